@@ -1,0 +1,87 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// CI treats warnings as errors; a stranger with a newer compiler should still be able to build.
+let settings: [SwiftSetting] =
+  Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
+
+let package = Package(
+  name: "countdownd",
+  products: [
+    .library(name: "TimerWheel", targets: ["TimerWheel"]),
+    .library(name: "DispatchTimers", targets: ["DispatchTimers"]),
+    .library(name: "CountdownClient", targets: ["CountdownClient"]),
+    .executable(name: "countdownd", targets: ["countdownd"]),
+    .executable(name: "countdownctl", targets: ["countdownctl"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+  ],
+  targets: [
+    // Time.
+    .target(name: "TimerWheel", swiftSettings: settings),
+    .target(name: "DispatchTimers", dependencies: ["TimerWheel"], swiftSettings: settings),
+
+    // What the daemon decides: pure values, no clock, no I/O.
+    .target(name: "CountdownCore", swiftSettings: settings),
+    .target(
+      name: "CountdownEngine",
+      dependencies: [
+        "CountdownCore", "TimerWheel",
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
+      ],
+      swiftSettings: settings),
+
+    // What it says on the wire.
+    .target(name: "RESP", swiftSettings: settings),
+    .target(
+      name: "CountdownCommands", dependencies: ["CountdownEngine", "RESP"],
+      swiftSettings: settings),
+
+    // Where it meets the system.
+    .target(
+      name: "CountdownServer",
+      dependencies: [
+        "CountdownCommands", "DispatchTimers",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: settings),
+    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
+    .executableTarget(
+      name: "countdownd",
+      dependencies: [
+        "CountdownServer", "SystemdSupport",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Yams", package: "Yams"),
+      ],
+      swiftSettings: settings),
+
+    // The other end of the socket.
+    .target(
+      name: "CountdownClient",
+      dependencies: [
+        "RESP",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "countdownctl",
+      dependencies: [
+        "CountdownClient",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings),
+
+    .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+  ],
+  swiftLanguageModes: [.v6]
+)
