@@ -38,14 +38,12 @@ package struct RequestDecoder: ~Copyable {
   package mutating func append(_ bytes: UnsafeRawBufferPointer) { buffer.append(bytes) }
 
   /// Lends the arguments of the request that `next` found.
-  package func withArguments<R, E: Error>(_ body: (Arguments) throws(E) -> R) throws(E) -> R {
+  package func withArguments<R>(_ body: (Arguments) -> R) -> R {
     let nothing = UnsafeRawPointer(bitPattern: 1)!
-    return try ranges.withUnsafeBufferPointer { (ranges) throws(E) -> R in
-      guard isInline else {
-        return try body(Arguments(base: buffer.base ?? nothing, ranges: ranges))
-      }
-      return try inline.withUnsafeBytes { (bytes) throws(E) -> R in
-        try body(Arguments(base: bytes.baseAddress ?? nothing, ranges: ranges))
+    return ranges.withUnsafeBufferPointer { ranges in
+      guard isInline else { return body(Arguments(base: buffer.base ?? nothing, ranges: ranges)) }
+      return inline.withUnsafeBytes { bytes in
+        body(Arguments(base: bytes.baseAddress ?? nothing, ranges: ranges))
       }
     }
   }
