@@ -82,13 +82,10 @@ import Testing
 
   /// The example is the operator's reference, so it must say what is true.
   @Test func theExampleIsTheDefaultsAndNamesEverySetting() throws {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-    let example = root.appendingPathComponent("config/countdownd.yaml").path
-    #expect(try Configuration.load(path: example) == Configuration())
+    #expect(try Configuration.load(path: examplePath) == Configuration())
 
     // A name that is spelt so, at the depth where it belongs, below the sections it is in.
-    let text = try String(contentsOfFile: example, encoding: .utf8)
+    let text = try String(contentsOfFile: examplePath, encoding: .utf8)
     var section: [String] = []
     var named: Set<String> = []
     for line in text.split(separator: "\n") {
@@ -103,3 +100,8 @@ import Testing
     }
   }
 }
+
+/// `config/countdownd.yaml`.
+let examplePath = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+  .deletingLastPathComponent().deletingLastPathComponent()
+  .appendingPathComponent("config/countdownd.yaml").path
