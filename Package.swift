@@ -82,6 +82,8 @@ let package = Package(
       swiftSettings: settings),
 
     .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+    .testTarget(
+      name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )
