@@ -85,6 +85,8 @@ let package = Package(
 
     .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
     .testTarget(
+      name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
+    .testTarget(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
     .testTarget(
       name: "CountdownConfigurationTests", dependencies: ["CountdownConfiguration"],
