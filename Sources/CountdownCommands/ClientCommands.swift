@@ -8,7 +8,8 @@ let clientCommands: [CommandSpec] = [
     call.session.output.integer(Int64(clamping: call.session.client.connection))
   },
 
-  CommandSpec("CLIENT", "INFO", group: .connection, [.fast], "This connection, as in CLIENT LIST.") {
+  CommandSpec("CLIENT", "INFO", group: .connection, [.fast], "This connection, as in CLIENT LIST.")
+  {
     call throws(CommandError) in
     call.session.output.text(call.dispatcher.clientLine(call.session, at: call.now) + "\n")
   },

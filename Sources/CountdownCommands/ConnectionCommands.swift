@@ -14,8 +14,9 @@ let connectionCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let output = call.session
     let message = call.arguments.count > 1 ? call.bytes(1) : nil
-    let isSubscribed = call.dispatcher.engine.subscriptionCount(
-      of: call.session.client.connection) > 0
+    let isSubscribed =
+      call.dispatcher.engine.subscriptionCount(
+        of: call.session.client.connection) > 0
     if isSubscribed, output.output.version == .resp2 {
       output.output.array(2)
       output.output.bulk("pong" as StaticString)

@@ -62,7 +62,7 @@ package final class Dispatcher {
     session.lastActive = now
     statistics.commands += 1
     let mark = session.output.bytes.count
-    do {
+    do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
       session.lastCommand = spec.fullName
@@ -73,7 +73,7 @@ package final class Dispatcher {
       let call = Call(
         dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
       let before = host.stopwatch
-      do {
+      do throws(CommandError) {
         try spec.handler(call)
         statistics.record(index, microseconds: host.stopwatch - before)
       } catch {
@@ -87,7 +87,7 @@ package final class Dispatcher {
     } catch {
       // A reply that had begun is taken back.
       session.output.bytes.removeSubrange(mark...)
-      session.output.error((error as! CommandError).text)
+      session.output.error(error.text)
       statistics.errors += 1
     }
     touched.append(session)
@@ -150,6 +150,9 @@ package final class Dispatcher {
   }
 
   // MARK: Output
+
+  /// Has a session looked at when the turn ends, though nothing was said to it.
+  package func touch(_ session: Session) { touched.append(session) }
 
   /// The sessions that have something to be written since the last call; some more than once.
   package func takeTouched() -> [Session] {

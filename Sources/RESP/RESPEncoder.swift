@@ -3,7 +3,10 @@
 /// What RESP2 has no type for is written as its nearest: maps as arrays of names and values in
 /// turn, booleans as 1 and 0, doubles as bulk strings, pushes as arrays.
 package struct RESPEncoder: Sendable {
-  package enum Version: Int, Sendable { case resp2 = 2, resp3 = 3 }
+  package enum Version: Int, Sendable {
+    case resp2 = 2
+    case resp3 = 3
+  }
 
   package var version: Version
   package var bytes: [UInt8] = []

@@ -131,7 +131,8 @@ package struct RequestDecoder: ~Copyable {
 
   /// Reads `*3\r\n` or `$12\r\n` at `position`; nil if its end has not come yet. Saturates instead
   /// of overflowing: what is too big is refused by its limit.
-  private mutating func readLength(_ malformed: RESPProtocolError) throws(RESPProtocolError) -> Int? {
+  private mutating func readLength(_ malformed: RESPProtocolError) throws(RESPProtocolError) -> Int?
+  {
     let longestLine = 24
     var index = position + 1
     var negative = false
