@@ -5,6 +5,14 @@ struct Subscriptions: ~Copyable {
   private var otherChannels: [[UInt8]: [UInt64]] = [:]
   private var patterns: [[UInt8]: [UInt64]] = [:]
   private var ofConnection: [UInt64: Own] = [:]
+  private var departing: [Departing] = []
+
+  /// The subscriptions that a connection which is gone still has in the tables.
+  private struct Departing {
+    let connection: UInt64
+    var channels: Set<[UInt8]>.Iterator
+    var patterns: Set<[UInt8]>.Iterator
+  }
 
   /// What one connection listens to.
   struct Own {
@@ -45,12 +53,16 @@ struct Subscriptions: ~Copyable {
 
   mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) {
     guard ofConnection[connection]?.channels.remove(channel) != nil else { return }
+    withdraw(connection, from: channel)
+    forgetIfEmpty(connection)
+  }
+
+  private mutating func withdraw(_ connection: UInt64, from channel: [UInt8]) {
     if let (kind, key) = Self.parse(channel) {
       Self.remove(connection, from: key, in: &channels[kind, default: [:]])
     } else {
       Self.remove(connection, from: channel, in: &otherChannels)
     }
-    forgetIfEmpty(connection)
   }
 
   mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) {
@@ -59,17 +71,25 @@ struct Subscriptions: ~Copyable {
     forgetIfEmpty(connection)
   }
 
-  /// Ends up to `budget` subscriptions of a connection that is gone; what is left of the budget
-  /// is more than 0 when none is left.
+  /// Ends up to `budget` subscriptions of connections that are gone, `connection` one of them;
+  /// what is left of the budget is more than 0 when none is left.
   mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
-    while budget > 0, let own = ofConnection[connection] {
+    // It hears nothing more, so its own list goes at once; what is left of it is gone through by
+    // iterators, as looking for the first of a shrinking set each time is quadratic.
+    if let own = ofConnection.removeValue(forKey: connection) {
+      departing.append(
+        Departing(
+          connection: connection, channels: own.channels.makeIterator(),
+          patterns: own.patterns.makeIterator()))
+    }
+    while budget > 0, let last = departing.indices.last {
       budget -= 1
-      if let channel = own.channels.first {
-        unsubscribe(connection, from: channel)
-      } else if let pattern = own.patterns.first {
-        unsubscribe(connection, fromPattern: pattern)
+      if let channel = departing[last].channels.next() {
+        withdraw(departing[last].connection, from: channel)
+      } else if let pattern = departing[last].patterns.next() {
+        Self.remove(departing[last].connection, from: pattern, in: &patterns)
       } else {
-        ofConnection[connection] = nil
+        departing.removeLast()
       }
     }
   }
