@@ -110,6 +110,8 @@ extension Engine {
           publish(countdown: index, .tick, due: due, at: now)
         }
       case .ready:
+        // It was woken for its deadline, or for a tick that is merged into this.
+        if case .ready(let deadline) = countdowns[index].machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
         publish(countdown: index, .ready, due: due, at: now)
       case .forgotten:
