@@ -7,14 +7,15 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(channels)",
     "Listens to channels; first comes a snapshot of each."
   ) { call throws(CommandError) in
-    for index in 1..<call.arguments.count {
-      let channel = try call.channelName(index)
-      let count = try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.subscribe(call.session.client, to: channel, at: call.now)
-      }
+    let client = call.session.client
+    let channels = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkLimits(client, channels: channels)
+    }
+    for channel in channels {
+      let count = call.dispatcher.engine.subscribe(client, to: channel, at: call.now)
       call.confirm("subscribe", channel, count)
-      call.dispatcher.engine.snapshot(
-        of: channel, to: call.session.client.connection, at: call.now)
+      call.dispatcher.engine.snapshot(of: channel, to: client.connection, at: call.now)
     }
   },
 
@@ -23,11 +24,13 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(patterns); then O(entities), bit by bit",
     "Listens to channels that match; first comes a snapshot of each entity."
   ) { call throws(CommandError) in
-    for index in 1..<call.arguments.count {
-      let pattern = try call.channelName(index)
-      let count = try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.subscribe(call.session.client, toPattern: pattern)
-      }
+    let client = call.session.client
+    let patterns = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkLimits(client, patterns: patterns)
+    }
+    for pattern in patterns {
+      let count = call.dispatcher.engine.subscribe(client, toPattern: pattern)
       call.confirm("psubscribe", pattern, count)
     }
   },
@@ -94,8 +97,12 @@ let pubSubCommands: [CommandSpec] = [
 ]
 
 extension Call {
-  fileprivate func channelName(_ index: Int) throws(CommandError) -> [UInt8] {
-    try text(arguments[index], "a channel", atMost: 1_024)
+  fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
+    var names: [[UInt8]] = []
+    for index in 1..<arguments.count {
+      names.append(try text(arguments[index], "a channel", atMost: 1_024))
+    }
+    return names
   }
 
   fileprivate func confirm(_ word: StaticString, _ name: [UInt8]?, _ count: Int? = nil) {
