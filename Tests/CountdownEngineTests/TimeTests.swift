@@ -83,6 +83,20 @@ import Testing
     desk.expectEmpty()
   }
 
+  @Test("A wall timer armed after a step back, before where the clock had been, is not early")
+  func wallTimerAfterStepBack() throws {
+    desk.subscribe(1, "timer:w")
+    try desk.set("far", 3_600_000, clock: .wall)
+    desk.late(at: 10_000)
+    desk.setWall(by: -8_000)
+    try desk.set("w", 3_000, clock: .wall)
+    let finished = desk.step(100)
+    #expect(finished)
+    desk.hears(1, "0 w snapshot idle", "10000 w set")
+    guard finished else { return }
+    desk.at(13_000).hears(1, "13000 w fired 1")
+  }
+
   @Test("A repeating wall timer set forward counts what it missed, set back waits in phase")
   func repeatingWallTimer() throws {
     desk.subscribe(1, "timer:w")
