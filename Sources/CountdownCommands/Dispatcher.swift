@@ -75,18 +75,19 @@ package final class Dispatcher {
       let before = host.stopwatch
       do throws(CommandError) {
         try spec.handler(call)
-        statistics.record(index, microseconds: host.stopwatch - before)
       } catch {
         statistics.record(index, microseconds: host.stopwatch - before, failed: true)
         throw error
       }
       let took = host.stopwatch - before
+      statistics.record(index, microseconds: took)
       if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
         slowLog.append(arguments, took: took, session: session, at: now)
       }
     } catch {
-      // A reply that had begun is taken back.
-      session.output.bytes.removeSubrange(mark...)
+      // A reply that had begun is taken back; there is none where a monitor went over its limit
+      // by the line about this very command, and all of its output was dropped.
+      if session.output.bytes.count > mark { session.output.bytes.removeSubrange(mark...) }
       session.output.error(error.text)
       statistics.errors += 1
     }
@@ -206,14 +207,14 @@ package final class Dispatcher {
     }
     session.output.bytes.append(contentsOf: bytes)
     touched.append(session)
-    guard session.pendingOutput > settings.maxOutput else { return }
+    let unread = session.pendingOutput
+    guard unread > settings.maxOutput else { return }
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.output.bytes = []
     host.close(
       session.client.connection,
-      reason: "it has not read \(session.pendingOutput) bytes of events, max-output is "
-        + "\(settings.maxOutput)")
+      reason: "it has not read \(unread) bytes of events, max-output is \(settings.maxOutput)")
   }
 
   private func dropWaitingTicks(of session: Session, _ channel: [UInt8]) {
