@@ -56,14 +56,13 @@ enum ShownArguments {
         break
       }
       let argument = arguments[index]
-      if isSecret {
-        shown.append(Array("(redacted)".utf8))
-        isSecret = false
-        continue
-      }
-      // Names and keys come first; a key may well be called "meta".
+      let isRedacted = isSecret
+      // Names and keys come first; a key may well be called "meta". A value may be, too: so what
+      // follows a word that looks like one of these is hidden, whether that was a value or not.
       isSecret = index > 2 && CommandName(argument).map(secrets.contains) == true
-      if argument.count > 128 {
+      if isRedacted {
+        shown.append(Array("(redacted)".utf8))
+      } else if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
         shown.append(Array(argument.prefix(128)) + more)
       } else {
