@@ -59,9 +59,9 @@ struct CommandName: Hashable, Sendable {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
-  /// Nil for what is too long to be any command.
+  /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count <= 16 else { return nil }
+    guard bytes.count <= 16, !bytes.contains(0) else { return nil }
     for (index, byte) in bytes.enumerated() {
       let capital = UInt64(byte.uppercased)
       if index < 8 {
