@@ -91,6 +91,14 @@ let package = Package(
     .testTarget(
       name: "CountdownConfigurationTests", dependencies: ["CountdownConfiguration"],
       swiftSettings: settings),
+    .testTarget(
+      name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownEngineTests", dependencies: ["CountdownEngine"], swiftSettings: settings),
+    .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
+      swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )
