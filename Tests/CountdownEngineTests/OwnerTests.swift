@@ -153,7 +153,16 @@ import Testing
     #expect(left.last == 0)
   }
 
-  @Test("Many timers of one closing client: each step is O(1), the last as fast as the first")
+  /// How long the steps of a clearing up take: the median, which a busy machine does not change.
+  private func medianStep(_ budget: Int) -> Duration {
+    let clock = ContinuousClock()
+    var durations: [Duration] = []
+    var finished = false
+    while !finished { durations.append(clock.measure { finished = desk.step(budget) }) }
+    return durations.sorted()[durations.count / 2]
+  }
+
+  @Test("Many timers of one closing client: hanging up is O(1), the clearing up in small steps")
   func manyTimers() throws {
     let count = 200_000
     var set = TimerSet(after: .seconds(3_600))
@@ -164,33 +173,20 @@ import Testing
         try desk.engine.setTimer($0, set, by: desk.client(2), at: desk.now)
       }
     }
-    let clock = ContinuousClock()
-    #expect(clock.measure { desk.disconnect(2) } < .milliseconds(50))
-    var slowest = Duration.zero
-    var finished = false
-    while !finished {
-      slowest = max(slowest, clock.measure { finished = desk.step(1_000) })
-    }
-    // A thousand steps of a quadratic way would take most of a second by the end.
-    #expect(slowest < .milliseconds(300))
+    let hangUp = ContinuousClock().measure { desk.disconnect(2) }
+    #expect(hangUp < .milliseconds(50))
+    #expect(medianStep(100) < .milliseconds(10))
     desk.expectEmpty()
   }
 
-  @Test("Many subscriptions of one closing client: each step is O(1)")
+  @Test("Many subscriptions of one closing client: no step copies those that are left")
   func manySubscriptions() {
-    let count = 20_000
-    for index in 0..<count {
+    for index in 0..<50_000 {
       _ = desk.engine.subscribe(
         desk.client(2), to: Array("countdown:\(index)".utf8), at: desk.now)
     }
     desk.disconnect(2)
-    let clock = ContinuousClock()
-    var slowest = Duration.zero
-    var finished = false
-    while !finished {
-      slowest = max(slowest, clock.measure { finished = desk.step(500) })
-    }
-    #expect(slowest < .milliseconds(200))
+    #expect(medianStep(100) < .milliseconds(10))
     #expect(desk.engine.channelCount == 0)
     #expect(desk.engine.subscriptionCount(of: 2) == 0)
   }

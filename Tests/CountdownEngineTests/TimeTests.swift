@@ -39,7 +39,9 @@ import Testing
       1, "0 a snapshot idle", "0 a started 10", "4500 a tick 6", "5000 a tick 5", "6000 a tick 4")
   }
 
-  @Test("Wall-clock steps move neither countdowns nor HUDs nor boot timers")
+  @Test(
+    "Wall-clock steps move neither countdowns nor HUDs (MBProgressHUD and JGProgressHUD hold wall dates) nor boot timers"
+  )
   func wallStepsMoveNothing() throws {
     for step in [-7_200_000, 7_200_000] as [Int64] {
       let desk = Desk()
@@ -49,7 +51,6 @@ import Testing
       _ = desk.takeHeard(1)
       try desk.start("a", count: 1, every: 2_000)
       try desk.set("t", 2_000)
-      // MBProgressHUD and JGProgressHUD hold wall dates for their minimum.
       try desk.show(
         "s", Presentation.Request(minimum: .seconds(2), fadeIn: .zero, fadeOut: .zero))
       desk.at(1_000)
