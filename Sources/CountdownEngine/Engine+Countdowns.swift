@@ -61,7 +61,7 @@ extension Engine {
     _ query: ListQuery, at now: Moment
   ) -> Page<CountdownView> {
     for index in countdowns.lookedAt(query) { _ = settleCountdown(index, at: now) }
-    return countdowns.page(query, owner: { $0.owner }) { CountdownView($0, at: now) }
+    return countdowns.page(query, owner: { $0.owner }, view: { CountdownView($0, at: now) })
   }
 
   /// False if there was nothing to cancel.

@@ -110,10 +110,12 @@ extension Engine {
   /// The front presentation of each screen.
   package mutating func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
     for index in huds.lookedAt(query) { _ = settleHUD(index, at: now) }
-    return huds.page(query, owner: { $0.presentations.last!.machine.owner }) { entity in
-      let (level, machine) = entity.presentations.last!
-      return HUDView(entity.key, level, machine, at: now)
-    }
+    return huds.page(
+      query, owner: { $0.presentations.last!.machine.owner },
+      view: { entity in
+        let (level, machine) = entity.presentations.last!
+        return HUDView(entity.key, level, machine, at: now)
+      })
   }
 
   // MARK: Time

@@ -47,7 +47,7 @@ extension Engine {
 
   package mutating func listTimers(_ query: ListQuery, at now: Moment) -> Page<TimerView> {
     for index in timers.lookedAt(query) { _ = settleTimer(index, at: now) }
-    return timers.page(query, owner: { $0.owner }) { TimerView($0, at: now) }
+    return timers.page(query, owner: { $0.owner }, view: { TimerView($0, at: now) })
   }
 
   /// False if there was nothing to delete.
