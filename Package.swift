@@ -82,6 +82,7 @@ let package = Package(
       swiftSettings: settings),
 
     .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+    .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )
