@@ -83,6 +83,8 @@ let package = Package(
 
     .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
     .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )
