@@ -24,10 +24,11 @@ package final class Connection: Sendable {
   ///   the event loop.
   /// - Throws: `CountdownClientError`
   package static func open(
-    path: String, group: any EventLoopGroup, name: String? = nil,
+    path: String, group: (any EventLoopGroup)? = nil, name: String? = nil,
     unsolicited: @escaping @Sendable (RESPValue) -> Void
   ) async throws -> Connection {
-    let connection = try await connect(path: path, group: group, unsolicited: unsolicited)
+    let connection = try await connect(
+      path: path, group: group ?? MultiThreadedEventLoopGroup.singleton, unsolicited: unsolicited)
     do {
       var hello = ["HELLO", "3"]
       if let name { hello += ["SETNAME", name] }
