@@ -85,6 +85,8 @@ let package = Package(
     .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
+    .testTarget(
+      name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )

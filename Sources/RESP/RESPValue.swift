@@ -61,7 +61,8 @@ extension RESPValue {
   public var string: String? {
     switch self {
     case .simpleString(let text), .bigNumber(let text): return text
-    case .bulkString(let bytes), .verbatim(_, let bytes): return String(decoding: bytes, as: UTF8.self)
+    case .bulkString(let bytes), .verbatim(_, let bytes):
+      return String(decoding: bytes, as: UTF8.self)
     case .error, .integer, .null, .array, .map, .set, .push, .double, .boolean: return nil
     }
   }

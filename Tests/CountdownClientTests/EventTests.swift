@@ -139,7 +139,8 @@ import Testing
     push(Self.ready("k", 1))
     push(Self.ready("k", 2))
     try await eventually { button.taps.withLock { $0 } == 2 }
-    let late = client.onReady("k", target: button) { button, _ in button.taps.withLock { $0 += 10 } }
+    let late = client.onReady("k", target: button) { button, _ in button.taps.withLock { $0 += 10 }
+    }
     try await eventually { button.taps.withLock { $0 } == 12 }
     late.cancel()
     second.cancel()

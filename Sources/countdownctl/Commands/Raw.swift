@@ -15,7 +15,24 @@ struct Raw: SessionCommand {
         countdownctl raw < commands.txt
       """)
 
-  @OptionGroup var global: GlobalOptions
+  // Declared anew, under other names: what follows a command that passes its arguments through is
+  // not seen by the command above it, and ArgumentParser reads a shared group there only.
+  @Option(
+    name: .customLong("socket"), help: .init("The daemon's socket.", valueName: "path"),
+    completion: .file())
+  var ownSocket: String?
+
+  @Flag(name: .customLong("json"), help: "Print each reply as one line of JSON.")
+  var ownJSON = false
+
+  @ParentCommand var parent: Countdownctl
+
+  var global: GlobalOptions {
+    var options = parent.global
+    if let ownSocket { options.socket = ownSocket }
+    if ownJSON { options.json = true }
+    return options
+  }
 
   @Flag(help: "Print types and quotes also into a pipe.") var pretty = false
   @Flag(help: "Print neither types nor quotes also on a terminal.") var plain = false
@@ -26,6 +43,10 @@ struct Raw: SessionCommand {
   var words: [String] = []
 
   func validate() throws {
+    // Passed through too; no command is called that.
+    if let first = words.first, ["-h", "--help"].contains(first) {
+      throw CleanExit.helpRequest(self)
+    }
     if pretty && plain { throw ValidationError("--pretty and --plain exclude each other") }
   }
 

@@ -28,7 +28,8 @@ struct Start: SessionCommand {
 
   @Flag(help: "Count the first step at once.") var fire = false
 
-  @Option(help: .init("The text while counting; %d stands for the steps left.", valueName: "format"))
+  @Option(
+    help: .init("The text while counting; %d stands for the steps left.", valueName: "format"))
   var title: String?
 
   @Option(help: .init("The text when ready.", valueName: "text")) var readyTitle: String?

@@ -119,7 +119,9 @@ enum WordSplitter {
     }
   }
 
-  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+  private static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || (0x09...0x0D).contains(byte)
+  }
 
   private static func takeQuoted(_ rest: inout ArraySlice<UInt8>, quote: UInt8) -> [UInt8]? {
     var word: [UInt8] = []

@@ -24,7 +24,7 @@ extension LiveBoard {
 
   /// Who gets how many columns: key, bar, title, time left.
   struct Layout: Equatable {
-    static let timeColumns = 9
+    static let timeColumns = 11
     static let keyLimit = 40
 
     let columns: Int
@@ -38,7 +38,7 @@ extension LiveBoard {
       key = min(widest, Self.keyLimit, max(1, columns / 3))
       // Two spaces between each.
       let rest = columns - key - Self.timeColumns - 6
-      bar = rest < 12 ? 0 : min(30, rest / 2)
+      bar = rest < 20 ? 0 : min(30, rest / 2)
       title = max(0, bar == 0 ? rest + 2 : rest - bar)
     }
 
@@ -74,7 +74,8 @@ extension LiveBoard {
       case .running: text = left?.runningText ?? ""
       case .still: text = left.map { "‖ " + $0.runningText } ?? line.state
       }
-      return paint(DisplayWidth.fit(text, Self.timeColumns, alignRight: true), line, style)
+      let fitted = DisplayWidth.fit(text, min(Self.timeColumns, columns), alignRight: true)
+      return paint(fitted, line, style)
     }
 
     private func paint(_ text: String, _ line: Line, _ style: Style) -> String {

@@ -22,10 +22,12 @@ struct LiveBoard {
 
     let kind: CountdownEvent.Kind
     let key: String
-    var state: String
-    var phase: Phase
+    var state = ""
+    var phase = Phase.still(left: nil)
     /// Of the whole, for the bar; nil without one.
     var total: Duration?
+    /// Whether a timer fires again and again.
+    var isPeriodic = false
     /// What is done, where the daemon says so.
     var fraction: Double?
     var title: String?
@@ -79,21 +81,23 @@ struct LiveBoard {
   private mutating func apply(countdown event: CountdownEvent, at now: Duration) {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
-    guard let view = event.countdown, view.state != .idle else { return remove(id) }
-    var line = lines[id] ?? Line(
-      kind: .countdown, key: view.key, state: "", phase: .still(left: nil))
+    guard let view = event.countdown else { return }
+    var line = lines[id] ?? Line(kind: .countdown, key: view.key)
     line.state = view.state.rawValue
     line.title = view.title
     if view.count > 0, view.every > .zero { line.total = view.every * view.count }
     switch view.state {
-    case .counting: line.phase = .running(end: now + Self.left(view.fieldsLeft))
+    case .counting:
+      line.phase = .running(
+        end: now + Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime)))
     case .paused: line.phase = .still(left: view.remainingTime)
     case .ready:
       // Told again, it does not stay longer.
-      if case .over("ready", _) = line.phase {} else {
+      if case .over("ready", _) = line.phase {
+      } else {
         line.phase = .over(word: "ready", until: now + Self.linger)
       }
-    case .idle: break
+    case .idle: return remove(id)
     }
     put(id, line)
   }
@@ -103,7 +107,7 @@ struct LiveBoard {
     // A screen has one of each level, and one channel for all of them.
     let id = event.channel + "\u{0}" + (view.level ?? "")
     guard view.state != .hidden else { return end(id, view.end ?? "hidden", at: now) }
-    var line = lines[id] ?? Line(kind: .hud, key: view.key, state: "", phase: .still(left: nil))
+    var line = lines[id] ?? Line(kind: .hud, key: view.key)
     line.state = view.state.rawValue
     line.title = view.status ?? view.kind ?? line.title
     line.fraction = view.fraction
@@ -119,20 +123,24 @@ struct LiveBoard {
   private mutating func apply(timer event: CountdownEvent, at now: Duration) {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
-    let isLast = event.name == .fired && event.fields["every_ms"]?.int == nil
-    if isLast, lines[id]?.total == nil || event.timer == nil {
+    if event.name == .fired, lines[id]?.isPeriodic != true, event.timer?.every == nil {
       return end(id, "fired", at: now, title: event.fields["payload"]?.string)
     }
-    guard let view = event.timer, view.state != .idle else { return remove(id) }
-    var line = lines[id] ?? Line(kind: .timer, key: view.key, state: "", phase: .still(left: nil))
+    guard let view = event.timer else { return }
+    guard view.state != .idle else { return remove(id) }
+    var line = lines[id] ?? Line(kind: .timer, key: view.key)
+    let left = Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime))
     line.state = view.state.rawValue
     line.title = view.payload ?? line.title
-    line.total = view.every ?? line.total
+    line.isPeriodic = line.isPeriodic || view.every != nil
     line.phase =
-      view.state == .paused
-      ? .still(left: view.remainingTime)
-      : .running(
-        end: now + Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime)))
+      view.state == .paused ? .still(left: view.remainingTime) : .running(end: now + left)
+    if let every = view.every {
+      line.total = every
+    } else if view.state == .running, event.name != .resumed, !line.isPeriodic {
+      // Nobody says how long it was; from here on is as good.
+      line.total = left
+    }
     put(id, line)
   }
 
@@ -172,8 +180,4 @@ struct LiveBoard {
     for id in gone.keys { lines[id] = nil }
     order.removeAll { gone[$0] != nil }
   }
-}
-
-extension CountdownView {
-  fileprivate var fieldsLeft: (Int?, Int?, Duration) { (deadlineUnixMS, nowUnixMS, remainingTime) }
 }

@@ -100,7 +100,7 @@ struct Watch: SessionCommand {
       }
       if waiting?.isEmpty == true { return .success }
     }
-    return nil
+    return .success
   }
 
   /// Returns when one of them says that it is enough.
@@ -174,7 +174,11 @@ actor WatchScreen: WatchPrinter {
 
   func begin() {
     terminal.begin()
-    wake.yield()
+    // The first snapshots are on their way: "nothing counts" would only flash.
+    Task { [wake] in
+      try? await Task.sleep(for: .milliseconds(300))
+      wake.yield()
+    }
   }
 
   func show(_ event: CountdownEvent) {
@@ -184,7 +188,11 @@ actor WatchScreen: WatchPrinter {
 
   func resize() { wake.yield() }
 
-  func end() { terminal.end() }
+  func end() {
+    // What made it end may not have been drawn yet.
+    if !board.order.isEmpty { drawOnce() }
+    terminal.end()
+  }
 
   func draw() async -> ExitCode? {
     var alarm: Task<Void, Never>?
