@@ -18,6 +18,9 @@ package final class Connection: Sendable {
     self.channel = channel
   }
 
+  // The event loop keeps an open channel alive; nobody would be left to close it.
+  deinit { close() }
+
   /// Connects and shakes hands.
   ///
   /// - Parameter unsolicited: what comes without having been asked, pushes above all; called on

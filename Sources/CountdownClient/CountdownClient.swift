@@ -9,7 +9,7 @@ public typealias RESPValue = RESP.RESPValue
 /// A client of countdownd.
 ///
 ///     let client = try await CountdownClient.connect()
-///     let countdown = try await client.startCountdown("+4512345678", count: 60, every: .seconds(1))
+///     let countdown = try await client.startCountdown("+4512345678", count: 60)
 ///     guard countdown.accepted == true else {
 ///       return "try again in \(countdown.retryAfter)"
 ///     }
@@ -30,7 +30,8 @@ public final class CountdownClient: Sendable {
 
   let group: any EventLoopGroup
   private let link: Link
-  private let subscriptions = Mutex<[ObjectIdentifier: Subscription]>([:])
+  /// Nil once closed.
+  private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
   private let hub = Mutex<ReadyHub?>(nil)
 
   private init(path: String, group: any EventLoopGroup) {
@@ -62,7 +63,11 @@ public final class CountdownClient: Sendable {
 
   /// Closes all connections: events end, and every later call throws `clientClosed`.
   public func close() async {
-    for subscription in subscriptions.withLock({ Array($0.values) }) { subscription.finish() }
+    let open = subscriptions.withLock { subscriptions in
+      defer { subscriptions = nil }
+      return subscriptions ?? [:]
+    }
+    for subscription in open.values { subscription.finish() }
     await link.close()
   }
 
@@ -72,7 +77,8 @@ public final class CountdownClient: Sendable {
   ///
   ///     let reply = try await client.send("COUNTDOWN", "GET", "+4512345678")
   ///
-  /// A cancelled task stops waiting; the command is not taken back.
+  /// A cancelled task stops waiting; the command is not taken back. Leave `HELLO` and `RESET`
+  /// alone: the other calls rely on RESP3.
   ///
   /// - Throws: `CountdownClientError`; `.server` for an error reply.
   public func send(_ arguments: String...) async throws -> RESPValue {
@@ -135,9 +141,13 @@ public final class CountdownClient: Sendable {
 
   private func register(_ subscription: Subscription) {
     let id = ObjectIdentifier(subscription)
-    subscriptions.withLock { $0[id] = subscription }
+    let isOpen = subscriptions.withLock { subscriptions in
+      subscriptions?[id] = subscription
+      return subscriptions != nil
+    }
+    guard isOpen else { return subscription.finish(throwing: CountdownClientError.clientClosed) }
     subscription.start { [weak self] in
-      _ = self?.subscriptions.withLock { $0.removeValue(forKey: id) }
+      _ = self?.subscriptions.withLock { $0?.removeValue(forKey: id) }
     }
   }
 

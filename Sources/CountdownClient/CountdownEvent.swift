@@ -3,7 +3,7 @@ import RESP
 /// One thing that happened to a countdown, a HUD or a timer.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
-  public enum Kind: String, Sendable, Hashable {
+  public enum Kind: String, Sendable, Hashable, CaseIterable {
     case countdown, hud, timer
     /// The connection that the events come by; such events are made by the client itself.
     case connection
@@ -118,6 +118,10 @@ public struct CountdownEvent: Sendable, Hashable {
     }
     guard message.count == 2, let channel = message.first?.string, let text = message.last?.bytes
     else { throw .protocolViolation("a message of another shape") }
+    // A newer daemon may have things of more kinds, which a pattern can match.
+    guard Kind.allCases.contains(where: { channel.hasPrefix($0.rawValue + ":") }) else {
+      return nil
+    }
     try self.init(channel: channel, message: text)
   }
 }

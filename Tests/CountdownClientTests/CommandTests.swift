@@ -33,6 +33,9 @@ import Testing
     #expect(view.title == "60s后重发")
     await client.close()
     await #expect(throws: CountdownClientError.clientClosed) { try await client.send("PING") }
+    await #expect(throws: CountdownClientError.clientClosed) {
+      for try await _ in client.events(patterns: ["*"]) {}
+    }
   }
 
   @Test func concurrentCommandsEachGetTheirOwnReply() async throws {
@@ -76,6 +79,16 @@ import Testing
       try await unanswered.value
     }
     #expect(try await client.send("PING").string == "PONG")
+  }
+
+  @Test func aClientThatIsReleasedLetsItsConnectionGo() async throws {
+    let server = try await StandInServer { _, _ in "+PONG\r\n" }
+    do {
+      let client = try await CountdownClient.connect(path: server.path)
+      _ = try await client.send("PING")
+      #expect(server.connections.count == 1)
+    }
+    try await eventually { server.connections.isEmpty }
   }
 
   @Test func bytesThatAreNoReplyAreAViolation() async throws {

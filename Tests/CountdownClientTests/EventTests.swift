@@ -26,7 +26,8 @@ import Testing
       """#
     let server = try await StandInServer { words, _ in
       guard words == ["PSUBSCRIBE", "countdown:*"] else { return Self.subscribed(words) }
-      return ">4\r\n" + bulk("pmessage") + bulk("countdown:*") + bulk("countdown:é\"+45")
+      return message("gate:later", "{}") + ">4\r\n" + bulk("pmessage") + bulk("countdown:*")
+        + bulk("countdown:é\"+45")
         + bulk(tick)
     }
     let client = try await CountdownClient.connect(path: server.path)

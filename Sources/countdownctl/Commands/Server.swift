@@ -45,7 +45,8 @@ struct Info: SessionCommand {
       if sections.isEmpty { sections.append(("server", [])) }
       let value = String(parts[1])
       let number = try? JSONValue(parsing: value.utf8)
-      let isNumber = number?.double != nil
+      // 0.10 is a version, not a number.
+      let isNumber = number?.double != nil && !parts[0].hasSuffix("version")
       sections[sections.count - 1].members.append(
         .init(String(parts[0]), isNumber ? number ?? .null : .string(value)))
     }

@@ -1,9 +1,6 @@
 import ArgumentParser
 import CountdownClient
 
-/// Whether something ends with the connection: only worth asking of a command that stays.
-let ownerHelp: ArgumentHelp = "none, or connection: ends when this command does."
-
 struct Start: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Asks \"may I send a code now?\", and starts the countdown if so.",
@@ -12,14 +9,14 @@ struct Start: SessionCommand {
 
       Examples:
         countdownctl start +4512345678
-        countdownctl start +4512345678 --count 30 --title '%ds to go' --ready-title 'Send again'
+        countdownctl start +4512345678 --count 30 --title '%ds to go'
         countdownctl start +4512345678 --json | jq .retry_after_ms
         countdownctl start login --count 1 --every 5m --token "$request"
       """)
 
   @OptionGroup var global: GlobalOptions
 
-  @Argument(help: "What counts: a phone number, a user, …") var key: String
+  @Argument(help: "What counts: a phone number or a user") var key: String
 
   @Option(help: "How many steps, as configured (60) unless given.") var count: Int?
 

@@ -14,7 +14,8 @@ struct Watch: SessionCommand {
     abstract: "Watches countdowns, HUDs and timers live.",
     discussion: """
       On a terminal each has a line with a bar and the time left; elsewhere every event is a \
-      line. Ctrl-C ends it with status 0. When the connection breaks it tries again by itself.
+      line. Ctrl-C ends it with status 0. When the connection breaks it tries again by itself, \
+      and says so with the events disconnected and resubscribed.
 
       Examples:
         countdownctl watch
