@@ -92,6 +92,9 @@ import Testing
     #expect(
       RedisText.formatted(.map([.init(text("k"), .integer(1)), .init(text("l"), .boolean(true))]))
         == "1# \"k\" => (integer) 1\n2# \"l\" => (true)")
+    #expect(
+      RedisText.formatted(.map([.init(text("k"), .array([.integer(1), .integer(2)]))]))
+        == "1# \"k\" =>\n   1) (integer) 1\n   2) (integer) 2")
     #expect(RedisText.plain(.array([text("a"), .integer(2)])) == Array("a\n2".utf8))
   }
 

@@ -13,7 +13,10 @@ enum RedisText {
     case .bigNumber(let digits): return "(big number) \(digits)"
     case .null: return "(nil)"
     case .bulkString(let bytes): return quoted(bytes)
-    case .verbatim(_, let text): return String(decoding: text, as: UTF8.self)
+    case .verbatim(_, let text):
+      // The line ends anyway.
+      let isClosed = text.last == UInt8(ascii: "\n")
+      return String(decoding: isClosed ? text.dropLast() : text[...], as: UTF8.self)
     case .array(let values), .push(let values):
       return numbered(values, mark: ")", empty: "(empty array)", indent: indent)
     case .set(let values):
@@ -25,7 +28,7 @@ enum RedisText {
         let prefix = pad(index + 1, digits) + "# "
         let name = formatted(pair.key, indent: indent + spaces(prefix.count))
         let isNested = pair.value.elements?.isEmpty == false || isFullMap(pair.value)
-        let deeper = indent + spaces(prefix.count + (isNested ? 3 : 0))
+        let deeper = indent + spaces(prefix.count)
         let gap = isNested ? "\n" + deeper : " "
         return (index == 0 ? "" : indent) + prefix + name + " =>" + gap
           + formatted(pair.value, indent: deeper)
