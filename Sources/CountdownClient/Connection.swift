@@ -37,11 +37,12 @@ package final class Connection: Sendable {
       if let name { hello += ["SETNAME", name] }
       let replies = connection.pipeline([
         hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
+        ["CLIENT", "SETINFO", "LIB-VER", CountdownClient.version],
       ])
       let greeting = try await replies[0].get()
       if case .error(let text) = greeting { throw CountdownClientError(reply: text) }
       // An older daemon, or another server of this protocol, may not know SETINFO: no harm.
-      _ = try await replies[1].get()
+      for reply in replies[1...] { _ = try await reply.get() }
     } catch {
       connection.close()
       throw error

@@ -25,40 +25,47 @@ public final class CountdownClient: Sendable {
   /// Where countdownd listens unless it was told otherwise.
   public static let defaultPath = "/run/countdownd/countdownd.sock"
 
+  /// Of this library; the daemon lists it with the connection.
+  public static let version = "0.1.0"
+
   /// The socket.
   public let path: String
 
-  let group: any EventLoopGroup
+  private let group: any EventLoopGroup
+  private let name: String?
   private let link: Link
   /// Nil once closed.
   private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
   private let hub = Mutex<ReadyHub?>(nil)
 
-  private init(path: String, group: any EventLoopGroup) {
+  private init(path: String, name: String?, group: any EventLoopGroup) {
     self.path = path
+    self.name = name
     self.group = group
-    self.link = Link(path: path, group: group)
+    self.link = Link(path: path, name: name, group: group)
   }
 
   /// Connects to the daemon.
   ///
   /// - Parameters:
   ///   - path: the socket, at most 107 bytes.
+  ///   - name: what `CLIENT LIST` shows for its connections; no spaces.
   ///   - group: the threads to do I/O on; those shared by the whole process unless given.
   /// - Throws: `CountdownClientError`
   public static func connect(
-    path: String = defaultPath, group: (any EventLoopGroup)? = nil
+    path: String = defaultPath, name: String? = nil, group: (any EventLoopGroup)? = nil
   ) async throws -> CountdownClient {
-    let client = unconnected(path: path, group: group)
+    let client = unconnected(path: path, name: name, group: group)
     _ = try await client.link.connection()
     return client
   }
 
   /// A client that connects with its first command.
   public static func unconnected(
-    path: String = defaultPath, group: (any EventLoopGroup)? = nil
+    path: String = defaultPath, name: String? = nil, group: (any EventLoopGroup)? = nil
   ) -> CountdownClient {
-    CountdownClient(path: path, group: group ?? MultiThreadedEventLoopGroup.singleton)
+    CountdownClient(
+      path: path, name: name, group: group ?? MultiThreadedEventLoopGroup.singleton)
   }
 
   /// Closes all connections: events end, and every later call throws `clientClosed`.
@@ -134,7 +141,7 @@ public final class CountdownClient: Sendable {
   /// - Throws: in the iteration, `CountdownClientError`.
   public func events(channels: [String] = [], patterns: [String] = []) -> CountdownEvents {
     let (events, subscription) = CountdownEvents.make(
-      path: path, group: group, channels: channels, patterns: patterns)
+      path: path, name: name, group: group, channels: channels, patterns: patterns)
     register(subscription)
     return events
   }
@@ -158,9 +165,9 @@ public final class CountdownClient: Sendable {
   ///     }
   ///
   /// If it is ready already, the closure is called soon; never twice for one generation. What
-  /// became ready while the connection was lost is told as soon as it is back. All handles of a
-  /// client share one connection; the closures are called one after the other on a task of the
-  /// client, so they should be short.
+  /// became ready while the connection was lost, or while there was no daemon, is told as soon as
+  /// there is one again. All handles of a client share one connection, and the closures are called
+  /// on tasks of the client, all on the same one but for what was ready already: be short.
   ///
   /// - Parameter target: held weakly. When it is gone the closure is never called again.
   /// - Returns: a handle to keep: the calls end when it is released or cancelled.
@@ -171,7 +178,7 @@ public final class CountdownClient: Sendable {
     let hub = hub.withLock { existing in
       if let existing, existing.isOpen { return existing }
       let (events, subscription) = CountdownEvents.make(
-        path: path, group: group, channels: [], patterns: [], isPersistent: true)
+        path: path, name: name, group: group, channels: [], patterns: [], isPersistent: true)
       register(subscription)
       let hub = ReadyHub(events: events, subscription: subscription)
       existing = hub
@@ -195,11 +202,13 @@ private actor Link {
   }
 
   private let path: String
+  private let name: String?
   private let group: any EventLoopGroup
   private var state = State.idle
 
-  init(path: String, group: any EventLoopGroup) {
+  init(path: String, name: String?, group: any EventLoopGroup) {
     self.path = path
+    self.name = name
     self.group = group
   }
 
@@ -210,8 +219,8 @@ private actor Link {
     case .connected(let connection) where connection.isActive: return connection
     case .idle, .connected: break
     }
-    let attempt = Task { [path, group] in
-      try await Connection.open(path: path, group: group) { _ in }
+    let attempt = Task { [path, name, group] in
+      try await Connection.open(path: path, group: group, name: name) { _ in }
     }
     state = .connecting(attempt)
     do {

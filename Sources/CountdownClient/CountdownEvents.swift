@@ -29,11 +29,11 @@ public struct CountdownEvents: AsyncSequence, Sendable {
   }
 
   static func make(
-    path: String, group: any EventLoopGroup, channels: [String], patterns: [String],
-    isPersistent: Bool = false
+    path: String, name: String?, group: any EventLoopGroup, channels: [String],
+    patterns: [String], isPersistent: Bool = false
   ) -> (CountdownEvents, Subscription) {
     let subscription = Subscription(
-      path: path, group: group, channels: channels, patterns: patterns,
+      path: path, name: name, group: group, channels: channels, patterns: patterns,
       isPersistent: isPersistent)
     let sequence = Producer.makeSequence(
       elementType: CountdownEvent.self, backPressureStrategy: strategy, finishOnDeinit: true,

@@ -42,9 +42,16 @@ final class ReadyHub: Sendable {
 
   private let subscription: Subscription
   private let state = Mutex(State())
+  /// Who has to be told what the others know already.
+  private let late: AsyncStream<(Int, CountdownEvent)>.Continuation
 
   init(events: CountdownEvents, subscription: Subscription) {
     self.subscription = subscription
+    let (latecomers, late) = AsyncStream.makeStream(of: (Int, CountdownEvent).self)
+    self.late = late
+    Task { [weak self] in
+      for await (id, event) in latecomers { self?.tell(id, event) }
+    }
     Task { [weak self] in
       do {
         for try await event in events { self?.receive(event) }
@@ -54,7 +61,10 @@ final class ReadyHub: Sendable {
     }
   }
 
-  deinit { subscription.finish() }
+  deinit {
+    late.finish()
+    subscription.finish()
+  }
 
   var isOpen: Bool { !subscription.isStopped }
 
@@ -68,7 +78,7 @@ final class ReadyHub: Sendable {
       if state.idsByKey[key]?.count == 1 { subscription.add(channel: "countdown:" + key) }
       return (id, state.ready[key])
     }
-    if let current { Task { self.tell(id, current) } }
+    if let current { late.yield((id, current)) }
     return EventHandle { self.remove(id) }
   }
 

@@ -24,16 +24,18 @@ final class Subscription: Sendable {
   }
 
   private let path: String
+  private let name: String?
   private let group: any EventLoopGroup
   /// Whether it outlives a first connection that fails, and an error reply.
   private let isPersistent: Bool
   private let state: Mutex<State>
 
   init(
-    path: String, group: any EventLoopGroup, channels: [String], patterns: [String],
-    isPersistent: Bool
+    path: String, name: String?, group: any EventLoopGroup, channels: [String],
+    patterns: [String], isPersistent: Bool
   ) {
     self.path = path
+    self.name = name
     self.group = group
     self.isPersistent = isPersistent
     state = Mutex(State(channels: Set(channels), patterns: Set(patterns)))
@@ -113,8 +115,8 @@ final class Subscription: Sendable {
     var connections = 0
     while !Task.isCancelled {
       do {
-        let connection = try await Connection.open(path: path, group: group) { [weak self] in
-          self?.receive($0)
+        let connection = try await Connection.open(path: path, group: group, name: name) {
+          [weak self] in self?.receive($0)
         }
         if connections > 0 { put(CountdownEvent(connection: .resubscribed)) }
         connections += 1

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CountdownClient
 
 #if canImport(Glibc)
   import Glibc
@@ -36,7 +37,7 @@ struct Countdownctl: AsyncParsableCommand {
         COUNTDOWND_SOCKET  the socket to use without --socket
         NO_COLOR           set to anything: no colours
       """,
-    version: "0.1.0",
+    version: CountdownClient.version,
     subcommands: [
       Ping.self, Start.self, Resend.self, Get.self, Cancel.self, Pause.self, Resume.self,
       Retime.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,

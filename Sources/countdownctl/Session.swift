@@ -31,7 +31,7 @@ struct Session {
     path =
       options.socket ?? Output.environment("COUNTDOWND_SOCKET") ?? CountdownClient.defaultPath
     json = options.json
-    client = .unconnected(path: path)
+    client = .unconnected(path: path, name: "countdownctl")
   }
 
   /// Sends a command, options without a value left out.

@@ -92,6 +92,54 @@ import Testing
     #expect(throws: error, "the stream has lost its meaning") { try decoder.next() }
   }
 
+  /// Damaged at random, a stream means the same however it is cut, and is never a trap.
+  @Test func damageReadsTheSameInAnyPieces() {
+    let whole = Self.transcript.flatMap { Array($0.0.utf8) }
+    var random = Random(state: 20_260_503)
+    for _ in 0..<3000 {
+      var bytes = whole
+      for _ in 0...Int.random(in: 0...3, using: &random) {
+        let index = Int.random(in: 0..<bytes.count, using: &random)
+        switch Int.random(in: 0...2, using: &random) {
+        case 0: bytes[index] = UInt8.random(in: .min ... .max, using: &random)
+        case 1: bytes.remove(at: index)
+        default:
+          bytes.insert(Array("$*%|-+:_0159\r\n".utf8).randomElement(using: &random)!, at: index)
+        }
+      }
+      let atOnce = Self.outcome(bytes, pieces: bytes.count)
+      #expect(Self.outcome(bytes, pieces: Int.random(in: 1...9, using: &random)) == atOnce)
+    }
+  }
+
+  /// The values of a stream, and the error that ended it.
+  static func outcome(_ bytes: [UInt8], pieces size: Int) -> [String] {
+    var decoder = ReplyDecoder()
+    var outcome: [String] = []
+    do {
+      for start in stride(from: 0, to: bytes.count, by: size) {
+        decoder.feed(bytes[start..<min(start + size, bytes.count)])
+        while let value = try decoder.next() { outcome.append("\(value)") }
+      }
+    } catch {
+      outcome.append("\(error)")
+    }
+    return outcome
+  }
+
+  struct Random: RandomNumberGenerator {
+    var state: UInt64
+
+    // SplitMix64.
+    mutating func next() -> UInt64 {
+      state &+= 0x9E37_79B9_7F4A_7C15
+      var z = state
+      z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+      z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+      return z ^ (z >> 31)
+    }
+  }
+
   @Test func holdsItsLimits() throws {
     var limits = ReplyDecoder.Limits()
     limits.depth = 2

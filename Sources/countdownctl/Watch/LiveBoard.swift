@@ -147,7 +147,10 @@ struct LiveBoard {
   /// How far away a deadline is by the daemon's own clock, so that ours need not agree with it.
   private static func left(_ told: (deadline: Int?, now: Int?, remaining: Duration)) -> Duration {
     guard let deadline = told.deadline, let now = told.now else { return told.remaining }
-    return .milliseconds(deadline - now)
+    let distance = Duration.milliseconds(deadline - now)
+    // The deadline is rounded up and the clock down, which together can be a millisecond more
+    // than what remains, and look like a tenth of a second.
+    return told.remaining > .zero ? min(distance, told.remaining) : distance
   }
 
   // MARK: Lines
