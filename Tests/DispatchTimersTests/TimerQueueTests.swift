@@ -1,6 +1,5 @@
 import Dispatch
 import DispatchTimers
-import Synchronization
 import Testing
 
 @Suite struct TimerQueueTests {
