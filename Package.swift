@@ -54,13 +54,15 @@ let package = Package(
       swiftSettings: settings),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
+    .target(
+      name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
+      swiftSettings: settings),
     .executableTarget(
       name: "countdownd",
       dependencies: [
-        "CountdownServer", "SystemdSupport",
+        "CountdownServer", "CountdownConfiguration", "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Yams", package: "Yams"),
       ],
       swiftSettings: settings),
 
@@ -87,6 +89,13 @@ let package = Package(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
       name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
+    .testTarget(
+      name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
+    .testTarget(
+      name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownConfigurationTests", dependencies: ["CountdownConfiguration"],
+      swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,37 @@
+import CountdownEngine
+
+/// What commands ask of whoever runs the connections.
+package protocol CommandHost: AnyObject {
+  /// The time, on both clocks.
+  var now: Moment { get }
+  /// For timing commands, in microseconds.
+  var stopwatch: Int64 { get }
+  /// The settings in force, by their full names.
+  var configuration: [(name: String, value: String)] { get }
+  /// Lines of a section of INFO that only the host knows; they come first.
+  func facts(_ section: InfoSection) -> [(name: String, value: String)]
+  /// Bytes that have come from the connection and are not a whole command yet.
+  func bufferedInput(of connection: UInt64) -> Int
+  /// Ends a connection; with `reason` for the log.
+  func close(_ connection: UInt64, reason: String)
+  /// Ends the daemon, as SIGTERM does.
+  func shutDown()
+  /// Nil unless time stands still and moves on command.
+  var virtualClock: VirtualClock? { get }
+}
+
+/// Time that stands still and moves on command.
+package final class VirtualClock {
+  package private(set) var now: Moment
+  package init(_ start: Moment) { now = start }
+
+  /// Both clocks move together.
+  package func advance(by microseconds: Int64) {
+    now.boot.microseconds += microseconds
+    now.wall.microseconds += microseconds
+  }
+}
+
+package enum InfoSection: String, CaseIterable, Sendable {
+  case server, clients, memory, stats, timers, lateness, persistence, systemd, commandstats
+}

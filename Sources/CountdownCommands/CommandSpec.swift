@@ -1,0 +1,85 @@
+import RESP
+
+/// One row of the command table: what a command is called, what it takes, what it is for and what
+/// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
+package struct CommandSpec: Sendable {
+  package enum Group: String, Sendable {
+    case countdown, hud, timer, connection, pubsub, server
+  }
+
+  package struct Flags: OptionSet, Sendable {
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
+
+    package static let write = Flags(rawValue: 1)
+    package static let readOnly = Flags(rawValue: 2)
+    package static let fast = Flags(rawValue: 4)
+    package static let admin = Flags(rawValue: 8)
+    package static let pubsub = Flags(rawValue: 16)
+    /// May be used by a RESP2 connection that is subscribed.
+    package static let whileSubscribed = Flags(rawValue: 32)
+    /// MONITOR and SLOWLOG do not show it: it would show itself.
+    package static let unlogged = Flags(rawValue: 64)
+
+    static let names: [(Flags, StaticString)] = [
+      (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),
+      (.pubsub, "pubsub"),
+    ]
+  }
+
+  typealias Handler = @Sendable (Call) throws(CommandError) -> Void
+
+  /// In capitals: `COUNTDOWN`, and `START` for one of several under one name.
+  package let name: String
+  package let subcommand: String?
+  /// What follows the name: `key [COUNT n] [FIRE] [EARLY skip|show] [pattern ...]`.
+  package let syntax: String
+  package let summary: String
+  package let group: Group
+  package let flags: Flags
+  package let complexity: String
+  let handler: Handler
+
+  /// Position of the key among the arguments, counted from the command's name; 0 for none.
+  package let keyPosition: Int
+  /// Fewest and most arguments, names included; nil for any number.
+  let arguments: (least: Int, most: Int?)
+
+  init(
+    _ name: String, _ subcommand: String? = nil, _ syntax: String = "", group: Group,
+    _ flags: Flags, complexity: String = "O(1)", _ summary: String, handler: @escaping Handler
+  ) {
+    self.name = name
+    self.subcommand = subcommand
+    self.syntax = syntax
+    self.summary = summary
+    self.group = group
+    self.flags = flags
+    self.complexity = complexity
+    self.handler = handler
+    let words = subcommand == nil ? 1 : 2
+    let parameters = Syntax.parse(syntax)
+    let isKeyed = ["key", "screen"].contains(parameters.first?.name)
+    keyPosition = isKeyed ? words : 0
+    let range = Syntax.argumentCount(of: parameters)
+    arguments = (least: words + range.least, most: range.most.map { words + $0 })
+  }
+
+  package var fullName: String { subcommand.map { "\(name) \($0)" } ?? name }
+  package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }
+
+  /// As in Redis: exact if positive, else at least its magnitude.
+  var arity: Int {
+    arguments.least == arguments.most ? arguments.least : -arguments.least
+  }
+}
+
+/// Why a command was not done. Its first word is the code that clients go by.
+package struct CommandError: Error, Equatable {
+  package let text: String
+  init(_ text: String) { self.text = text }
+
+  static func syntax(_ problem: String, _ spec: CommandSpec) -> CommandError {
+    CommandError("ERR \(problem); usage: \(spec.usage)")
+  }
+}

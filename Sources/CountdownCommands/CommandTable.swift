@@ -1,0 +1,84 @@
+/// All commands, found by name without regard to case.
+package struct CommandTable: Sendable {
+  package let rows: [CommandSpec]
+  private var single: [CommandName: Int] = [:]
+  private var families: [CommandName: [CommandName: Int]] = [:]
+
+  package init() {
+    rows =
+      countdownCommands + hudCommands + timerCommands + connectionCommands + clientCommands
+      + pubSubCommands + serverCommands + introspectionCommands
+    for (index, row) in rows.enumerated() {
+      let name = CommandName(row.name)!
+      if let subcommand = row.subcommand {
+        families[name, default: [:]][CommandName(subcommand)!] = index
+      } else {
+        single[name] = index
+      }
+    }
+  }
+
+  enum Lookup {
+    case found(Int)
+    case unknown
+    /// A family of commands, called without or with an unknown second word.
+    case unknownSubcommand
+  }
+
+  func find(_ name: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer?) -> Lookup {
+    guard let name = CommandName(name) else { return .unknown }
+    if let family = families[name] {
+      if let second, let subcommand = CommandName(second), let index = family[subcommand] {
+        return .found(index)
+      }
+      // COMMAND is both: a command, and a family.
+      if second == nil, let index = single[name] { return .found(index) }
+      return .unknownSubcommand
+    }
+    return single[name].map { .found($0) } ?? .unknown
+  }
+
+  func row(_ fullName: String) -> CommandSpec? {
+    rows.first { $0.fullName == fullName.uppercased() }
+  }
+
+  /// The commands under `name`, in the order of the table.
+  func family(_ name: String) -> [CommandSpec] {
+    rows.filter { $0.name == name && $0.subcommand != nil }
+  }
+
+  /// Every first word once, in the order of the table.
+  var names: [String] {
+    var seen: Set<String> = []
+    return rows.map(\.name).filter { seen.insert($0).inserted }
+  }
+}
+
+/// A name of up to 16 bytes, in capitals, as two numbers: cheap to hash and compare.
+struct CommandName: Hashable, Sendable {
+  private var low: UInt64 = 0
+  private var high: UInt64 = 0
+
+  /// Nil for what is too long to be any command.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count <= 16 else { return nil }
+    for (index, byte) in bytes.enumerated() {
+      let capital = UInt64(byte.uppercased)
+      if index < 8 {
+        low |= capital &<< UInt64(index &* 8)
+      } else {
+        high |= capital &<< UInt64((index &- 8) &* 8)
+      }
+    }
+  }
+
+  init?(_ name: String) {
+    let bytes = Array(name.utf8)
+    guard let parsed = bytes.withUnsafeBytes({ CommandName($0) }) else { return nil }
+    self = parsed
+  }
+}
+
+extension UInt8 {
+  var uppercased: UInt8 { self >= 0x61 && self <= 0x7A ? self &- 0x20 : self }
+}

@@ -1,0 +1,202 @@
+import CountdownCore
+import CountdownEngine
+import RESP
+
+enum TextLimits {
+  static let title = 1_024
+  static let status = 4_096
+  static let meta = 4_096
+  static let payload = 4_096
+  static let token = 64
+  static let url = 8_192
+  static let clientName = 256
+}
+
+let countdownCommands: [CommandSpec] = [
+  CommandSpec(
+    "COUNTDOWN", "START",
+    "key [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] [OWNER none|connection] "
+      + "[META bytes] [TOKEN t]",
+    group: .countdown, [.write, .fast],
+    "Asks whether a code may be sent now, and if so starts the countdown to the next."
+  ) { call throws(CommandError) in
+    let settings = call.dispatcher.engine.settings
+    var count = settings.countdownCount
+    var every = settings.countdownEvery
+    var fire = false
+    var start = CountdownStart(settings.defaultPlan)
+    var options = call.options(from: 3)
+    while let option = try options.next() {
+      switch option {
+      case "COUNT": count = UInt32(try options.integer(in: 1...Int64(Int32.max)))
+      case "EVERY": every = try options.duration()
+      case "FIRE": fire = true
+      case "TITLE": start.title = try options.text(atMost: TextLimits.title)
+      case "READYTITLE": start.readyTitle = try options.text(atMost: TextLimits.title)
+      case "OWNER": start.owner = try call.owner(try options.value())
+      case "META": start.meta = try options.text(atMost: TextLimits.meta)
+      case "TOKEN": start.token = try call.token(try options.value())
+      default: throw options.unknown()
+      }
+    }
+    guard let plan = Countdown.Plan(count: count, every: every, firesAtOnce: fire) else {
+      throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d")
+    }
+    start.plan = plan
+    let key = try call.key()
+    let (decision, view) = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.startCountdown(
+        key, start, by: call.session.client, at: call.now)
+    }
+    call.session.output.view(view, decision)
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "RESEND", "key [TOKEN t]", group: .countdown, [.write, .fast],
+    "Starts a ready countdown again with what it was started with last."
+  ) { call throws(CommandError) in
+    var token: [UInt8]?
+    var options = call.options(from: 3)
+    while let option = try options.next() {
+      guard option == "TOKEN" else { throw options.unknown() }
+      token = try call.token(try options.value())
+    }
+    let key = try call.key()
+    let (decision, view) = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.resendCountdown(
+        key, token: token, by: call.session.client, at: call.now)
+    }
+    call.session.output.view(view, decision)
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "GET", "key", group: .countdown, [.readOnly, .fast],
+    "How a countdown is; null if there is none."
+  ) { call throws(CommandError) in
+    guard let view = call.dispatcher.engine.countdown(try call.key(), at: call.now) else {
+      return call.session.output.null()
+    }
+    call.session.output.view(view)
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "LIST", listSyntax, group: .countdown, [.readOnly],
+    complexity: "O(LIMIT)", "A page of countdowns."
+  ) { call throws(CommandError) in
+    let query = try call.listQuery()
+    call.reply(call.dispatcher.engine.listCountdowns(query, at: call.now)) { $0.view($1) }
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "CANCEL", "key [GENERATION g]", group: .countdown, [.write, .fast],
+    "Forgets a countdown: 1, or 0 if there was none."
+  ) { call throws(CommandError) in
+    let generation = try call.generationOption(from: 3)
+    let key = try call.key()
+    let done = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.cancelCountdown(key, generation: generation, at: call.now)
+    }
+    call.session.output.integer(done ? 1 : 0)
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "PAUSE", "key [GENERATION g]", group: .countdown, [.write, .fast],
+    "Stops the time of a countdown."
+  ) { call throws(CommandError) in
+    let generation = try call.generationOption(from: 3)
+    let key = try call.key()
+    call.session.output.view(
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.pauseCountdown(key, generation: generation, at: call.now)
+      })
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "RESUME", "key [GENERATION g]", group: .countdown, [.write, .fast],
+    "Lets a paused countdown go on with the time it had left."
+  ) { call throws(CommandError) in
+    let generation = try call.generationOption(from: 3)
+    let key = try call.key()
+    call.session.output.view(
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.resumeCountdown(key, generation: generation, at: call.now)
+      })
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "RETIME", "key d [GENERATION g]", group: .countdown, [.write, .fast],
+    "Makes a countdown end in that time from now."
+  ) { call throws(CommandError) in
+    let left = try call.duration(call.arguments[3], "the time")
+    let generation = try call.generationOption(from: 4)
+    let key = try call.key()
+    call.session.output.view(
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.retimeCountdown(
+          key, to: left, generation: generation, at: call.now)
+      })
+  },
+]
+
+let listSyntax = "[MATCH glob] [OWNER none|connection|connection:ID] [CURSOR c] [LIMIT n]"
+
+extension EngineSettings {
+  var defaultPlan: Countdown.Plan {
+    guard let plan = Countdown.Plan(count: countdownCount, every: countdownEvery) else {
+      preconditionFailure("the configuration allows no such countdown")
+    }
+    return plan
+  }
+}
+
+extension Call {
+  /// The one option of most commands.
+  func generationOption(from index: Int) throws(CommandError) -> Generation? {
+    var generation: Generation?
+    var options = options(from: index)
+    while let option = try options.next() {
+      guard option == "GENERATION" else { throw options.unknown() }
+      generation = try options.generation()
+    }
+    return generation
+  }
+
+  func token(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8] {
+    guard !bytes.isEmpty else { throw problem("TOKEN is empty") }
+    return try text(bytes, "TOKEN", atMost: TextLimits.token)
+  }
+
+  func listQuery() throws(CommandError) -> ListQuery {
+    var query = ListQuery()
+    var options = options(from: first)
+    while let option = try options.next() {
+      switch option {
+      case "MATCH": query.pattern = try options.text(atMost: 1_024)
+      case "OWNER": query.owner = try listedOwner(try options.value())
+      case "CURSOR": query.cursor = Int(try options.integer(in: 0...Int64(UInt32.max)))
+      case "LIMIT": query.limit = Int(try options.integer(in: 1...1_000))
+      default: throw options.unknown()
+      }
+    }
+    return query
+  }
+
+  private func listedOwner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
+    let text = String(decoding: bytes, as: UTF8.self).lowercased()
+    let prefix = "connection:"
+    if text.hasPrefix(prefix), let id = UInt64(text.dropFirst(prefix.count)) {
+      return .connection(id)
+    }
+    guard text == "none" || text == "connection" else {
+      throw problem("OWNER '\(quoted(bytes))' is none of none, connection, connection:ID")
+    }
+    return try owner(bytes)
+  }
+
+  func reply<View>(_ page: Page<View>, _ write: (inout RESPEncoder, View) -> Void) {
+    session.output.array(2)
+    session.output.bulk(String(page.cursor))
+    session.output.array(page.views.count)
+    for view in page.views { write(&session.output, view) }
+  }
+}

@@ -1,0 +1,259 @@
+import CountdownCore
+import CountdownEngine
+import RESP
+
+/// Takes commands to the engine, and replies and events to sessions.
+///
+/// Knows no sockets: whoever drives it hands in arguments and time, and writes what sessions have
+/// in their `output`. Not thread-safe: one event loop owns it.
+package final class Dispatcher {
+  package struct Settings: Sendable {
+    /// Events a connection has not read, in bytes, beyond which it is closed.
+    package var maxOutput = 8 << 20
+    /// Commands that take at least this long are logged, in microseconds.
+    package var slowCommand: Int64 = 10_000
+    package var slowLogLength = 128
+
+    package init() {}
+  }
+
+  package var engine: Engine
+  package let table: CommandTable
+  package let settings: Settings
+  package unowned let host: any CommandHost
+
+  package private(set) var sessions: [UInt64: Session] = [:]
+  /// Sessions whose output has grown since it was last asked for.
+  private var touched: [Session] = []
+
+  var slowLog: SlowLog
+  var statistics: CommandStatistics
+  private var monitors: [UInt64] = []
+
+  package init(engine: consuming Engine, settings: Settings = Settings(), host: any CommandHost) {
+    self.engine = engine
+    self.settings = settings
+    self.host = host
+    table = CommandTable()
+    slowLog = SlowLog(threshold: settings.slowCommand, length: settings.slowLogLength)
+    statistics = CommandStatistics(commands: table.rows.count)
+  }
+
+  // MARK: Sessions
+
+  package func open(_ session: Session) {
+    sessions[session.client.connection] = session
+    engine.connect(session.client.connection)
+    statistics.connections += 1
+  }
+
+  /// The connection is gone: what it owned goes with it, as time goes on.
+  package func close(_ session: Session) {
+    sessions[session.client.connection] = nil
+    monitors.removeAll { $0 == session.client.connection }
+    engine.disconnect(session.client.connection)
+  }
+
+  // MARK: Commands
+
+  /// Does one command; the reply, and events that it causes, go to the sessions' output.
+  package func execute(_ arguments: Arguments, for session: Session, at now: Moment) {
+    session.commands += 1
+    session.lastActive = now
+    statistics.commands += 1
+    let mark = session.output.bytes.count
+    do throws(CommandError) {
+      let index = try find(arguments)
+      let spec = table.rows[index]
+      session.lastCommand = spec.fullName
+      try check(spec, arguments, session)
+      if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
+        showMonitors(arguments, of: session, at: now)
+      }
+      let call = Call(
+        dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
+      let before = host.stopwatch
+      do throws(CommandError) {
+        try spec.handler(call)
+        statistics.record(index, microseconds: host.stopwatch - before)
+      } catch {
+        statistics.record(index, microseconds: host.stopwatch - before, failed: true)
+        throw error
+      }
+      let took = host.stopwatch - before
+      if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
+        slowLog.append(arguments, took: took, session: session, at: now)
+      }
+    } catch {
+      // A reply that had begun is taken back.
+      session.output.bytes.removeSubrange(mark...)
+      session.output.error(error.text)
+      statistics.errors += 1
+    }
+    touched.append(session)
+    deliver()
+  }
+
+  /// The stream of `session` is no longer understood: says why, and takes nothing more.
+  package func refuse(_ session: Session, _ error: RESPProtocolError) {
+    session.output.error("ERR Protocol error: \(error.description)")
+    session.isClosing = true
+    statistics.protocolErrors += 1
+    touched.append(session)
+  }
+
+  private func find(_ arguments: Arguments) throws(CommandError) -> Int {
+    let second = arguments.count > 1 ? arguments[1] : nil
+    switch table.find(arguments[0], second) {
+    case .found(let index):
+      return index
+    case .unknown:
+      throw CommandError(
+        "ERR unknown command '\(quoted(arguments[0]))'; COMMAND LIST shows those there are")
+    case .unknownSubcommand:
+      let name = String(decoding: arguments[0], as: UTF8.self).uppercased()
+      let known = table.family(name).compactMap(\.subcommand).joined(separator: ", ")
+      guard let second else { throw CommandError("ERR \(name) needs one of \(known)") }
+      throw CommandError("ERR unknown subcommand '\(quoted(second))' of \(name); known: \(known)")
+    }
+  }
+
+  private func check(
+    _ spec: CommandSpec, _ arguments: Arguments, _ session: Session
+  ) throws(CommandError) {
+    let (least, most) = spec.arguments
+    guard arguments.count >= least, most.map({ arguments.count <= $0 }) ?? true else {
+      throw CommandError(
+        "ERR wrong number of arguments for '\(spec.fullName.lowercased())'; usage: \(spec.usage)")
+    }
+    guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
+      engine.subscriptionCount(of: session.client.connection) > 0
+    else { return }
+    throw CommandError(
+      "ERR Can't execute '\(spec.fullName.lowercased())': only (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, "
+        + "QUIT and RESET are allowed while subscribed, unless the connection says HELLO 3")
+  }
+
+  // MARK: Time
+
+  /// Does what is due; false if the budget ran out first.
+  package func advance(to now: Moment, budget: Int) -> Bool {
+    let finished = engine.advance(to: now, budget: budget)
+    deliver()
+    return finished
+  }
+
+  /// Goes on with snapshots for a session that can take more.
+  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) {
+    engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
+    deliver()
+  }
+
+  // MARK: Output
+
+  /// Has a session looked at when the turn ends, though nothing was said to it.
+  package func touch(_ session: Session) { touched.append(session) }
+
+  /// The sessions that have something to be written since the last call; some more than once.
+  package func takeTouched() -> [Session] {
+    defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
+    return touched
+  }
+
+  /// Takes events from the engine to those who listen.
+  private func deliver() {
+    while engine.hasOutbox {
+      for publication in engine.takeOutbox() { deliver(publication) }
+    }
+  }
+
+  private func deliver(_ publication: Publication) {
+    let channel = publication.kind.channelPrefix + publication.key
+    let payload = publication.event.encoded()
+    let isTick = publication.event.name == .tick
+    if !publication.subscribers.isEmpty {
+      var frame = SharedFrame([Array("message".utf8), channel, payload])
+      for id in publication.subscribers {
+        guard let session = sessions[id] else { continue }
+        send(&frame, to: session, mergeable: isTick ? channel : nil, channel: channel)
+      }
+    }
+    for (pattern, subscribers) in publication.patterns {
+      var frame = SharedFrame([Array("pmessage".utf8), pattern, channel, payload])
+      for id in subscribers {
+        guard let session = sessions[id] else { continue }
+        send(
+          &frame, to: session, mergeable: isTick ? pattern + [0] + channel : nil, channel: channel)
+      }
+    }
+  }
+
+  private func send(
+    _ frame: inout SharedFrame, to session: Session, mergeable: [UInt8]?, channel: [UInt8]
+  ) {
+    guard !session.isClosing else { return }
+    let bytes = frame.bytes(session.output.version)
+    statistics.eventsSent += 1
+    if session.isBackedUp {
+      if let mergeable {
+        if session.waitingTicks.updateValue(bytes, forKey: mergeable) != nil {
+          statistics.ticksMerged += 1
+        }
+        return
+      }
+      // What happened after it makes a tick that still waits wrong.
+      dropWaitingTicks(of: session, channel)
+    }
+    session.output.bytes.append(contentsOf: bytes)
+    touched.append(session)
+    guard session.pendingOutput > settings.maxOutput else { return }
+    statistics.outputLimitDisconnections += 1
+    session.isClosing = true
+    session.output.bytes = []
+    host.close(
+      session.client.connection,
+      reason: "it has not read \(session.pendingOutput) bytes of events, max-output is "
+        + "\(settings.maxOutput)")
+  }
+
+  private func dropWaitingTicks(of session: Session, _ channel: [UInt8]) {
+    guard !session.waitingTicks.isEmpty else { return }
+    let waiting = session.waitingTicks.count
+    session.waitingTicks[channel] = nil
+    for pattern in engine.subscriptions(of: session.client.connection).patterns {
+      session.waitingTicks[pattern + [0] + channel] = nil
+    }
+    statistics.ticksMerged += Int64(waiting - session.waitingTicks.count)
+  }
+
+  // MARK: Monitors
+
+  func startMonitor(_ session: Session) {
+    guard !session.isMonitor else { return }
+    session.isMonitor = true
+    monitors.append(session.client.connection)
+  }
+
+  func stopMonitor(_ session: Session) {
+    session.isMonitor = false
+    monitors.removeAll { $0 == session.client.connection }
+  }
+
+  private func showMonitors(_ arguments: Arguments, of session: Session, at now: Moment) {
+    let line = MonitorLine.text(arguments, session: session, at: now)
+    for id in monitors {
+      guard let monitor = sessions[id], !monitor.isClosing else { continue }
+      var encoder = RESPEncoder()
+      encoder.bytes.append(UInt8(ascii: "+"))
+      encoder.bytes.append(contentsOf: line.utf8)
+      encoder.bytes.append(contentsOf: [0x0D, 0x0A])
+      monitor.output.bytes.append(contentsOf: encoder.bytes)
+      touched.append(monitor)
+      if monitor.pendingOutput > settings.maxOutput {
+        monitor.isClosing = true
+        monitor.output.bytes = []
+        host.close(id, reason: "a monitor that does not read; max-output is \(settings.maxOutput)")
+      }
+    }
+  }
+}

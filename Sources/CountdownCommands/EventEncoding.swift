@@ -1,0 +1,120 @@
+import CountdownCore
+import CountdownEngine
+import RESP
+
+extension Event {
+  /// The one line of JSON that subscribers get.
+  package func encoded() -> [UInt8] {
+    var line = JSONLine()
+    line.field("event", name.text)
+    line.field("key", bytes: subject.key)
+    line.field("generation", generation.value)
+    line.field("seq", sequence)
+    if let dueUnixMS { line.field("due_unix_ms", dueUnixMS) }
+    if let lateMicroseconds { line.field("late_us", lateMicroseconds) }
+    if let reason { line.field("reason", reason.text) }
+    switch subject {
+    case .countdown(let view): write(view, to: &line)
+    case .hud(let view): write(view, to: &line)
+    case .timer(let view): write(view, to: &line)
+    case .nothing(let kind, _, let nowUnixMS):
+      line.field("state", kind == .hud ? "hidden" : "idle" as StaticString)
+      line.field("now_unix_ms", nowUnixMS)
+    }
+    return line.finish()
+  }
+
+  private func write(_ view: CountdownView, to line: inout JSONLine) {
+    guard name != .cancelled else {
+      line.field("state", "idle" as StaticString)
+      line.field("now_unix_ms", view.nowUnixMS)
+      return
+    }
+    line.field("state", view.state.text)
+    view.writeProgress(to: &line)
+    switch name {
+    case .refused:
+      line.field("retry_after_ms", view.remainingMS)
+    case .started, .snapshot:
+      line.field("count", Int64(view.count))
+      line.field("every_ms", view.everyMS)
+      line.field("sends", Int64(view.sends))
+      line.field("owner", view.owner)
+      line.field("meta", bytes: view.meta)
+    default:
+      break
+    }
+  }
+
+  private func write(_ view: HUDView, to line: inout JSONLine) {
+    view.writeState(to: &line)
+    if let superseded { line.field("superseded_generation", superseded.value) }
+  }
+
+  private func write(_ view: TimerView, to line: inout JSONLine) {
+    switch name {
+    case .cancelled:
+      line.field("state", "idle" as StaticString)
+      line.field("now_unix_ms", view.nowUnixMS)
+    case .fired:
+      // Once fired, a timer that does not repeat is no more.
+      if view.everyMS == nil {
+        line.field("state", "idle" as StaticString)
+        line.field("now_unix_ms", view.nowUnixMS)
+      } else {
+        view.writeState(to: &line)
+      }
+      line.field("fired", view.fired)
+      line.field("missed", missed)
+      line.field("payload", bytes: view.payload)
+    case .set, .snapshot:
+      view.writeState(to: &line)
+      line.field("every_ms", view.everyMS)
+      line.field("clock", view.clock.rawValue)
+      line.field("fired", view.fired)
+      line.field("missed", view.missed)
+      line.field("owner", view.owner)
+      line.field("payload", bytes: view.payload)
+    default:
+      view.writeState(to: &line)
+    }
+  }
+}
+
+extension Event.Subject {
+  var key: [UInt8] {
+    switch self {
+    case .countdown(let view): view.key
+    case .hud(let view): view.key
+    case .timer(let view): view.key
+    case .nothing(_, let key, _): key
+    }
+  }
+}
+
+/// A message in the frames of each version, made when first needed and shared by all who get it.
+struct SharedFrame {
+  private let elements: [[UInt8]]
+  private var resp2: [UInt8]?
+  private var resp3: [UInt8]?
+
+  init(_ elements: [[UInt8]]) { self.elements = elements }
+
+  mutating func bytes(_ version: RESPEncoder.Version) -> [UInt8] {
+    switch version {
+    case .resp2:
+      if resp2 == nil { resp2 = encode(.resp2) }
+      return resp2!
+    case .resp3:
+      if resp3 == nil { resp3 = encode(.resp3) }
+      return resp3!
+    }
+  }
+
+  private func encode(_ version: RESPEncoder.Version) -> [UInt8] {
+    var encoder = RESPEncoder(version)
+    encoder.push(elements.count)
+    for element in elements { encoder.bulk(element) }
+    return encoder.bytes
+  }
+}

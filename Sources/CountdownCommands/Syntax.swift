@@ -1,0 +1,68 @@
+/// The syntax lines of the command table, taken apart for `COMMAND DOCS` and for counting.
+///
+///     key  [COUNT n]  [FIRE]  [EARLY skip|show]  [pattern ...]  channel [channel ...]
+enum Syntax {
+  struct Parameter: Equatable {
+    /// What the value is called; the token's own name where there is no value.
+    var name: String
+    var token: String?
+    /// The words it can be, if not anything.
+    var choices: [String] = []
+    var isOptional = false
+    var repeats = false
+    var hasValue = true
+  }
+
+  static func parse(_ syntax: String) -> [Parameter] {
+    var parameters: [Parameter] = []
+    var rest = Substring(syntax)
+    while let first = rest.first {
+      if first == " " {
+        rest = rest.dropFirst()
+      } else if first == "[", let end = rest.firstIndex(of: "]") {
+        parameters.append(optional(rest[rest.index(after: rest.startIndex)..<end]))
+        rest = rest[rest.index(after: end)...]
+      } else {
+        let word = rest.prefix { $0 != " " }
+        parameters.append(value(word))
+        rest = rest.dropFirst(word.count)
+      }
+    }
+    return parameters
+  }
+
+  private static func optional(_ inside: Substring) -> Parameter {
+    var words = inside.split(separator: " ")
+    let repeats = words.last == "..."
+    if repeats { words.removeLast() }
+    var parameter: Parameter
+    if words[0].allSatisfy({ $0.isUppercase || $0 == "-" }) {
+      parameter = words.count > 1 ? value(words[1]) : Parameter(name: words[0].lowercased())
+      parameter.token = String(words[0])
+      parameter.hasValue = words.count > 1
+    } else {
+      parameter = value(words[0])
+    }
+    parameter.isOptional = true
+    parameter.repeats = repeats
+    return parameter
+  }
+
+  private static func value(_ word: Substring) -> Parameter {
+    let choices = word.split(separator: "|").map(String.init)
+    return choices.count > 1
+      ? Parameter(name: choices.joined(separator: "-").lowercased(), choices: choices)
+      : Parameter(name: String(word))
+  }
+
+  static func argumentCount(of parameters: [Parameter]) -> (least: Int, most: Int?) {
+    var least = 0
+    var most: Int? = 0
+    for parameter in parameters {
+      let words = (parameter.token == nil ? 0 : 1) + (parameter.hasValue ? 1 : 0)
+      if !parameter.isOptional { least += words }
+      most = parameter.repeats ? nil : most.map { $0 + words }
+    }
+    return (least, most)
+  }
+}

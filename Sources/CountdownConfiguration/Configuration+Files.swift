@@ -1,0 +1,98 @@
+import Glibc
+
+extension Configuration {
+  /// The file that is read when the command line names none.
+  package static let standardPath = "/etc/countdownd/countdownd.yaml"
+
+  /// More than any configuration needs, and less than would hurt.
+  static let fileLimitBytes = 1 << 20
+
+  /// Reads the file, then every `*.yaml` of the directory `PATH.d` in the order of their names;
+  /// what comes later wins, setting by setting. Throws everything that is wrong with all of them.
+  ///
+  /// The file of `standardPath` may be missing, since the defaults are a configuration as well;
+  /// one that the operator chose may not. The directory may always be missing.
+  package static func load(
+    path: String = standardPath
+  ) throws(ConfigurationError) -> Configuration {
+    var configuration = Configuration()
+    var problems: [ConfigurationProblem] = []
+
+    func merge(_ file: String, mayBeMissing: Bool) {
+      switch contents(of: file) {
+      case .success(let yaml): problems += configuration.merge(yaml: yaml, file: file)
+      case .failure(.system(ENOENT)) where mayBeMissing: break
+      case .failure(let failure):
+        problems.append(ConfigurationProblem(file: file, message: failure.description))
+      }
+    }
+
+    merge(path, mayBeMissing: path == standardPath)
+    let directory = path + ".d"
+    switch dropIns(in: directory) {
+    case .success(let names):
+      for name in names { merge("\(directory)/\(name)", mayBeMissing: false) }
+    case .failure(.system(ENOENT)): break
+    case .failure(let failure):
+      problems.append(ConfigurationProblem(file: directory, message: failure.description))
+    }
+    guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+    return configuration
+  }
+
+  private enum ReadFailure: Error, CustomStringConvertible {
+    case system(Int32)
+    case tooLong
+    case notUTF8
+
+    var description: String {
+      switch self {
+      case .system(let code): return "cannot be read: " + String(cString: strerror(code))
+      case .tooLong: return "longer than \(fileLimitBytes) bytes"
+      case .notUTF8: return "not UTF-8"
+      }
+    }
+  }
+
+  private static func contents(of path: String) -> Result<String, ReadFailure> {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return .failure(.system(errno)) }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: fileLimitBytes + 1)
+    var length = 0
+    while length < bytes.count {
+      let count = bytes[length...].withUnsafeMutableBytes {
+        read(descriptor, $0.baseAddress, $0.count)
+      }
+      if count == 0 { break }
+      if count > 0 {
+        length += count
+      } else if errno != EINTR {
+        return .failure(.system(errno))
+      }
+    }
+    guard length <= fileLimitBytes else { return .failure(.tooLong) }
+    guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
+      return .failure(.notUTF8)
+    }
+    return .success(text)
+  }
+
+  /// The names of the drop-ins, sorted by their bytes so that no locale changes who wins. Hidden
+  /// files are left out: editors and package managers keep their own there.
+  private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
+    guard let stream = opendir(directory) else { return .failure(.system(errno)) }
+    defer { closedir(stream) }
+    var names: [String] = []
+    errno = 0
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name.hasSuffix(".yaml"), !name.hasPrefix(".") { names.append(name) }
+      errno = 0
+    }
+    guard errno == 0 else { return .failure(.system(errno)) }
+    return .success(names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+  }
+}

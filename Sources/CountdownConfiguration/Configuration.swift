@@ -1,0 +1,103 @@
+/// What the daemon can be told in its configuration files; as made, every setting has its default.
+///
+/// `Settings.swift` names each setting and says what is allowed; `config/countdownd.yaml` explains
+/// them to the operator.
+package struct Configuration: Equatable, Sendable {
+  package var socket = Socket()
+  /// Where the state is kept over restarts.
+  package var stateDirectory = "/var/lib/countdownd"
+  package var logLevel = LogLevel.info
+  package var countdown = Countdown()
+  package var hud = HUD()
+  package var limits = Limits()
+  package var slowlog = SlowLog()
+
+  package init() {}
+
+  /// The socket the daemon makes when systemd passes none.
+  package struct Socket: Equatable, Sendable {
+    package var path = "/run/countdownd/countdownd.sock"
+    /// Permission bits.
+    package var mode: UInt32 = 0o660
+  }
+
+  /// The names are those of swift-log.
+  package enum LogLevel: String, CaseIterable, Equatable, Sendable {
+    case trace
+    case debug
+    case info
+    case notice
+    case warning
+    case error
+    case critical
+  }
+
+  /// What COUNTDOWN START takes when it is not told.
+  package struct Countdown: Equatable, Sendable {
+    package var count = 60
+    package var every = Duration.seconds(1)
+    /// How long a ready key is remembered.
+    package var keepReady = Duration.seconds(600)
+  }
+
+  /// What HUD SHOW takes when it is not told.
+  package struct HUD: Equatable, Sendable {
+    package var grace = Duration.zero
+    package var min = Duration.zero
+    package var fadeIn = Duration.milliseconds(150)
+    package var fadeOut = Duration.milliseconds(150)
+    /// The shortest that info, success and error are shown, unless SHOW says MIN.
+    package var messageMin = Duration.seconds(5)
+    /// The highest level on screens that `screens` does not list.
+    package var maxLevel = Level.normal
+    /// What is different on some screens, by the screen's key.
+    package var screens: [String: Screen] = [:]
+    package var blocking = Blocking()
+  }
+
+  /// Lowest first.
+  package enum Level: String, CaseIterable, Equatable, Sendable {
+    case normal
+    case statusbar
+    case alert
+  }
+
+  package struct Screen: Equatable, Sendable {
+    package var maxLevel: Level
+
+    package init(maxLevel: Level) { self.maxLevel = maxLevel }
+  }
+
+  /// Which requests block interaction with the screen: HUD SHOW REQUEST without MASK.
+  package struct Blocking: Equatable, Sendable {
+    /// Exact paths, each the part of the URL from `/api/` on.
+    package var paths: [String] = []
+    /// Words in the last segment of the path.
+    package var verbs = [
+      "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
+      "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
+    ]
+  }
+
+  /// Lengths are in bytes.
+  package struct Limits: Equatable, Sendable {
+    package var maxBulkLength = 65_536
+    package var maxInlineLength = 65_536
+    package var maxArguments = 16_384
+    package var maxRequestLength = 1_048_576
+    package var maxCommandsPerTurn = 512
+    package var maxOutput = 8_388_608
+    package var maxConnections = 10_000
+    package var maxConnectionsPerUID = 10_000
+    package var maxEntities = 10_000_000
+    package var maxEntitiesPerUID = 10_000_000
+    package var maxSubscriptions = 100_000
+  }
+
+  package struct SlowLog: Equatable, Sendable {
+    /// Commands that take this long or longer are kept.
+    package var threshold = Duration.milliseconds(10)
+    /// How many are kept, the newest.
+    package var length = 128
+  }
+}

@@ -1,0 +1,202 @@
+import Yams
+
+/// What a setting's value may be: how it is read, and how it is shown.
+struct Kind<Value: Sendable>: Sendable {
+  /// Changes the value, or reports why it cannot.
+  let read: @Sendable (inout Value, ValueReader) -> Void
+  /// The value in the form it could be read back in. The suffix is appended to the setting's name.
+  let list: @Sendable (Value) -> [(suffix: String, value: String)]
+
+  init(
+    read: @escaping @Sendable (inout Value, ValueReader) -> Void,
+    list: @escaping @Sendable (Value) -> [(suffix: String, value: String)]
+  ) {
+    self.read = read
+    self.list = list
+  }
+
+  /// A single value; `parse` returns nil for what is not `allowed`.
+  init(
+    allowed: String, parse: @escaping @Sendable (String) -> Value?,
+    show: @escaping @Sendable (Value) -> String
+  ) {
+    self.init(
+      read: { value, reader in
+        guard let text = reader.scalar(allowed: allowed) else { return }
+        guard let parsed = parse(text) else { return reader.refuse(text, allowed: allowed) }
+        value = parsed
+      },
+      list: { [("", show($0))] })
+  }
+}
+
+extension Kind where Value == Int {
+  static func count(_ range: ClosedRange<Int>) -> Kind {
+    Kind(
+      allowed: "an integer from \(range.lowerBound) to \(range.upperBound)",
+      parse: { text in
+        wholeNumber(text).flatMap { range.contains($0) ? $0 : nil }
+      },
+      show: { "\($0)" })
+  }
+
+  static func bytes(_ range: ClosedRange<Int>) -> Kind {
+    Kind(
+      allowed: "bytes, or an integer with KiB or MiB, from \(range.lowerBound) to "
+        + "\(range.upperBound >> 20)MiB",
+      parse: { text in
+        withUnit(text, units: [("KiB", 1 << 10), ("MiB", 1 << 20), ("", 1)])
+          .flatMap { range.contains($0) ? $0 : nil }
+      },
+      show: { "\($0)" })
+  }
+}
+
+extension Kind where Value == Duration {
+  private static var units: [(String, Int)] {
+    [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("", 1)]
+  }
+
+  /// `lowest` is in milliseconds.
+  static func duration(from lowest: Int = 0) -> Kind {
+    Kind(
+      allowed: "an integer with ms, s, m, h or d, from \(lowest)ms to 3650d",
+      parse: { text in
+        withUnit(text, units: units)
+          .flatMap { (lowest...3650 * 86_400_000).contains($0) ? .milliseconds($0) : nil }
+      },
+      show: { duration in
+        let (seconds, attoseconds) = duration.components
+        let milliseconds = Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+        guard milliseconds > 0 else { return "0" }
+        let unit = units.dropLast().last { milliseconds.isMultiple(of: $0.1) }!
+        return "\(milliseconds / unit.1)\(unit.0)"
+      })
+  }
+}
+
+extension Kind where Value: CaseIterable & RawRepresentable<String> {
+  static func choice() -> Kind {
+    let names = Value.allCases.map(\.rawValue)
+    return Kind(
+      allowed: "one of " + names.joined(separator: ", "),
+      parse: { Value(rawValue: $0) },
+      show: { $0.rawValue })
+  }
+}
+
+extension Kind where Value == UInt32 {
+  /// Written in octal whether quoted or not: a plain 0660 never meets YAML's own reading of it.
+  static var fileMode: Kind {
+    Kind(
+      allowed: "permissions in octal, from 0000 to 0777",
+      parse: { text in
+        guard (3...4).contains(text.utf8.count) else { return nil }
+        guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) })
+        else { return nil }
+        return UInt32(text, radix: 8).flatMap { $0 <= 0o777 ? $0 : nil }
+      },
+      show: { mode in
+        let digits = String(mode, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+      })
+  }
+}
+
+extension Kind where Value == String {
+  static var absolutePath: Kind {
+    Kind(
+      allowed: "an absolute path of at most 1024 bytes",
+      parse: { isPath($0, limit: 1024) ? $0 : nil }, show: { $0 })
+  }
+
+  /// A socket's address has room for so much, the zero at its end included: unix(7).
+  static var socketPath: Kind {
+    Kind(
+      allowed: "an absolute path of at most 107 bytes",
+      parse: { isPath($0, limit: 107) ? $0 : nil }, show: { $0 })
+  }
+
+  private static func isPath(_ text: String, limit: Int) -> Bool {
+    text.hasPrefix("/") && text.utf8.count <= limit && !text.utf8.contains(0)
+  }
+}
+
+extension Kind where Value == [String] {
+  /// Only what begins like this can ever be met, so anything else is a mistake.
+  static var paths: Kind {
+    list(of: "a path that begins with /api/, at most 1024 bytes, without spaces and commas") {
+      $0.hasPrefix("/api/") && $0.utf8.count <= 1024
+        && $0.unicodeScalars.allSatisfy { !$0.properties.isWhitespace && $0 != "," }
+    }
+  }
+
+  static var words: Kind {
+    list(of: "a word of 1 to 64 letters") {
+      (1...64).contains($0.utf8.count) && $0.unicodeScalars.allSatisfy(\.properties.isAlphabetic)
+    }
+  }
+
+  private static func list(
+    of allowed: String, where isAllowed: @escaping @Sendable (String) -> Bool
+  ) -> Kind {
+    Kind(
+      read: { value, reader in
+        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
+        var texts: [String] = []
+        for item in items {
+          guard let text = item.scalar(allowed: allowed) else { continue }
+          if isAllowed(text) { texts.append(text) } else { item.refuse(text, allowed: allowed) }
+        }
+        value = texts
+      },
+      list: { [("", $0.joined(separator: ","))] })
+  }
+}
+
+extension Kind where Value == [String: Configuration.Screen] {
+  static var screens: Kind {
+    let level = Kind<Configuration.Level>.choice()
+    return Kind(
+      read: { screens, reader in
+        let allowed = "screens, each with max-level"
+        for (name, screen) in reader.entries(allowed: allowed) {
+          if !(1...512).contains(name.utf8.count) {
+            screen.report("the name of a screen has 1 to 512 bytes")
+          }
+          for (key, value) in screen.entries(allowed: "max-level") {
+            guard key == "max-level" else {
+              value.reportUnknown(key, known: ["max-level"])
+              continue
+            }
+            var read = screens[name] ?? Configuration.Screen(maxLevel: .normal)
+            level.read(&read.maxLevel, value)
+            screens[name] = read
+          }
+        }
+      },
+      list: { screens in
+        screens.sorted { $0.key < $1.key }
+          .map { (".\($0.key).max-level", $0.value.maxLevel.rawValue) }
+      })
+  }
+}
+
+/// Decimal digits without sign, separators or leading zeros, which YAML and people read differently.
+private func wholeNumber(_ text: Substring) -> Int? {
+  let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+  guard text.utf8.allSatisfy(digits.contains), text == "0" || !text.hasPrefix("0") else {
+    return nil
+  }
+  return Int(text)
+}
+
+private func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
+
+/// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.
+private func withUnit(_ text: String, units: [(name: String, factor: Int)]) -> Int? {
+  guard let unit = units.first(where: { text.hasSuffix($0.name) }) else { return nil }
+  guard let number = wholeNumber(text.dropLast(unit.name.count)) else { return nil }
+  let (product, overflow) = number.multipliedReportingOverflow(by: unit.factor)
+  return overflow ? nil : product
+}

@@ -1,0 +1,82 @@
+/// One row of the table of settings: its name, what is allowed, where it is kept.
+struct Setting: Sendable {
+  /// The keys from the top of the file down, joined by dots.
+  let name: String
+  let read: @Sendable (inout Configuration, ValueReader) -> Void
+  /// Names and values for CONFIG GET; several where the operator chooses the names.
+  let list: @Sendable (Configuration) -> [(name: String, value: String)]
+
+  init<Value>(
+    _ name: String, _ path: any WritableKeyPath<Configuration, Value> & Sendable,
+    _ kind: Kind<Value>
+  ) {
+    self.name = name
+    read = { kind.read(&$0[keyPath: path], $1) }
+    list = { configuration in
+      kind.list(configuration[keyPath: path]).map { (name + $0.suffix, $0.value) }
+    }
+  }
+
+  /// Every setting there is, in the order of `config/countdownd.yaml`.
+  ///
+  /// The lower bounds only keep out what could not work at all; a low limit is the operator's
+  /// business.
+  static let all: [Setting] = [
+    Setting("socket.path", \.socket.path, .socketPath),
+    Setting("socket.mode", \.socket.mode, .fileMode),
+    Setting("state-directory", \.stateDirectory, .absolutePath),
+    Setting("log-level", \.logLevel, .choice()),
+
+    Setting("countdown.count", \.countdown.count, .count(1...2_147_483_647)),
+    Setting("countdown.every", \.countdown.every, .duration(from: 1)),
+    Setting("countdown.keep-ready", \.countdown.keepReady, .duration()),
+
+    Setting("hud.grace", \.hud.grace, .duration()),
+    Setting("hud.min", \.hud.min, .duration()),
+    Setting("hud.fade-in", \.hud.fadeIn, .duration()),
+    Setting("hud.fade-out", \.hud.fadeOut, .duration()),
+    Setting("hud.message-min", \.hud.messageMin, .duration()),
+    Setting("hud.max-level", \.hud.maxLevel, .choice()),
+    Setting("hud.screens", \.hud.screens, .screens),
+    Setting("hud.blocking.paths", \.hud.blocking.paths, .paths),
+    Setting("hud.blocking.verbs", \.hud.blocking.verbs, .words),
+
+    Setting("limits.max-bulk-length", \.limits.maxBulkLength, .bytes(64...512 << 20)),
+    Setting("limits.max-inline-length", \.limits.maxInlineLength, .bytes(64...512 << 20)),
+    Setting("limits.max-arguments", \.limits.maxArguments, .count(8...1 << 20)),
+    Setting("limits.max-request-length", \.limits.maxRequestLength, .bytes(64...1 << 30)),
+    Setting("limits.max-commands-per-turn", \.limits.maxCommandsPerTurn, .count(1...1 << 20)),
+    Setting("limits.max-output", \.limits.maxOutput, .bytes(1024...1 << 30)),
+    Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
+    Setting(
+      "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),
+    Setting("limits.max-entities", \.limits.maxEntities, .count(1...1_000_000_000)),
+    Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...1_000_000_000)),
+    Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
+
+    Setting("slowlog.threshold", \.slowlog.threshold, .duration()),
+    Setting("slowlog.length", \.slowlog.length, .count(0...1_000_000)),
+  ]
+
+  static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+  /// The keys that may stand in `section` ("" is the top of the file), in the table's order;
+  /// empty when there is no such section.
+  static func keys(in section: String) -> [String] {
+    let prefix = section.isEmpty ? "" : section + "."
+    var keys: [String] = []
+    for setting in all where setting.name.hasPrefix(prefix) {
+      let key = String(setting.name.dropFirst(prefix.count).prefix { $0 != "." })
+      if keys.last != key { keys.append(key) }
+    }
+    return keys
+  }
+}
+
+extension Configuration {
+  /// Every setting in force by its full name, as CONFIG GET shows it: lengths in bytes, durations
+  /// in their largest whole unit, lists joined by commas.
+  package var settings: [(name: String, value: String)] {
+    Setting.all.flatMap { $0.list(self) }
+  }
+}

@@ -1,0 +1,51 @@
+/// Who still wants a loading HUD: a count for each owner (an activity count that knows its owners).
+package struct Leases: Equatable, Sendable {
+  private var held: [(owner: Owner, count: Int64)] = []
+
+  package init() {}
+
+  package var count: Int64 { held.reduce(0) { $0 + $1.count } }
+  package var isEmpty: Bool { held.isEmpty }
+  package var owners: [Owner] { held.map(\.owner) }
+
+  package mutating func take(for owner: Owner) {
+    if let index = held.firstIndex(where: { $0.owner == owner }) {
+      held[index].count += 1
+    } else {
+      held.append((owner, 1))
+    }
+  }
+
+  /// Gives one back: of `owner` if it has any, else one that nobody owns, else the oldest.
+  /// False when there is none.
+  package mutating func giveBack(by owner: Owner) -> Bool {
+    let index =
+      held.firstIndex { $0.owner == owner } ?? held.firstIndex { $0.owner == .none }
+      ?? held.indices.first
+    guard let index else { return false }
+    held[index].count -= 1
+    if held[index].count == 0 { held.remove(at: index) }
+    return true
+  }
+
+  /// Gives back all of an owner that is gone. False when it had none.
+  package mutating func drop(_ owner: Owner) -> Bool {
+    guard let index = held.firstIndex(where: { $0.owner == owner }) else { return false }
+    held.remove(at: index)
+    return true
+  }
+
+  package mutating func dropAll() { held.removeAll() }
+
+  package static func == (a: Leases, b: Leases) -> Bool {
+    a.held.elementsEqual(b.held) { $0 == $1 }
+  }
+}
+
+/// What an entity goes with.
+package enum Owner: Hashable, Sendable {
+  /// Nothing: it outlives connections.
+  case none
+  /// The connection with that id.
+  case connection(UInt64)
+}

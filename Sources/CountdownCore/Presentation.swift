@@ -1,0 +1,356 @@
+/// A HUD on one level of one screen: shown not too early, not too short, not too long.
+///
+///     hidden --show--> waiting --grace over--> appearing --fade-in over--> visible
+///     waiting --dismiss--> hidden (EARLY skip) | appearing (EARLY show)
+///     visible --dismissed and MIN over, MAX over, a message read--> disappearing
+///     disappearing --fade-out over--> hidden
+///     waiting, appearing, visible --show--> the same place, a new generation
+///     disappearing --show--> appearing, a new generation
+///
+/// All times are held as moments of the one clock; a new SHOW replaces those of the old one, so
+/// nothing of an old generation can reach the new one. Will-appear and did-appear, will-disappear
+/// and did-disappear always come in pairs.
+package struct Presentation: Equatable, Sendable {
+  package enum Phase: Equatable, Sendable {
+    case waiting(until: Instant)
+    case appearing(until: Instant)
+    case visible
+    case disappearing(until: Instant)
+    case hidden
+  }
+
+  /// A dismissal that has been asked for but could not happen at once.
+  package enum Dismissal: Equatable, Sendable {
+    /// DISMISS with DELAY.
+    case delayed(until: Instant)
+    /// Held until the fade-in and MIN are over.
+    case held(since: Instant, End)
+  }
+
+  package enum Event: Equatable, Sendable {
+    case willAppear, didAppear, updated, touched, paused, resumed
+    case willDisappear, didDisappear
+  }
+
+  /// Something happened to `generation`; `due` is the moment time made it happen, if time did.
+  package struct Occurrence: Equatable, Sendable {
+    package var event: Event
+    package var generation: Generation
+    package var due: Instant?
+    package var end: End?
+    package var superseded: Generation?
+  }
+
+  package private(set) var request: Request
+  package private(set) var generation: Generation
+  package private(set) var phase: Phase
+  package private(set) var dismissal: Dismissal?
+  package private(set) var leases = Leases()
+  /// Who asked for what is shown. Loading HUDs live by their leases instead.
+  package private(set) var owner: Owner
+  package private(set) var fraction: Double?
+  package private(set) var end: End?
+
+  /// When what is shown was asked for, and when it became visible: MIN counts from these.
+  private var requestedAt: Instant
+  private var visibleSince: Instant
+  /// MAX and the duration of messages count from here.
+  private var limitedSince: Instant
+  private var pausedAt: Instant?
+
+  /// A SHOW on a level where nothing is shown.
+  package init(
+    _ request: Request, generation: Generation, owner: Owner, at now: Instant,
+    _ emit: (Occurrence) -> Void
+  ) {
+    self.request = request
+    self.generation = generation
+    self.owner = owner
+    phase = .waiting(until: now + request.grace)
+    requestedAt = now
+    visibleSince = now
+    limitedSince = now
+    if request.kind == .loading { leases.take(for: owner) }
+    expire(at: now, byTime: false, emit)
+  }
+
+  // MARK: Inputs
+
+  /// A new SHOW: it supersedes what is there.
+  package mutating func show(
+    _ request: Request, generation: Generation, owner: Owner, at now: Instant,
+    _ emit: (Occurrence) -> Void
+  ) {
+    if pausedAt != nil { unfreeze(at: now) }
+    let old = self
+    let isContinued: Bool
+    switch old.phase {
+    case .disappearing, .hidden: isContinued = false
+    case .waiting, .appearing, .visible: isContinued = true
+    }
+
+    // What the old one held goes with it, except the leases of a loading that goes on.
+    if request.kind != .loading || old.request.kind != .loading || !isContinued {
+      leases.dropAll()
+    }
+    if request.kind == .loading { leases.take(for: owner) }
+    self.request = request
+    self.generation = generation
+    self.owner = owner
+    dismissal = nil
+    end = nil
+    fraction = request.kind == old.request.kind && isContinued ? old.fraction : nil
+
+    switch old.phase {
+    case .waiting:
+      phase = .waiting(until: now + request.grace)
+      requestedAt = now
+      emitUpdate(superseding: old.generation, emit)
+    case .appearing, .visible:
+      limitedSince = now
+      if request.kind != old.request.kind {
+        requestedAt = now
+        visibleSince = now
+      }
+      emitUpdate(superseding: old.generation, emit)
+    case .disappearing:
+      emit(
+        Occurrence(event: .didDisappear, generation: old.generation, end: old.end))
+      requestedAt = now
+      appear(at: now, due: nil, emit)
+    case .hidden:
+      phase = .waiting(until: now + request.grace)
+      requestedAt = now
+    }
+    expire(at: now, byTime: false, emit)
+  }
+
+  /// Asks for its end, now or in `delay`. What is held already stays as it is.
+  package mutating func dismiss(
+    _ end: End = .dismissed, delay: Interval? = nil, at now: Instant, _ emit: (Occurrence) -> Void
+  ) {
+    switch phase {
+    case .disappearing, .hidden: return
+    case .waiting, .appearing, .visible: break
+    }
+    if case .held = dismissal { return }
+    // Nobody who held it counts on it any more: leases that outlived this would, after a new
+    // SHOW, keep that one from ever being popped.
+    leases.dropAll()
+    if let delay, delay > .zero {
+      dismissal = .delayed(until: frozen(now) + delay)
+    } else {
+      hold(end, since: frozen(now), at: frozen(now), due: nil, emit)
+    }
+    expire(at: now, byTime: false, emit)
+  }
+
+  /// Gives one lease back; with the last one it is dismissed. Without any, nothing happens.
+  package mutating func pop(by owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void) {
+    guard leases.giveBack(by: owner), leases.isEmpty else { return }
+    dismiss(at: now, emit)
+  }
+
+  /// `owner` is gone: its leases are given back; a HUD nobody else wants is dismissed.
+  package mutating func ownerGone(
+    _ gone: Owner, at now: Instant, _ emit: (Occurrence) -> Void
+  ) {
+    if request.kind == .loading {
+      guard leases.drop(gone), leases.isEmpty else { return }
+    } else {
+      guard owner == gone else { return }
+    }
+    dismiss(.ownerGone, at: now, emit)
+  }
+
+  package mutating func tap(inside: Bool, at now: Instant, _ emit: (Occurrence) -> Void) {
+    emit(Occurrence(event: .touched, generation: generation))
+    guard request.mask == .none, !inside else { return }
+    switch phase {
+    case .appearing, .visible: dismiss(.tapped, at: now, emit)
+    case .waiting, .disappearing, .hidden: break
+    }
+  }
+
+  /// New progress and text of what is shown. A message's duration follows its text.
+  package mutating func update(
+    fraction: Double?, status: [UInt8]?, at now: Instant, _ emit: (Occurrence) -> Void
+  ) {
+    if let fraction { self.fraction = fraction }
+    if let status { request.status = status }
+    emit(Occurrence(event: .updated, generation: generation))
+    expire(at: now, byTime: false, emit)
+  }
+
+  package mutating func pause(at now: Instant, _ emit: (Occurrence) -> Void) {
+    guard pausedAt == nil, phase != .hidden else { return }
+    pausedAt = now
+    emit(Occurrence(event: .paused, generation: generation))
+  }
+
+  package mutating func resume(at now: Instant, _ emit: (Occurrence) -> Void) {
+    guard pausedAt != nil else { return }
+    unfreeze(at: now)
+    emit(Occurrence(event: .resumed, generation: generation))
+    expire(at: now, byTime: false, emit)
+  }
+
+  /// Time has passed to `now`.
+  package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
+    expire(at: now, byTime: true, emit)
+  }
+
+  // MARK: What is so
+
+  package var isHidden: Bool { phase == .hidden }
+  package var isPaused: Bool { pausedAt != nil }
+
+  package var isDismissing: Bool {
+    if case .disappearing = phase { return true }
+    return dismissal != nil
+  }
+
+  /// When time next means something; nil while paused or hidden.
+  package var nextExpiry: Instant? { pausedAt == nil ? nextStep : nil }
+
+  /// When it begins to disappear, as far as is known now; the fade-in still has to end for that.
+  package var disappearsAt: Instant? {
+    switch phase {
+    case .visible: return nextStep
+    case .waiting, .appearing, .disappearing, .hidden: return nil
+    }
+  }
+
+  /// The time left until `disappearsAt`; it stands still while paused.
+  package func remainingTime(at now: Instant) -> Interval? {
+    disappearsAt.map { max($0 - frozen(now), .zero) }
+  }
+
+  // MARK: Steps
+
+  private var nextStep: Instant? {
+    let delayed: Instant? =
+      if case .delayed(let until) = dismissal { until } else { nil }
+    switch phase {
+    case .waiting(let until), .appearing(let until):
+      return earliest(until, delayed)
+    case .visible:
+      return earliest(earliest(heldUntil, delayed), limit)
+    case .disappearing(let until):
+      return until
+    case .hidden:
+      return nil
+    }
+  }
+
+  /// When a dismissal that is held may happen.
+  private var heldUntil: Instant? {
+    guard case .held(let since, _) = dismissal else { return nil }
+    let from =
+      switch request.minimumFrom {
+      case .visible: visibleSince
+      case .request: requestedAt
+      case .stop: since
+      }
+    return max(since, from + request.minimum)
+  }
+
+  private var limit: Instant? { request.longest.map { limitedSince + $0 } }
+
+  private mutating func expire(at now: Instant, byTime: Bool, _ emit: (Occurrence) -> Void) {
+    guard pausedAt == nil else { return }
+    while let step = nextStep, step <= now {
+      let due: Instant? = byTime ? step : nil
+      if case .delayed(let until) = dismissal, until <= step {
+        hold(.dismissed, since: until, at: now, due: due, emit)
+        continue
+      }
+      switch phase {
+      case .waiting:
+        appear(at: now, due: due, emit)
+      case .appearing:
+        phase = .visible
+        visibleSince = now
+        limitedSince = now
+        emit(Occurrence(event: .didAppear, generation: generation, due: due))
+      case .visible:
+        disappear(step, at: now, due: due, emit)
+      case .disappearing:
+        phase = .hidden
+        emit(Occurrence(event: .didDisappear, generation: generation, due: due, end: end))
+      case .hidden:
+        return
+      }
+    }
+  }
+
+  private mutating func appear(at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void) {
+    phase = .appearing(until: now + request.fadeIn)
+    emit(Occurrence(event: .willAppear, generation: generation, due: due))
+  }
+
+  private mutating func disappear(
+    _ step: Instant, at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void
+  ) {
+    // Where MAX and the held dismissal meet, the dismissal is the reason.
+    if case .held(_, let reason) = dismissal, let heldUntil, heldUntil <= step {
+      end = reason
+    } else {
+      end = .timedOut
+    }
+    leases.dropAll()
+    phase = .disappearing(until: now + request.fadeOut)
+    emit(Occurrence(event: .willDisappear, generation: generation, due: due, end: end))
+  }
+
+  private mutating func hold(
+    _ end: End, since: Instant, at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void
+  ) {
+    dismissal = .held(since: since, end)
+    guard case .waiting = phase else { return }
+    switch request.early {
+    case .skip:
+      phase = .hidden
+      dismissal = nil
+      self.end = .neverShown
+      emit(Occurrence(event: .updated, generation: generation, due: due, end: .neverShown))
+    case .show:
+      appear(at: now, due: due, emit)
+    }
+  }
+
+  private func emitUpdate(superseding old: Generation, _ emit: (Occurrence) -> Void) {
+    emit(Occurrence(event: .updated, generation: generation, superseded: old))
+  }
+
+  // MARK: Pausing
+
+  /// The moment the machine lives in: it stands still while paused.
+  private func frozen(_ now: Instant) -> Instant { pausedAt ?? now }
+
+  private mutating func unfreeze(at now: Instant) {
+    guard let since = pausedAt else { return }
+    pausedAt = nil
+    let shift = now - since
+    requestedAt = requestedAt + shift
+    visibleSince = visibleSince + shift
+    limitedSince = limitedSince + shift
+    switch phase {
+    case .waiting(let until): phase = .waiting(until: until + shift)
+    case .appearing(let until): phase = .appearing(until: until + shift)
+    case .disappearing(let until): phase = .disappearing(until: until + shift)
+    case .visible, .hidden: break
+    }
+    switch dismissal {
+    case .delayed(let until): dismissal = .delayed(until: until + shift)
+    case .held(let since, let end): dismissal = .held(since: since + shift, end)
+    case nil: break
+    }
+  }
+}
+
+private func earliest(_ a: Instant?, _ b: Instant?) -> Instant? {
+  guard let a else { return b }
+  guard let b else { return a }
+  return min(a, b)
+}

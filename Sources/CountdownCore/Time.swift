@@ -1,0 +1,54 @@
+/// A moment on one clock, in microseconds since that clock began. Machines are told the moment;
+/// they never ask for it.
+package struct Instant: Hashable, Comparable, Sendable {
+  package var microseconds: Int64
+
+  package init(microseconds: Int64) { self.microseconds = microseconds }
+
+  package static func < (a: Instant, b: Instant) -> Bool { a.microseconds < b.microseconds }
+  package static func + (a: Instant, b: Interval) -> Instant {
+    Instant(microseconds: a.microseconds + b.microseconds)
+  }
+  package static func - (a: Instant, b: Instant) -> Interval {
+    Interval(microseconds: a.microseconds - b.microseconds)
+  }
+}
+
+/// A length of time in whole microseconds.
+package struct Interval: Hashable, Comparable, Sendable {
+  package var microseconds: Int64
+
+  package init(microseconds: Int64) { self.microseconds = microseconds }
+
+  package static let zero = Interval(microseconds: 0)
+  /// The longest anything may last: 3650 days. So far below 2⁶³ µs that a sum of a few
+  /// never overflows.
+  package static let longest = Interval.days(3650)
+
+  package static func milliseconds(_ n: Int64) -> Interval { Interval(microseconds: n * 1_000) }
+  package static func seconds(_ n: Int64) -> Interval { Interval(microseconds: n * 1_000_000) }
+  package static func days(_ n: Int64) -> Interval { .seconds(n * 86_400) }
+
+  /// Whole milliseconds, rounded up: never 0 while anything is left.
+  package var millisecondsRoundedUp: Int64 { (microseconds + 999) / 1_000 }
+
+  package static func < (a: Interval, b: Interval) -> Bool { a.microseconds < b.microseconds }
+  package static func + (a: Interval, b: Interval) -> Interval {
+    Interval(microseconds: a.microseconds + b.microseconds)
+  }
+  package static func - (a: Interval, b: Interval) -> Interval {
+    Interval(microseconds: a.microseconds - b.microseconds)
+  }
+  package static func * (a: Interval, n: Int64) -> Interval {
+    Interval(microseconds: a.microseconds * n)
+  }
+}
+
+/// Tells one start of an entity from the next of the same name. Rises across the whole daemon.
+package struct Generation: Hashable, Comparable, Sendable {
+  package var value: Int64
+
+  package init(_ value: Int64) { self.value = value }
+
+  package static func < (a: Generation, b: Generation) -> Bool { a.value < b.value }
+}

@@ -1,0 +1,56 @@
+import CountdownCore
+
+/// The connections there are, what each owns, and those that are gone but not cleared up yet.
+///
+/// A connection that is not here any more owns nothing: whatever still names it is mute from that
+/// moment on, however long the clearing up takes.
+struct Connections: ~Copyable {
+  private var owned: [UInt64: Set<EntityRef>] = [:]
+  private var departed: [(connection: UInt64, owned: Set<EntityRef>)] = []
+  private(set) var entitiesOfUser: [UInt32: Int] = [:]
+
+  var hasDeparted: Bool { !departed.isEmpty }
+
+  mutating func join(_ connection: UInt64) { owned[connection] = [] }
+
+  mutating func leave(_ connection: UInt64) {
+    guard let entities = owned.removeValue(forKey: connection) else { return }
+    departed.append((connection, entities))
+  }
+
+  /// Whether the owner is still there.
+  func isThere(_ owner: Owner) -> Bool {
+    switch owner {
+    case .none: true
+    case .connection(let id): owned[id] != nil
+    }
+  }
+
+  mutating func own(_ entity: EntityRef, _ owner: Owner) {
+    guard case .connection(let id) = owner else { return }
+    owned[id]?.insert(entity)
+  }
+
+  mutating func disown(_ entity: EntityRef, _ owner: Owner) {
+    guard case .connection(let id) = owner else { return }
+    owned[id]?.remove(entity)
+  }
+
+  /// The connection that left first and something it still owns, or nil once it owns nothing.
+  mutating func nextDeparted() -> (connection: UInt64, entity: EntityRef?) {
+    // From the end: taking the first away would move all others each time.
+    let last = departed.count - 1
+    return (departed[last].connection, departed[last].owned.popFirst())
+  }
+
+  mutating func forgetDeparted(_ connection: UInt64) {
+    departed.removeAll { $0.connection == connection }
+  }
+
+  // MARK: Users
+
+  mutating func count(_ change: Int, for uid: UInt32) {
+    entitiesOfUser[uid, default: 0] += change
+    if entitiesOfUser[uid] == 0 { entitiesOfUser[uid] = nil }
+  }
+}

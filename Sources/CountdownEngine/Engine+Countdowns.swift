@@ -1,0 +1,265 @@
+import CountdownCore
+import TimerWheel
+
+/// What START says, beyond the key.
+package struct CountdownStart: Sendable {
+  package var plan: Countdown.Plan
+  package var owner: Owner = .none
+  package var title: [UInt8]?
+  package var readyTitle: [UInt8]?
+  package var meta: [UInt8]?
+  package var token: [UInt8]?
+
+  package init(_ plan: Countdown.Plan) { self.plan = plan }
+}
+
+/// The answer to "may I send a code now?".
+package enum StartDecision: Equatable, Sendable {
+  case accepted
+  /// The send that this token belongs to was accepted before.
+  case acceptedBefore
+  case refused
+}
+
+extension Engine {
+  // MARK: Commands
+
+  package mutating func startCountdown(
+    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    guard let index = settledCountdown(key, at: now) else {
+      try checkLimits(client)
+      return (.accepted, insertCountdown(Array(key), start, by: client, at: now))
+    }
+    return restart(
+      index, plan: start.plan, token: start.token, at: now
+    ) { entity, connections in
+      let reference = EntityRef(.countdown, index)
+      connections.disown(reference, entity.owner)
+      connections.own(reference, start.owner)
+      entity.owner = start.owner
+      entity.meta = start.meta
+    } titles: {
+      $0.titles(counting: start.title, ready: start.readyTitle)
+    }
+  }
+
+  package mutating func resendCountdown(
+    _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    return restart(index, plan: countdowns[index].machine.plan, token: token, at: now)
+  }
+
+  package mutating func countdown(
+    _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> CountdownView? {
+    settledCountdown(key, at: now).map { CountdownView(countdowns[$0], at: now) }
+  }
+
+  package mutating func listCountdowns(
+    _ query: ListQuery, at now: Moment
+  ) -> Page<CountdownView> {
+    countdowns.page(query, owner: { $0.owner }) { CountdownView($0, at: now) }
+  }
+
+  /// False if there was nothing to cancel.
+  package mutating func cancelCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledCountdown(key, at: now) else { return false }
+    try check(generation, against: countdowns[index].generation)
+    cancelCountdown(index, reason: .cancelled, at: now)
+    return true
+  }
+
+  package mutating func pauseCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
+  }
+
+  package mutating func resumeCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
+  }
+
+  package mutating func retimeCountdown(
+    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
+  }
+
+  // MARK: Time
+
+  /// `due` is when it was to be woken.
+  mutating func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
+    guard connections.isThere(countdowns[index].owner) else {
+      cancelCountdown(index, reason: .ownerGone, at: now)
+      return
+    }
+    var due = due
+    while due <= now.boot {
+      switch countdowns[index].machine.expire(at: now.boot, kept: settings.keepReady) {
+      case .tick:
+        // Whoever watched when it was armed may be gone. The next tick is computed from the steps
+        // that are left now: ticks that were missed are one.
+        if subscriptions.isWatched(.countdown, countdowns[index].key) {
+          statistics.record(late: (now.boot - due).microseconds)
+          publish(countdown: index, .tick, due: due, at: now)
+        }
+      case .ready:
+        statistics.record(late: (now.boot - due).microseconds)
+        publish(countdown: index, .ready, due: due, at: now)
+      case .forgotten:
+        removeCountdown(index)
+        return
+      case nil:
+        break
+      }
+      guard let next = nextExpiry(ofCountdown: index, at: now) else { break }
+      due = next
+    }
+    armCountdown(index, at: now)
+  }
+
+  /// Somebody may have begun to watch: its next tick counts now.
+  mutating func armCountdown(_ index: UInt32, at now: Moment) {
+    let next = nextExpiry(ofCountdown: index, at: now)
+    countdowns[index].alarm = arm(
+      countdowns[index].alarm, for: next, EntityRef(.countdown, index))
+  }
+
+  mutating func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
+    publish(countdown: index, .cancelled, reason: reason, at: now)
+    removeCountdown(index)
+  }
+
+  // MARK: Steps
+
+  /// The countdown of that name, after what is due for it has happened.
+  private mutating func settledCountdown(
+    _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> UInt32? {
+    guard let index = countdowns.find(key) else { return nil }
+    guard connections.isThere(countdowns[index].owner) else {
+      cancelCountdown(index, reason: .ownerGone, at: now)
+      return nil
+    }
+    guard let due = due(countdowns[index].alarm), due <= now.boot else { return index }
+    expireCountdown(index, due: due, at: now)
+    return countdowns.find(key)
+  }
+
+  private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
+    let entity = countdowns[index]
+    return entity.machine.nextExpiry(
+      at: now.boot, watched: subscriptions.isWatched(.countdown, entity.key),
+      kept: settings.keepReady)
+  }
+
+  private mutating func insertCountdown(
+    _ key: [UInt8], _ start: CountdownStart, by client: Client, at now: Moment
+  ) -> CountdownView {
+    let index = countdowns.insert(
+      CountdownEntity(
+        key: key, machine: Countdown(start.plan, at: now.boot), generation: newGeneration(),
+        owner: start.owner, uid: client.uid,
+        titles: titles.titles(counting: start.title, ready: start.readyTitle),
+        meta: start.meta, token: start.token))
+    connections.own(EntityRef(.countdown, index), start.owner)
+    connections.count(1, for: client.uid)
+    return started(index, at: now)
+  }
+
+  private mutating func restart(
+    _ index: UInt32, plan: Countdown.Plan, token: [UInt8]?, at now: Moment,
+    change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in },
+    titles newTitles: ((inout TitleCache) -> CountdownEntity.Titles?)? = nil
+  ) -> (StartDecision, CountdownView) {
+    if let token, token == countdowns[index].token {
+      return (.acceptedBefore, CountdownView(countdowns[index], at: now))
+    }
+    guard countdowns[index].machine.start(plan, at: now.boot) == .accepted else {
+      statistics.refused += 1
+      publish(countdown: index, .refused, reason: .cooldown, at: now)
+      return (.refused, CountdownView(countdowns[index], at: now))
+    }
+    countdowns[index].generation = newGeneration()
+    countdowns[index].token = token
+    change(&countdowns[index], &connections)
+    if let newTitles { countdowns[index].titles = newTitles(&titles) }
+    return (.accepted, started(index, at: now))
+  }
+
+  private mutating func started(_ index: UInt32, at now: Moment) -> CountdownView {
+    statistics.accepted += 1
+    publish(countdown: index, .started, at: now)
+    wake(index, at: now)
+    return CountdownView(countdowns[index], at: now)
+  }
+
+  private mutating func changeCountdown(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    at now: Moment, _ change: (inout Countdown) -> Bool
+  ) throws(EngineError) -> CountdownView {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    try check(generation, against: countdowns[index].generation)
+    let before = countdowns[index].machine
+    guard change(&countdowns[index].machine) else { throw .isReady }
+    if countdowns[index].machine != before {
+      publish(countdown: index, event, at: now)
+      wake(index, at: now)
+    }
+    return CountdownView(countdowns[index], at: now)
+  }
+
+  /// Arms a countdown that has changed; one that has no time left is ready at once.
+  private mutating func wake(_ index: UInt32, at now: Moment) {
+    if let due = nextExpiry(ofCountdown: index, at: now), due <= now.boot {
+      expireCountdown(index, due: due, at: now)
+    } else {
+      armCountdown(index, at: now)
+    }
+  }
+
+  private mutating func removeCountdown(_ index: UInt32) {
+    let reference = EntityRef(.countdown, index)
+    _ = arm(countdowns[index].alarm, for: nil, reference)
+    let entity = countdowns.remove(index)
+    connections.disown(reference, entity.owner)
+    connections.count(-1, for: entity.uid)
+  }
+
+  private mutating func publish(
+    countdown index: UInt32, _ name: Event.Name, due: Instant? = nil,
+    reason: Event.Reason? = nil, at now: Moment
+  ) {
+    let entity = countdowns[index]
+    publish(.countdown, entity.key) { sequence in
+      Event(
+        name: name, subject: .countdown(CountdownView(entity, at: now)),
+        generation: entity.generation, sequence: sequence,
+        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
+    }
+  }
+}
+
+/// Keeps one copy of texts that many countdowns share.
+struct TitleCache {
+  private static let most = 1_024
+  private var known: Set<CountdownEntity.Titles> = []
+
+  mutating func titles(counting: [UInt8]?, ready: [UInt8]?) -> CountdownEntity.Titles? {
+    if counting == nil && ready == nil { return nil }
+    let titles = CountdownEntity.Titles(counting: counting, ready: ready)
+    if let index = known.firstIndex(of: titles) { return known[index] }
+    // Whoever uses them keeps them; the cache only spares copies.
+    if known.count >= Self.most { known.removeAll() }
+    known.insert(titles)
+    return titles
+  }
+}

@@ -1,0 +1,265 @@
+import CountdownCore
+import TimerWheel
+
+extension Engine {
+  // MARK: Commands
+
+  package mutating func showHUD(
+    _ screen: UnsafeRawBufferPointer, level: Level, _ request: Presentation.Request,
+    owner: Owner, by client: Client, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    let key = Array(screen)
+    let maximum = settings.maximumLevel(of: key)
+    guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
+
+    guard let index = settledHUD(screen, at: now) else {
+      try checkLimits(client)
+      let generation = newGeneration()
+      var occurrences: [Presentation.Occurrence] = []
+      let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
+        occurrences.append($0)
+      }
+      let index = huds.insert(
+        HUDEntity(key: key, presentations: [(level, machine)], owners: [], uid: client.uid))
+      connections.count(1, for: client.uid)
+      own(index, owner)
+      publish(occurrences, ofHUD: index, level, at: now)
+      return settle(index, level, at: now)
+    }
+
+    own(index, owner)
+    let generation = newGeneration()
+    if huds[index].index(of: level) != nil {
+      return changeHUD(index, level, at: now) { machine, emit in
+        machine.show(request, generation: generation, owner: owner, at: now.boot, emit)
+      }
+    }
+    var occurrences: [Presentation.Occurrence] = []
+    let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
+      occurrences.append($0)
+    }
+    let above = huds[index].presentations.firstIndex { $0.level > level }
+    huds[index].presentations.insert(
+      (level, machine), at: above ?? huds[index].presentations.count)
+    publish(occurrences, ofHUD: index, level, at: now)
+    return settle(index, level, at: now)
+  }
+
+  package mutating func updateHUD(
+    _ target: HUDTarget, fraction: Double?, status: [UInt8]?, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.update(fraction: fraction, status: status, at: now.boot, emit)
+    }
+  }
+
+  /// Nil when nothing is shown.
+  package mutating func dismissHUD(
+    _ target: HUDTarget, delay: Interval?, at now: Moment
+  ) throws(EngineError) -> HUDView? {
+    guard let (index, level) = try find(target, at: now) else { return nil }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.dismiss(delay: delay, at: now.boot, emit)
+    }
+  }
+
+  /// Nil when nothing is shown.
+  package mutating func popHUD(
+    _ target: HUDTarget, by client: Client, at now: Moment
+  ) throws(EngineError) -> HUDView? {
+    guard let (index, level) = try find(target, at: now) else { return nil }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.pop(by: .connection(client.connection), at: now.boot, emit)
+    }
+  }
+
+  package mutating func tapHUD(
+    _ target: HUDTarget, inside: Bool, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.tap(inside: inside, at: now.boot, emit)
+    }
+  }
+
+  package mutating func pauseHUD(
+    _ target: HUDTarget, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in machine.pause(at: now.boot, emit) }
+  }
+
+  package mutating func resumeHUD(
+    _ target: HUDTarget, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in machine.resume(at: now.boot, emit) }
+  }
+
+  /// Nil when nothing is shown.
+  package mutating func hud(
+    _ screen: UnsafeRawBufferPointer, level: Level?, at now: Moment
+  ) -> HUDView? {
+    guard let index = settledHUD(screen, at: now), let position = huds[index].index(of: level)
+    else { return nil }
+    let (level, machine) = huds[index].presentations[position]
+    return HUDView(huds[index].key, level, machine, at: now)
+  }
+
+  /// The front presentation of each screen.
+  package mutating func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
+    huds.page(query, owner: { $0.presentations.last!.machine.owner }) { entity in
+      let (level, machine) = entity.presentations.last!
+      return HUDView(entity.key, level, machine, at: now)
+    }
+  }
+
+  // MARK: Time
+
+  mutating func expireHUD(_ index: UInt32, at now: Moment) {
+    for level in huds[index].presentations.map(\.level) {
+      guard let position = huds[index].index(of: level) else { continue }
+      var occurrences: [Presentation.Occurrence] = []
+      huds[index].presentations[position].machine.expire(at: now.boot) { occurrences.append($0) }
+      publish(occurrences, ofHUD: index, level, at: now)
+    }
+    dropHidden(index)
+  }
+
+  mutating func giveBackLeases(_ index: UInt32, of owner: Owner, at now: Moment) {
+    statistics.ownerGone += 1
+    huds[index].owners.remove(owner)
+    for level in huds[index].presentations.map(\.level) {
+      guard let position = huds[index].index(of: level) else { continue }
+      var occurrences: [Presentation.Occurrence] = []
+      huds[index].presentations[position].machine.ownerGone(owner, at: now.boot) {
+        occurrences.append($0)
+      }
+      publish(occurrences, ofHUD: index, level, at: now)
+    }
+    dropHidden(index)
+  }
+
+  // MARK: Steps
+
+  /// The screen of that name, after what is due for it has happened.
+  private mutating func settledHUD(_ screen: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = huds.find(screen) else { return nil }
+    for owner in huds[index].owners where !connections.isThere(owner) {
+      giveBackLeases(index, of: owner, at: now)
+      guard huds.find(screen) != nil else { return nil }
+    }
+    guard let due = huds[index].nextExpiry, due <= now.boot else { return index }
+    expireHUD(index, at: now)
+    return huds.find(screen)
+  }
+
+  private mutating func find(
+    _ target: HUDTarget, at now: Moment
+  ) throws(EngineError) -> (UInt32, Level)? {
+    guard let index = settledHUD(target.screen, at: now),
+      let position = huds[index].index(of: target.level)
+    else { return nil }
+    let (level, machine) = huds[index].presentations[position]
+    try check(target.generation, against: machine.generation)
+    return (index, level)
+  }
+
+  private mutating func changeHUD(
+    _ index: UInt32, _ level: Level, at now: Moment,
+    _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
+  ) -> HUDView {
+    var occurrences: [Presentation.Occurrence] = []
+    let position = huds[index].index(of: level)!
+    change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+    publish(occurrences, ofHUD: index, level, at: now)
+    return settle(index, level, at: now)
+  }
+
+  /// The view of a level; then what is hidden is forgotten.
+  private mutating func settle(_ index: UInt32, _ level: Level, at now: Moment) -> HUDView {
+    let position = huds[index].index(of: level)!
+    let view = HUDView(
+      huds[index].key, level, huds[index].presentations[position].machine, at: now)
+    dropHidden(index)
+    return view
+  }
+
+  private mutating func dropHidden(_ index: UInt32) {
+    huds[index].presentations.removeAll { $0.machine.isHidden }
+    let reference = EntityRef(.hud, index)
+    let next = huds[index].nextExpiry
+    huds[index].alarm = arm(huds[index].alarm, for: next, reference)
+    guard huds[index].presentations.isEmpty else { return }
+    let entity = huds.remove(index)
+    for owner in entity.owners { connections.disown(reference, owner) }
+    connections.count(-1, for: entity.uid)
+  }
+
+  private mutating func own(_ index: UInt32, _ owner: Owner) {
+    guard owner != .none else { return }
+    huds[index].owners.insert(owner)
+    connections.own(EntityRef(.hud, index), owner)
+  }
+
+  private mutating func publish(
+    _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level, at now: Moment
+  ) {
+    guard !occurrences.isEmpty, let position = huds[index].index(of: level) else { return }
+    let key = huds[index].key
+    let view = HUDView(key, level, huds[index].presentations[position].machine, at: now)
+    for occurrence in occurrences {
+      if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
+      publish(.hud, key) { sequence in
+        Event(
+          name: occurrence.event.name, subject: .hud(view.during(occurrence)),
+          generation: occurrence.generation, sequence: sequence,
+          dueUnixMS: occurrence.due.map { now.unixMilliseconds(ofPast: $0) },
+          lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
+          end: occurrence.end, superseded: occurrence.superseded)
+      }
+    }
+  }
+}
+
+/// Which presentation a command is about: the front one unless it names a level.
+package struct HUDTarget {
+  package var screen: UnsafeRawBufferPointer
+  package var level: Level?
+  package var generation: Generation?
+
+  package init(screen: UnsafeRawBufferPointer) { self.screen = screen }
+}
+
+extension HUDView {
+  /// The view as it was when the occurrence happened: one input can cause several.
+  fileprivate func during(_ occurrence: Presentation.Occurrence) -> HUDView {
+    var view = self
+    view.generation = occurrence.generation
+    switch occurrence.event {
+    case .willAppear: view.state = .appearing
+    case .didAppear: view.state = .visible
+    case .willDisappear: view.state = .disappearing
+    case .didDisappear: view.state = .hidden
+    case .updated, .touched, .paused, .resumed: break
+    }
+    view.end = occurrence.end
+    return view
+  }
+}
+
+extension Presentation.Event {
+  fileprivate var name: Event.Name {
+    switch self {
+    case .willAppear: .willAppear
+    case .didAppear: .didAppear
+    case .updated: .updated
+    case .touched: .touched
+    case .paused: .paused
+    case .resumed: .resumed
+    case .willDisappear: .willDisappear
+    case .didDisappear: .didDisappear
+    }
+  }
+}

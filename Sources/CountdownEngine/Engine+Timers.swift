@@ -1,0 +1,169 @@
+import CountdownCore
+import TimerWheel
+
+/// What TIMER SET says, beyond the key.
+package struct TimerSet: Sendable {
+  package var after: Interval
+  package var every: Interval?
+  package var late = PlainTimer.Late.fire
+  package var clock = TimerClock.boot
+  package var owner: Owner = .none
+  package var payload: [UInt8]?
+
+  package init(after: Interval) { self.after = after }
+}
+
+extension Engine {
+  // MARK: Commands
+
+  /// `set.every` must be at least a millisecond.
+  package mutating func setTimer(
+    _ key: UnsafeRawBufferPointer, _ set: TimerSet, by client: Client, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    guard
+      let machine = PlainTimer(
+        after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
+    else { preconditionFailure("a timer repeats at most once a millisecond") }
+
+    if let index = settledTimer(key, at: now) {
+      cancelTimer(index, reason: .replaced, at: now)
+    } else {
+      try checkLimits(client)
+    }
+    let index = timers.insert(
+      TimerEntity(
+        key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
+        uid: client.uid, clock: set.clock, payload: set.payload))
+    connections.own(EntityRef(.timer, index), set.owner)
+    connections.count(1, for: client.uid)
+    armTimer(index)
+    publish(timer: index, .set, at: now)
+    return TimerView(timers[index], at: now)
+  }
+
+  package mutating func timer(_ key: UnsafeRawBufferPointer, at now: Moment) -> TimerView? {
+    settledTimer(key, at: now).map { TimerView(timers[$0], at: now) }
+  }
+
+  package mutating func listTimers(_ query: ListQuery, at now: Moment) -> Page<TimerView> {
+    timers.page(query, owner: { $0.owner }) { TimerView($0, at: now) }
+  }
+
+  /// False if there was nothing to delete.
+  package mutating func deleteTimer(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledTimer(key, at: now) else { return false }
+    try check(generation, against: timers[index].generation)
+    cancelTimer(index, reason: .cancelled, at: now)
+    return true
+  }
+
+  package mutating func pauseTimer(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    try changeTimer(key, generation, .paused, at: now) { $0.pause(at: $1) }
+  }
+
+  package mutating func resumeTimer(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    try changeTimer(key, generation, .resumed, at: now) { $0.resume(at: $1) }
+  }
+
+  package mutating func retimeTimer(
+    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> TimerView {
+    try changeTimer(key, generation, .retimed, at: now) { $0.retime(left, at: $1) }
+  }
+
+  // MARK: Time
+
+  mutating func expireTimer(_ index: UInt32, at now: Moment) {
+    guard connections.isThere(timers[index].owner) else {
+      cancelTimer(index, reason: .ownerGone, at: now)
+      return
+    }
+    let clock = now.on(timers[index].clock)
+    if let firing = timers[index].machine.expire(at: clock) {
+      statistics.record(late: (clock - firing.due).microseconds)
+      publish(timer: index, .fired, firing, at: now)
+      if firing.last {
+        removeTimer(index)
+        return
+      }
+    }
+    armTimer(index)
+  }
+
+  mutating func cancelTimer(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
+    publish(timer: index, .cancelled, reason: reason, at: now)
+    removeTimer(index)
+  }
+
+  // MARK: Steps
+
+  /// The timer of that name, after what is due for it has happened.
+  private mutating func settledTimer(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = timers.find(key) else { return nil }
+    guard connections.isThere(timers[index].owner) else {
+      cancelTimer(index, reason: .ownerGone, at: now)
+      return nil
+    }
+    guard let due = timers[index].machine.nextExpiry, due <= now.on(timers[index].clock)
+    else { return index }
+    expireTimer(index, at: now)
+    return timers.find(key)
+  }
+
+  private mutating func changeTimer(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    at now: Moment, _ change: (inout PlainTimer, Instant) -> Void
+  ) throws(EngineError) -> TimerView {
+    guard let index = settledTimer(key, at: now) else { throw .notFound }
+    try check(generation, against: timers[index].generation)
+    let before = timers[index].machine
+    change(&timers[index].machine, now.on(timers[index].clock))
+    if timers[index].machine != before {
+      armTimer(index)
+      publish(timer: index, event, at: now)
+    }
+    return TimerView(timers[index], at: now)
+  }
+
+  private mutating func armTimer(_ index: UInt32) {
+    let entity = timers[index]
+    timers[index].alarm = arm(
+      entity.alarm, for: entity.machine.nextExpiry, EntityRef(.timer, index), on: entity.clock)
+  }
+
+  private mutating func removeTimer(_ index: UInt32) {
+    let reference = EntityRef(.timer, index)
+    _ = arm(timers[index].alarm, for: nil, reference, on: timers[index].clock)
+    let entity = timers.remove(index)
+    connections.disown(reference, entity.owner)
+    connections.count(-1, for: entity.uid)
+  }
+
+  private mutating func publish(
+    timer index: UInt32, _ name: Event.Name, _ firing: PlainTimer.Firing? = nil,
+    reason: Event.Reason? = nil, at now: Moment
+  ) {
+    let entity = timers[index]
+    publish(.timer, entity.key) { sequence in
+      var event = Event(
+        name: name, subject: .timer(TimerView(entity, at: now)), generation: entity.generation,
+        sequence: sequence, reason: reason)
+      if let firing {
+        switch entity.clock {
+        case .boot: event.dueUnixMS = now.unixMilliseconds(ofPast: firing.due)
+        case .wall: event.dueUnixMS = firing.due.microseconds / 1_000
+        }
+        event.lateMicroseconds = (now.on(entity.clock) - firing.due).microseconds
+        event.missed = firing.missed
+      }
+      return event
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import CountdownCore
+import TimerWheel
+
+/// All countdowns, HUDs and timers, and the one wheel that wakes them.
+///
+/// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
+/// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
+/// drives it. Not thread-safe: one event loop owns it.
+///
+/// Before a command touches an entity, whatever is due for that entity happens first; so an answer
+/// never depends on how far behind the wheel is.
+package struct Engine: ~Copyable {
+  package let settings: EngineSettings
+  package var statistics = EngineStatistics()
+
+  var countdowns = EntityTable<CountdownEntity>()
+  var huds = EntityTable<HUDEntity>()
+  var timers = EntityTable<TimerEntity>()
+
+  var connections = Connections()
+  var subscriptions = Subscriptions()
+  var snapshotWalks: [SnapshotWalk] = []
+  var titles = TitleCache()
+
+  /// On the boot clock and on the wall clock, in microseconds.
+  private var wheel: TimerWheel
+  private var wallWheel: TimerWheel
+
+  private var lastGeneration: Int64
+  private var lastSequence: Int64
+  private var outbox: [Publication] = []
+
+  package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
+    self.settings = settings
+    wheel = TimerWheel(startingAt: now.boot.tick)
+    wallWheel = TimerWheel(startingAt: now.wall.tick)
+    lastGeneration = settings.firstGeneration - 1
+    lastSequence = settings.firstGeneration - 1
+  }
+
+  package var entityCount: Int { countdowns.count + huds.count + timers.count }
+  package var countdownCount: Int { countdowns.count }
+  package var hudCount: Int { huds.count }
+  package var timerCount: Int { timers.count }
+  /// Timers armed in the wheels.
+  package var armedCount: Int { wheel.count + wallWheel.count }
+
+  // MARK: Connections
+
+  package mutating func connect(_ connection: UInt64) { connections.join(connection) }
+
+  /// The connection is gone. O(1): what it owned is mute from now on, and cleared up by `advance`.
+  package mutating func disconnect(_ connection: UInt64) { connections.leave(connection) }
+
+  // MARK: Time
+
+  /// When `advance` should next be called, on each clock; nil when nothing is pending there.
+  package var nextDeadline: (boot: Instant?, wall: Instant?) {
+    mutating get {
+      (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
+    }
+  }
+
+  /// Does what is due by `now`, in the order of deadlines, and clears up after connections that
+  /// are gone.
+  ///
+  /// - Parameter budget: about how many steps it may take, each O(1), so that a mass expiry does
+  ///   not keep sockets waiting.
+  /// - Returns: whether it is finished; if not, call again soon.
+  package mutating func advance(to now: Moment, budget: Int) -> Bool {
+    // The wall clock has been set back: no deadline has changed, but the wheel has gone too far.
+    if now.wall.tick < wallWheel.elapsed { rebuildWallWheel(at: now) }
+
+    var budget = budget
+    while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
+      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+    }
+    while let due = wallWheel.advance(to: now.wall.tick, budget: &budget) {
+      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+    }
+    clearUp(at: now, budget: &budget)
+    return budget > 0
+  }
+
+  private mutating func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
+    switch entity.kind {
+    case .countdown:
+      countdowns[entity.index].alarm = nil
+      expireCountdown(entity.index, due: due, at: now)
+    case .hud:
+      huds[entity.index].alarm = nil
+      expireHUD(entity.index, at: now)
+    case .timer:
+      timers[entity.index].alarm = nil
+      expireTimer(entity.index, at: now)
+    }
+  }
+
+  private mutating func clearUp(at now: Moment, budget: inout Int) {
+    while budget > 0, connections.hasDeparted {
+      let (connection, entity) = connections.nextDeparted()
+      if let entity {
+        budget -= 1
+        ownerGone(entity, .connection(connection), at: now)
+      } else {
+        subscriptions.unsubscribe(connection, budget: &budget)
+        guard budget > 0 else { return }
+        snapshotWalks.removeAll { $0.connection == connection }
+        connections.forgetDeparted(connection)
+      }
+    }
+  }
+
+  private mutating func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
+    // It may be over by now, and its index another's.
+    let index = Int(entity.index)
+    switch entity.kind {
+    case .countdown where countdowns.entity(at: index)?.owner == owner:
+      cancelCountdown(entity.index, reason: .ownerGone, at: now)
+    case .hud where huds.entity(at: index)?.owners.contains(owner) == true:
+      giveBackLeases(entity.index, of: owner, at: now)
+    case .timer where timers.entity(at: index)?.owner == owner:
+      cancelTimer(entity.index, reason: .ownerGone, at: now)
+    case .countdown, .hud, .timer:
+      break
+    }
+  }
+
+  // MARK: Alarms
+
+  /// When an alarm on the boot clock is to go off.
+  func due(_ alarm: TimerWheel.Token?) -> Instant? {
+    alarm.flatMap { wheel.deadline(of: $0) }.map(Instant.init(tick:))
+  }
+
+  /// Arms, moves or disarms an entity's one timer. O(1).
+  mutating func arm(
+    _ alarm: TimerWheel.Token?, for deadline: Instant?, _ entity: EntityRef,
+    on clock: TimerClock = .boot
+  ) -> TimerWheel.Token? {
+    switch clock {
+    case .boot: Self.arm(alarm, for: deadline, entity, in: &wheel)
+    case .wall: Self.arm(alarm, for: deadline, entity, in: &wallWheel)
+    }
+  }
+
+  private static func arm(
+    _ alarm: TimerWheel.Token?, for deadline: Instant?, _ entity: EntityRef,
+    in wheel: inout TimerWheel
+  ) -> TimerWheel.Token? {
+    guard let deadline else {
+      if let alarm { wheel.cancel(alarm) }
+      return nil
+    }
+    guard let alarm else { return wheel.schedule(deadline: deadline.tick, payload: entity.payload) }
+    if wheel.deadline(of: alarm) != deadline.tick {
+      wheel.reschedule(alarm, deadline: deadline.tick)
+    }
+    return alarm
+  }
+
+  private mutating func rebuildWallWheel(at now: Moment) {
+    wallWheel = TimerWheel(startingAt: now.wall.tick)
+    for index in 0..<timers.indexEnd {
+      guard let timer = timers.entity(at: index), timer.clock == .wall else { continue }
+      let entity = EntityRef(.timer, UInt32(index))
+      timers[entity.index].alarm = arm(nil, for: timer.machine.nextExpiry, entity, on: .wall)
+    }
+  }
+
+  // MARK: Numbers
+
+  mutating func newGeneration() -> Generation {
+    lastGeneration += 1
+    return Generation(lastGeneration)
+  }
+
+  func check(_ wanted: Generation?, against current: Generation) throws(EngineError) {
+    if let wanted, wanted != current { throw .stale(now: current) }
+  }
+
+  /// Refuses a new entity beyond the limits.
+  func checkLimits(_ client: Client) throws(EngineError) {
+    guard entityCount < settings.limits.entities else {
+      throw .limit(name: "max-entities", value: settings.limits.entities)
+    }
+    guard connections.entitiesOfUser[client.uid, default: 0] < settings.limits.entitiesPerUser
+    else {
+      throw .limit(name: "max-entities-per-uid", value: settings.limits.entitiesPerUser)
+    }
+  }
+
+  // MARK: Events
+
+  /// Takes the events that have not been delivered yet.
+  package mutating func takeOutbox() -> [Publication] {
+    guard !outbox.isEmpty else { return [] }
+    defer { outbox = [] }
+    return outbox
+  }
+
+  package var hasOutbox: Bool { !outbox.isEmpty }
+
+  /// Publishes an event, unless nobody listens. `event` is only made if somebody does.
+  mutating func publish(_ kind: EntityKind, _ key: [UInt8], _ event: (_ sequence: Int64) -> Event) {
+    lastSequence += 1
+    statistics.events += 1
+    let subscribers = subscriptions.subscribers(kind, key)
+    let patterns = subscriptions.patterns(matching: kind, key)
+    guard !subscribers.isEmpty || !patterns.isEmpty else { return }
+    statistics.publications += 1
+    outbox.append(
+      Publication(
+        event: event(lastSequence), kind: kind, key: key, subscribers: subscribers,
+        patterns: patterns))
+  }
+
+  /// Tells one connection how things are.
+  mutating func sendSnapshot(
+    _ subject: Event.Subject, _ generation: Generation, _ kind: EntityKind, _ key: [UInt8],
+    to connection: UInt64, pattern: [UInt8]?
+  ) {
+    statistics.snapshots += 1
+    let event = Event(
+      name: .snapshot, subject: subject, generation: generation, sequence: lastSequence)
+    outbox.append(
+      Publication(
+        event: event, kind: kind, key: key, subscribers: pattern == nil ? [connection] : [],
+        patterns: pattern.map { [($0, [connection])] } ?? []))
+  }
+}
+
+extension Instant {
+  var tick: TimerWheel.Tick { TimerWheel.Tick(max(microseconds, 0)) }
+  init(tick: TimerWheel.Tick) { self.init(microseconds: Int64(clamping: tick)) }
+}

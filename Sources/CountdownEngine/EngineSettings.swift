@@ -1,0 +1,88 @@
+import CountdownCore
+
+/// What the configuration decides for the engine.
+package struct EngineSettings: Sendable {
+  package struct Limits: Equatable, Sendable {
+    package var entities = 10_000_000
+    package var entitiesPerUser = 10_000_000
+    /// Channels and patterns of one connection.
+    package var subscriptions = 100_000
+
+    package init() {}
+  }
+
+  package var limits = Limits()
+
+  /// A countdown that START says nothing about: 60 steps of a second.
+  package var countdownCount: UInt32 = 60
+  package var countdownEvery = Interval.seconds(1)
+  /// How long a ready countdown is remembered, for RESEND, TOKEN and GET.
+  package var keepReady = Interval.seconds(600)
+
+  /// A HUD that SHOW says nothing about.
+  package var presentation = Presentation.Request()
+  package var maximumLevel = Level.normal
+  package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
+  package var blocking = BlockingRules()
+
+  /// The first generation and the first sequence number: beyond all that were given before.
+  package var firstGeneration: Int64 = 1
+
+  package init() {}
+
+  package func maximumLevel(of screen: [UInt8]) -> Level {
+    maximumLevelOfScreen[screen] ?? maximumLevel
+  }
+}
+
+/// The present, on both clocks.
+package struct Moment: Equatable, Sendable {
+  /// Runs on while the machine sleeps; nobody can set it. Deadlines are on this clock.
+  package var boot: Instant
+  /// Since 1970; can be set, forwards and back.
+  package var wall: Instant
+
+  package init(boot: Instant, wall: Instant) {
+    self.boot = boot
+    self.wall = wall
+  }
+
+  /// A deadline as people know it, in milliseconds since 1970, rounded up: who waits for it is
+  /// not early.
+  func unixMilliseconds(of deadline: Instant) -> Int64 {
+    (wall + (deadline - boot)).millisecondsRoundedUp
+  }
+
+  /// A deadline that has come, in milliseconds since 1970, rounded down: what is said then is
+  /// said no earlier than this.
+  func unixMilliseconds(ofPast deadline: Instant) -> Int64 {
+    (wall + (deadline - boot)).microseconds / 1_000
+  }
+}
+
+extension Instant {
+  /// Whole milliseconds since the clock began, rounded up.
+  package var millisecondsRoundedUp: Int64 { (microseconds + 999) / 1_000 }
+}
+
+/// Who asks: the connection, and the user it belongs to.
+package struct Client: Equatable, Sendable {
+  package var connection: UInt64
+  package var uid: UInt32
+
+  package init(connection: UInt64, uid: UInt32) {
+    self.connection = connection
+    self.uid = uid
+  }
+}
+
+/// A call that cannot be done as it was said. It has changed nothing.
+package enum EngineError: Error, Equatable {
+  case notFound
+  /// It has another generation by now.
+  case stale(now: Generation)
+  case limit(name: String, value: Int)
+  /// A countdown that is ready can be neither paused, resumed nor retimed.
+  case isReady
+  case levelNotAllowed(Level, maximum: Level)
+}

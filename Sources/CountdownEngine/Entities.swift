@@ -1,0 +1,66 @@
+import CountdownCore
+import TimerWheel
+
+struct CountdownEntity: KeyedEntity {
+  struct Titles: Hashable {
+    var counting: [UInt8]?
+    var ready: [UInt8]?
+  }
+
+  let key: [UInt8]
+  var machine: Countdown
+  var generation: Generation
+  var owner: Owner
+  let uid: UInt32
+  var titles: Titles?
+  var meta: [UInt8]?
+  /// The token of the start that was accepted last.
+  var token: [UInt8]?
+  var alarm: TimerWheel.Token?
+}
+
+struct HUDEntity: KeyedEntity {
+  let key: [UInt8]
+  /// What is shown on each level, by rising level; never empty.
+  var presentations: [(level: Level, machine: Presentation)]
+  /// Connections that hold or held a lease of it, or show what is shown.
+  var owners: Set<Owner>
+  let uid: UInt32
+  var alarm: TimerWheel.Token?
+
+  var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
+
+  func index(of level: Level?) -> Int? {
+    guard let level else { return presentations.indices.last }
+    return presentations.firstIndex { $0.level == level }
+  }
+}
+
+struct TimerEntity: KeyedEntity {
+  let key: [UInt8]
+  var machine: PlainTimer
+  var generation: Generation
+  var owner: Owner
+  let uid: UInt32
+  var clock: TimerClock
+  var payload: [UInt8]?
+  var alarm: TimerWheel.Token?
+}
+
+/// Names an entity for as long as it lives, in 64 bits: what timers carry.
+struct EntityRef: Hashable {
+  var kind: EntityKind
+  var index: UInt32
+
+  init(_ kind: EntityKind, _ index: UInt32) {
+    self.kind = kind
+    self.index = index
+  }
+
+  init(payload: UInt64) {
+    kind = EntityKind(rawValue: UInt8(truncatingIfNeeded: payload >> 32))!
+    index = UInt32(truncatingIfNeeded: payload)
+  }
+
+  var payload: UInt64 { UInt64(kind.rawValue) << 32 | UInt64(index) }
+}

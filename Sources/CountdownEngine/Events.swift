@@ -1,0 +1,109 @@
+import CountdownCore
+
+/// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
+package enum EntityKind: UInt8, CaseIterable, Sendable {
+  case countdown, hud, timer
+
+  package var name: StaticString {
+    switch self {
+    case .countdown: "countdown"
+    case .hud: "hud"
+    case .timer: "timer"
+    }
+  }
+
+  /// What channels of this kind begin with.
+  package var channelPrefix: [UInt8] {
+    switch self {
+    case .countdown: Self.countdownPrefix
+    case .hud: Self.hudPrefix
+    case .timer: Self.timerPrefix
+    }
+  }
+
+  private static let countdownPrefix = Array("countdown:".utf8)
+  private static let hudPrefix = Array("hud:".utf8)
+  private static let timerPrefix = Array("timer:".utf8)
+}
+
+/// Something happened to an entity.
+package struct Event: Sendable {
+  package enum Subject: Sendable {
+    case countdown(CountdownView)
+    case hud(HUDView)
+    case timer(TimerView)
+    /// Nothing has this key: in snapshots only.
+    case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
+  }
+
+  package enum Name: StaticStringRepresentable, Sendable {
+    case snapshot
+    case started, tick, ready, refused, paused, resumed, retimed, cancelled
+    case willAppear, didAppear, updated, touched, willDisappear, didDisappear
+    case set, fired
+
+    package var text: StaticString {
+      switch self {
+      case .snapshot: "snapshot"
+      case .started: "started"
+      case .tick: "tick"
+      case .ready: "ready"
+      case .refused: "refused"
+      case .paused: "paused"
+      case .resumed: "resumed"
+      case .retimed: "retimed"
+      case .cancelled: "cancelled"
+      case .willAppear: "will-appear"
+      case .didAppear: "did-appear"
+      case .updated: "updated"
+      case .touched: "touched"
+      case .willDisappear: "will-disappear"
+      case .didDisappear: "did-disappear"
+      case .set: "set"
+      case .fired: "fired"
+      }
+    }
+  }
+
+  /// Why, where the name alone does not say it.
+  package enum Reason: StaticStringRepresentable, Sendable {
+    case cooldown, cancelled, ownerGone, replaced
+
+    package var text: StaticString {
+      switch self {
+      case .cooldown: "cooldown"
+      case .cancelled: "cancelled"
+      case .ownerGone: "owner-gone"
+      case .replaced: "replaced"
+      }
+    }
+  }
+
+  package var name: Name
+  package var subject: Subject
+  /// The generation it happened to; that of the subject, unless a successor has taken over.
+  package var generation: Generation
+  package var sequence: Int64
+  /// The moment time made it happen, in milliseconds since 1970, and how late that was noticed.
+  package var dueUnixMS: Int64?
+  package var lateMicroseconds: Int64?
+  package var reason: Reason?
+  package var end: Presentation.End?
+  package var superseded: Generation?
+  package var missed: Int64?
+}
+
+package protocol StaticStringRepresentable {
+  var text: StaticString { get }
+}
+
+/// An event and who is to get it.
+package struct Publication: Sendable {
+  package var event: Event
+  package var kind: EntityKind
+  package var key: [UInt8]
+  /// Connections that subscribed to the channel itself.
+  package var subscribers: [UInt64]
+  /// Connections that subscribed to a pattern the channel matches.
+  package var patterns: [(pattern: [UInt8], subscribers: [UInt64])]
+}

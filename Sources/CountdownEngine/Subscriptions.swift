@@ -1,0 +1,131 @@
+/// Who listens to which channels and patterns.
+struct Subscriptions: ~Copyable {
+  private var channels: [EntityKind: [[UInt8]: [UInt64]]] = [:]
+  /// Channels that no entity can ever have.
+  private var otherChannels: [[UInt8]: [UInt64]] = [:]
+  private var patterns: [[UInt8]: [UInt64]] = [:]
+  private var ofConnection: [UInt64: Own] = [:]
+
+  /// What one connection listens to.
+  struct Own {
+    var channels: Set<[UInt8]> = []
+    var patterns: Set<[UInt8]> = []
+    var count: Int { channels.count + patterns.count }
+  }
+
+  var patternCount: Int { patterns.count }
+  var channelCount: Int {
+    channels.values.reduce(otherChannels.count) { $0 + $1.count }
+  }
+
+  func own(_ connection: UInt64) -> Own { ofConnection[connection] ?? Own() }
+
+  // MARK: Changing
+
+  /// False if it was subscribed before.
+  mutating func subscribe(_ connection: UInt64, to channel: [UInt8]) -> Bool {
+    guard ofConnection[connection, default: Own()].channels.insert(channel).inserted else {
+      return false
+    }
+    if let (kind, key) = Self.parse(channel) {
+      channels[kind, default: [:]][key, default: []].append(connection)
+    } else {
+      otherChannels[channel, default: []].append(connection)
+    }
+    return true
+  }
+
+  mutating func subscribe(_ connection: UInt64, toPattern pattern: [UInt8]) -> Bool {
+    guard ofConnection[connection, default: Own()].patterns.insert(pattern).inserted else {
+      return false
+    }
+    patterns[pattern, default: []].append(connection)
+    return true
+  }
+
+  mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) {
+    guard ofConnection[connection]?.channels.remove(channel) != nil else { return }
+    if let (kind, key) = Self.parse(channel) {
+      Self.remove(connection, from: key, in: &channels[kind, default: [:]])
+    } else {
+      Self.remove(connection, from: channel, in: &otherChannels)
+    }
+    forgetIfEmpty(connection)
+  }
+
+  mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) {
+    guard ofConnection[connection]?.patterns.remove(pattern) != nil else { return }
+    Self.remove(connection, from: pattern, in: &patterns)
+    forgetIfEmpty(connection)
+  }
+
+  /// Ends up to `budget` subscriptions of a connection that is gone; what is left of the budget
+  /// is more than 0 when none is left.
+  mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
+    while budget > 0, let own = ofConnection[connection] {
+      budget -= 1
+      if let channel = own.channels.first {
+        unsubscribe(connection, from: channel)
+      } else if let pattern = own.patterns.first {
+        unsubscribe(connection, fromPattern: pattern)
+      } else {
+        ofConnection[connection] = nil
+      }
+    }
+  }
+
+  private mutating func forgetIfEmpty(_ connection: UInt64) {
+    if ofConnection[connection]?.count == 0 { ofConnection[connection] = nil }
+  }
+
+  private static func remove(
+    _ connection: UInt64, from name: [UInt8], in table: inout [[UInt8]: [UInt64]]
+  ) {
+    guard let index = table[name]?.firstIndex(of: connection) else { return }
+    table[name]!.swapAt(index, table[name]!.count - 1)
+    table[name]!.removeLast()
+    if table[name]!.isEmpty { table[name] = nil }
+  }
+
+  // MARK: Asking
+
+  func isWatched(_ kind: EntityKind, _ key: [UInt8]) -> Bool {
+    if channels[kind]?[key] != nil { return true }
+    guard !patterns.isEmpty else { return false }
+    let channel = kind.channelPrefix + key
+    return patterns.keys.contains { Glob.matches($0, channel) }
+  }
+
+  func subscribers(_ kind: EntityKind, _ key: [UInt8]) -> [UInt64] { channels[kind]?[key] ?? [] }
+
+  func patterns(
+    matching kind: EntityKind, _ key: [UInt8]
+  ) -> [(pattern: [UInt8], subscribers: [UInt64])] {
+    guard !patterns.isEmpty else { return [] }
+    let channel = kind.channelPrefix + key
+    return patterns.compactMap { pattern, subscribers in
+      Glob.matches(pattern, channel) ? (pattern, subscribers) : nil
+    }
+  }
+
+  func subscriberCount(of channel: [UInt8]) -> Int {
+    guard let (kind, key) = Self.parse(channel) else { return otherChannels[channel]?.count ?? 0 }
+    return channels[kind]?[key]?.count ?? 0
+  }
+
+  func channelNames(matching pattern: [UInt8]?) -> [[UInt8]] {
+    var names = Array(otherChannels.keys)
+    for (kind, ofKind) in channels { names += ofKind.keys.map { kind.channelPrefix + $0 } }
+    guard let pattern else { return names }
+    return names.filter { Glob.matches(pattern, $0) }
+  }
+
+  /// The kind and key that a channel is about; nil for a channel that is about no entity.
+  static func parse(_ channel: [UInt8]) -> (EntityKind, key: [UInt8])? {
+    for kind in EntityKind.allCases where channel.starts(with: kind.channelPrefix) {
+      let key = Array(channel.dropFirst(kind.channelPrefix.count))
+      return key.isEmpty ? nil : (kind, key)
+    }
+    return nil
+  }
+}

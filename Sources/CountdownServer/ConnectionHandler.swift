@@ -1,0 +1,204 @@
+import CountdownCommands
+import CountdownEngine
+import NIOCore
+import RESP
+
+/// One connection: bytes in, commands to the dispatcher, output out.
+///
+/// A client that does not read its replies is not read from either, so what it can make the daemon
+/// keep is bounded. Events it has not read are bounded by the dispatcher, which closes it.
+final class ConnectionHandler: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = Never
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// Replies that wait to be written before more commands are taken, in bytes.
+  private static let mostWaitingReplies = 256 << 10
+  /// How long a connection that is being closed may take to read the rest.
+  private static let lingerTime = TimeAmount.seconds(2)
+
+  private let server: Server
+  private var decoder: RequestDecoder
+  private var session: Session?
+  private var context: ChannelHandlerContext?
+
+  /// Reading is put off until the client has read what waits for it.
+  private var isReadPutOff = false
+  private var willGoOn = false
+  private var inputHasEnded = false
+  private var isEnding = false
+
+  init(server: Server) {
+    self.server = server
+    decoder = RequestDecoder(limits: server.settings.request)
+  }
+
+  var bufferedInput: Int { decoder.bufferedBytes }
+
+  // MARK: Coming and going
+
+  func channelActive(context: ChannelHandlerContext) {
+    self.context = context
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    PeerCredentials.read(from: context.channel).whenComplete { bound.value.admit($0) }
+  }
+
+  private func admit(_ peer: Result<PeerCredentials, any Error>) {
+    guard let context else { return }
+    guard case .success(let peer) = peer else {
+      context.close(promise: nil)
+      return
+    }
+    switch server.admit(self, peer) {
+    case .success(let session):
+      self.session = session
+    case .failure(let refusal):
+      var output = RESPEncoder()
+      output.error(refusal.text)
+      isEnding = true
+      let buffer = context.channel.allocator.buffer(bytes: output.bytes)
+      context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+      context.close(promise: nil)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    self.context = nil
+    guard let session else { return }
+    self.session = nil
+    session.isClosing = true
+    server.leave(session)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard case ChannelEvent.inputClosed? = event as? ChannelEvent else { return }
+    inputHasEnded = true
+    process()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // The peer is gone, or the kernel says so: nothing is left to be said.
+    context.close(promise: nil)
+  }
+
+  // MARK: Input
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard let session, !session.isClosing else { return }
+    unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
+    process()
+  }
+
+  func read(context: ChannelHandlerContext) {
+    if isStuck { isReadPutOff = true } else { context.read() }
+  }
+
+  /// Whether the client has to read before it may say more.
+  private var isStuck: Bool {
+    guard let session, let context else { return false }
+    return !context.channel.isWritable || session.output.bytes.count >= Self.mostWaitingReplies
+  }
+
+  /// Executes what has come, as far as this turn allows.
+  private func process() {
+    guard let session, !isEnding else { return }
+    let now = server.now
+    var left = server.settings.commandsPerTurn
+    var isDrained = false
+    do {
+      while !session.isClosing, !isStuck, left > 0 {
+        left -= 1
+        guard try decoder.next() else {
+          isDrained = true
+          break
+        }
+        decoder.withArguments { server.dispatcher.execute($0, for: session, at: now) }
+      }
+    } catch {
+      server.dispatcher.refuse(session, error)
+      server.logger.notice(
+        "protocol error: \(error)",
+        metadata: [
+          "connection": "\(session.client.connection)", "uid": "\(session.client.uid)",
+          "pid": "\(session.pid)",
+        ])
+    }
+    if !isDrained, !session.isClosing, !isStuck { goOnLater() }
+    if isDrained, inputHasEnded { session.isClosing = true }
+    if session.isClosing { server.dispatcher.touch(session) }
+    server.endTurn()
+  }
+
+  /// Others come first.
+  private func goOnLater() {
+    guard !willGoOn, let context else { return }
+    willGoOn = true
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    server.yieldToSockets { _ in
+      bound.value.willGoOn = false
+      bound.value.process()
+    }
+  }
+
+  // MARK: Output
+
+  /// Writes what the session has been sent; or keeps it until the client reads on.
+  func flush() {
+    guard let session, let context else { return }
+    let channel = context.channel
+    if channel.isWritable, !session.output.bytes.isEmpty {
+      let buffer = channel.allocator.buffer(bytes: session.output.bytes)
+      session.output.bytes.removeAll(keepingCapacity: session.output.bytes.count <= 4 << 10)
+      context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+    noteBacklog(context, session)
+    if session.isClosing { end() }
+    // Replies were waiting, but the kernel took them all.
+    if !isStuck { takeUp(context) }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    guard let session else { return }
+    noteBacklog(context, session)
+    guard context.channel.isWritable else { return }
+    session.releaseTicks()
+    flush()
+    process()
+  }
+
+  private func noteBacklog(_ context: ChannelHandlerContext, _ session: Session) {
+    session.isBackedUp = !context.channel.isWritable
+    session.unwrittenBytes =
+      session.isBackedUp
+      ? (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 : 0
+  }
+
+  private func takeUp(_ context: ChannelHandlerContext) {
+    if decoder.bufferedBytes > 0, session?.isClosing == false { goOnLater() }
+    guard isReadPutOff else { return }
+    isReadPutOff = false
+    context.read()
+  }
+
+  // MARK: Ending
+
+  /// Writes what is left to be written, and closes; at once if the client does not read.
+  func end() {
+    guard let context, let session, !isEnding else { return }
+    isEnding = true
+    session.isClosing = true
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    let buffer = context.channel.allocator.buffer(bytes: session.output.bytes)
+    session.output.bytes = []
+    context.writeAndFlush(wrapOutboundOut(buffer)).whenComplete { _ in
+      bound.value.close(promise: nil)
+    }
+    let patience = context.eventLoop.scheduleTask(in: Self.lingerTime) {
+      bound.value.close(promise: nil)
+    }
+    context.channel.closeFuture.whenComplete { _ in patience.cancel() }
+  }
+
+  func abort() { context?.close(promise: nil) }
+}

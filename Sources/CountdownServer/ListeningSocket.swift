@@ -1,0 +1,145 @@
+import Glibc
+
+/// A Unix socket that listens at a path, made so that two daemons cannot both think it theirs.
+///
+/// A socket file outlives a daemon that was killed. It is taken over when nobody answers there, and
+/// left alone when somebody does, or when the file is no socket at all. A lock beside it, held for
+/// as long as the daemon lives, decides between two that start at the same moment.
+struct ListeningSocket {
+  let descriptor: Int32
+  let path: String
+  private let lock: Int32
+  private let identity: FileIdentity
+
+  private struct FileIdentity: Equatable {
+    var device: dev_t
+    var inode: ino_t
+  }
+
+  /// - Parameter mode: permissions of the socket file: who may write to it may connect.
+  init(path: String, mode: UInt32) throws(ListenError) {
+    guard var address = Self.address(of: path) else { throw .pathTooLong(path) }
+    self.path = path
+
+    lock = open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+    guard lock >= 0 else { throw .notPossible("lock \(path).lock", errno) }
+    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+      let code = errno
+      Glibc.close(lock)
+      throw code == EWOULDBLOCK ? .inUse(path) : .notPossible("lock \(path).lock", code)
+    }
+
+    do {
+      try Self.makeWay(path, &address)
+      descriptor = try Self.listen(at: path, &address, mode: mode)
+    } catch {
+      Glibc.close(lock)
+      throw error
+    }
+    identity = Self.identity(of: path) ?? FileIdentity(device: 0, inode: 0)
+  }
+
+  /// Removes the socket file, unless it is another's by now, and lets go of the lock.
+  func remove() {
+    if Self.identity(of: path) == identity { unlink(path) }
+    Glibc.close(lock)
+  }
+
+  private static func makeWay(
+    _ path: String, _ address: inout sockaddr_un
+  ) throws(ListenError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      guard errno == ENOENT else { throw .notPossible("look at \(path)", errno) }
+      return
+    }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path) }
+    let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard probe >= 0 else { throw .notPossible("make a socket", errno) }
+    defer { Glibc.close(probe) }
+    if withSocketAddress(&address, { connect(probe, $0, $1) }) == 0 { throw .inUse(path) }
+    // Only a refusal says that nobody is there; a full queue, for one, says the contrary.
+    guard errno == ECONNREFUSED || errno == ENOENT else {
+      if errno == EAGAIN { throw .inUse(path) }
+      throw .notPossible("find out who listens at \(path)", errno)
+    }
+    guard unlink(path) == 0 || errno == ENOENT else {
+      throw .notPossible("remove the old socket \(path)", errno)
+    }
+  }
+
+  private static func listen(
+    at path: String, _ address: inout sockaddr_un, mode: UInt32
+  ) throws(ListenError) -> Int32 {
+    let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(AF_UNIX, kind, 0)
+    guard descriptor >= 0 else { throw .notPossible("make a socket", errno) }
+    // Nobody may connect before the permissions are what they are to be.
+    let old = umask(0o177)
+    let bound = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+    let code = errno
+    umask(old)
+    guard bound == 0 else {
+      Glibc.close(descriptor)
+      throw .notPossible("make the socket \(path)", code)
+    }
+    guard chmod(path, mode) == 0, Glibc.listen(descriptor, Int32(SOMAXCONN)) == 0 else {
+      let code = errno
+      Glibc.close(descriptor)
+      unlink(path)
+      throw .notPossible("listen at \(path)", code)
+    }
+    return descriptor
+  }
+
+  private static func identity(of path: String) -> FileIdentity? {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return nil }
+    return FileIdentity(device: status.st_dev, inode: status.st_ino)
+  }
+
+  private static func address(of path: String) -> sockaddr_un? {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    let fits = withUnsafeMutableBytes(of: &address.sun_path) { target in
+      guard !bytes.isEmpty, bytes.count < target.count else { return false }
+      target.copyBytes(from: bytes)
+      return true
+    }
+    return fits ? address : nil
+  }
+
+  private static func withSocketAddress(
+    _ address: inout sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+}
+
+/// Why the daemon cannot listen, and what to do.
+package enum ListenError: Error, Equatable, CustomStringConvertible {
+  case inUse(String)
+  case notASocket(String)
+  case pathTooLong(String)
+  case notPossible(String, Int32)
+
+  package var description: String {
+    switch self {
+    case .inUse(let path):
+      "another countdownd listens at \(path) already; stop it, or choose another --socket"
+    case .notASocket(let path):
+      "\(path) exists and is not a socket; move it away, or choose another --socket"
+    case .pathTooLong(let path):
+      "the socket path is \(path.utf8.count) bytes long, and must have 1 to 107: \(path)"
+    case .notPossible(let what, let code):
+      "cannot \(what): \(String(cString: strerror(code)))"
+        + (code == ENOENT ? "; does its directory exist?" : "")
+        + (code == EACCES ? "; may this user write there?" : "")
+    }
+  }
+}

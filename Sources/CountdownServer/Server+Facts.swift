@@ -1,0 +1,75 @@
+import CountdownCommands
+import CountdownCore
+import CountdownEngine
+import Glibc
+
+extension Server {
+  package var configuration: [(name: String, value: String)] { settings.shown }
+
+  package func facts(_ section: InfoSection) -> [(name: String, value: String)] {
+    switch section {
+    case .server: serverFacts()
+    case .clients:
+      [
+        ("maxclients", "\(settings.connections)"),
+        ("rejected_connections", "\(rejectedConnections)"),
+        ("users", "\(connectionsOfUser.count)"),
+      ]
+    case .memory: memoryFacts()
+    case .persistence:
+      // True, and complete: nothing is written anywhere.
+      [("loading", "0"), ("durability", "none")]
+    case .systemd: hooks.systemdFacts()
+    case .stats, .timers, .lateness, .commandstats: []
+    }
+  }
+
+  private func serverFacts() -> [(name: String, value: String)] {
+    let seconds = (now.boot - startedAt.boot).microseconds / 1_000_000
+    let socket =
+      switch settings.listener {
+      case .path(let path, _): path
+      case .descriptor: "passed by systemd"
+      }
+    return [
+      ("countdownd_version", Product.version),
+      // Tools made for Redis look at these.
+      ("redis_mode", "standalone"),
+      ("process_id", "\(getpid())"),
+      ("socket", socket),
+      ("clock", virtualClock == nil ? "real" : "virtual"),
+      ("now_unix_ms", "\(now.wall.microseconds / 1_000)"),
+      ("uptime_in_seconds", "\(seconds)"),
+    ]
+  }
+
+  private func memoryFacts() -> [(name: String, value: String)] {
+    let resident = ProcessMemory.residentBytes
+    let entities = dispatcher.engine.entityCount
+    return [
+      ("used_memory_rss", "\(resident)"),
+      ("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
+      ("entities", "\(entities)"),
+    ]
+  }
+}
+
+/// What this process uses.
+enum ProcessMemory {
+  /// Source: proc(5), /proc/self/statm.
+  static var residentBytes: Int {
+    let file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return 0 }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: 128)
+    let count = read(file, &bytes, bytes.count)
+    guard count > 0 else { return 0 }
+    let fields = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
+    return fields.count > 1 ? (Int(fields[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+  }
+
+  static func humanReadable(_ bytes: Int) -> String {
+    let tenths = bytes * 10 / (1 << 20)
+    return "\(tenths / 10).\(tenths % 10)M"
+  }
+}

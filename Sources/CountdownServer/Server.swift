@@ -1,0 +1,299 @@
+import CountdownCommands
+import CountdownCore
+import CountdownEngine
+import Dispatch
+import DispatchTimers
+import Glibc
+import Logging
+import NIOCore
+import NIOPosix
+
+/// The daemon between its sockets and its engine: one event loop on which everything happens.
+///
+/// A turn: whatever has come is executed, time is let pass, and then everything that was said to
+/// anybody is written, once for each connection. Two alarms, one for each clock, bring the loop
+/// back when something is due; while nothing is, nothing runs.
+///
+/// `@unchecked Sendable`: after `init`, everything but `shutDown` and `waitUntilStopped` is only
+/// ever touched on `loop`.
+package final class Server: CommandHost, @unchecked Sendable {
+  /// How many steps of due work are done before sockets are looked at again: about a millisecond.
+  static let stepsPerSlice = 2_000
+  /// How many entities a snapshot looks at in one turn.
+  static let snapshotsPerTurn = 500
+
+  let settings: ServerSettings
+  let hooks: ServerHooks
+  let logger: Logger
+  let startedAt: Moment
+  package let virtualClock: VirtualClock?
+
+  private let group: MultiThreadedEventLoopGroup
+  let loop: any EventLoop
+  private let listening: ListeningSocket?
+  private var listener: (any Channel)?
+  private let stopped: EventLoopPromise<Void>
+
+  private(set) var dispatcher: Dispatcher! = nil
+  private(set) var connections: [UInt64: ConnectionHandler] = [:]
+  private(set) var connectionsOfUser: [UInt32: Int] = [:]
+  private(set) var rejectedConnections = 0
+  private var lastConnection: UInt64 = 0
+  private var isStopping = false
+
+  private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
+  private let bootAlarm: DispatchAlarm
+  private let wallAlarm: DispatchAlarm
+  private var watchdogDue: Instant?
+  private var isTurnEnding = false
+
+  /// Listens from the moment it returns.
+  package static func start(
+    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger
+  ) async throws -> Server {
+    let server = try Server(settings, hooks: hooks, logger: logger)
+    do {
+      try await server.listen()
+    } catch {
+      try await server.group.shutdownGracefully()
+      throw error
+    }
+    return server
+  }
+
+  private init(_ settings: ServerSettings, hooks: ServerHooks, logger: Logger) throws {
+    self.settings = settings
+    self.hooks = hooks
+    self.logger = logger
+    switch settings.listener {
+    case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
+    case .descriptor: listening = nil
+    }
+    group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    loop = group.next()
+    stopped = loop.makePromise()
+    bootAlarm = DispatchAlarm(clock: .boot, queue: alarmQueue)
+    wallAlarm = DispatchAlarm(clock: .wall, queue: alarmQueue)
+    startedAt = Moment.present
+    virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
+
+    dispatcher = Dispatcher(
+      engine: Engine(settings: settings.engine, at: startedAt), settings: settings.dispatcher,
+      host: self)
+  }
+
+  private func listen() async throws {
+    let descriptor: Int32
+    switch settings.listener {
+    case .path: descriptor = listening!.descriptor
+    case .descriptor(let activated): descriptor = activated
+    }
+    let bootstrap = ServerBootstrap(group: group)
+      .serverChannelOption(.maxMessagesPerRead, value: 64)
+      .childChannelOption(.allowRemoteHalfClosure, value: true)
+      .childChannelOption(
+        .writeBufferWaterMark, value: .init(low: 64 << 10, high: 256 << 10)
+      )
+      .childChannelInitializer { [self] channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
+        }
+      }
+    listener = try await bootstrap.withBoundSocket(descriptor).get()
+    bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    try await loop.submit { [self] in
+      if let interval = settings.watchdogInterval {
+        watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
+      }
+      armAlarms()
+    }.get()
+  }
+
+  // MARK: Connections
+
+  /// Takes a new connection in; or says why not.
+  func admit(_ handler: ConnectionHandler, _ peer: PeerCredentials) -> Result<Session, Refusal> {
+    guard connections.count < settings.connections else {
+      return refuse("max-connections", settings.connections, peer)
+    }
+    guard connectionsOfUser[peer.uid, default: 0] < settings.connectionsPerUser else {
+      return refuse("max-connections-per-uid", settings.connectionsPerUser, peer)
+    }
+    lastConnection += 1
+    let session = Session(
+      client: Client(connection: lastConnection, uid: peer.uid), pid: peer.pid,
+      address: "unix:\(peer.pid)", at: now)
+    connections[lastConnection] = handler
+    connectionsOfUser[peer.uid, default: 0] += 1
+    dispatcher.open(session)
+    return .success(session)
+  }
+
+  struct Refusal: Error { let text: String }
+
+  private func refuse(
+    _ limit: String, _ value: Int, _ peer: PeerCredentials
+  ) -> Result<Session, Refusal> {
+    rejectedConnections += 1
+    // The first of many is news.
+    if rejectedConnections.nonzeroBitCount == 1 {
+      logger.warning(
+        "connections refused: limits.\(limit) is reached",
+        metadata: ["uid": "\(peer.uid)", "refused-so-far": "\(rejectedConnections)"])
+    }
+    return .failure(Refusal(text: "LIMIT \(limit) is \(value) and reached"))
+  }
+
+  func leave(_ session: Session) {
+    let client = session.client
+    guard connections.removeValue(forKey: client.connection) != nil else { return }
+    connectionsOfUser[client.uid, default: 1] -= 1
+    if connectionsOfUser[client.uid] == 0 { connectionsOfUser[client.uid] = nil }
+    dispatcher.close(session)
+    // What it owned is cleared up in slices.
+    endTurn()
+    if isStopping, connections.isEmpty { finishStopping() }
+  }
+
+  package func close(_ connection: UInt64, reason: String) {
+    logger.notice(
+      "connection closed: \(reason)", metadata: ["connection": "\(connection)"])
+    connections[connection]?.end()
+  }
+
+  package func bufferedInput(of connection: UInt64) -> Int {
+    connections[connection]?.bufferedInput ?? 0
+  }
+
+  // MARK: Turns
+
+  /// Has the turn ended once all that has come with it is done: everything is written at once.
+  func endTurn() {
+    guard !isTurnEnding else { return }
+    isTurnEnding = true
+    loop.execute { [self] in
+      isTurnEnding = false
+      passTime()
+      continueSnapshots()
+      flush()
+      armAlarms()
+    }
+  }
+
+  private func flush() {
+    for session in dispatcher.takeTouched() {
+      connections[session.client.connection]?.flush()
+    }
+  }
+
+  /// Goes on after sockets have been looked at. The loop runs all tasks it has before it does so,
+  /// and those they make as well; so the way back leads through another thread.
+  func yieldToSockets(_ body: @escaping @Sendable (Server) -> Void) {
+    alarmQueue.async { [weak self] in self?.hop(body) }
+  }
+
+  private func hop(_ body: @escaping @Sendable (Server) -> Void) {
+    loop.execute { body(self) }
+  }
+
+  // MARK: Time
+
+  package var now: Moment { virtualClock?.now ?? Moment.present }
+
+  package var stopwatch: Int64 { Int64(BootClock.now) }
+
+  private func timeHasCome() {
+    endTurn()
+  }
+
+  private func passTime() {
+    let now = now
+    if !dispatcher.advance(to: now, budget: Self.stepsPerSlice) {
+      yieldToSockets { $0.endTurn() }
+    }
+    if let due = watchdogDue, let interval = settings.watchdogInterval,
+      Moment.present.boot >= due
+    {
+      watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
+      hooks.isAlive(statusText)
+    }
+  }
+
+  private func armAlarms() {
+    let (boot, wall) = dispatcher.engine.nextDeadline
+    if virtualClock == nil {
+      if let wall { wallAlarm.arm(at: wall.tick) }
+      // Rather once too often than set anew each time the first of all is cancelled.
+      if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
+    }
+    if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
+  }
+
+  private func continueSnapshots() {
+    let waiting = dispatcher.engine.connectionsAwaitingSnapshots
+    guard !waiting.isEmpty else { return }
+    var goesOn = false
+    for id in Set(waiting) {
+      guard let session = dispatcher.sessions[id], !session.isBackedUp, !session.isClosing
+      else { continue }
+      dispatcher.continueSnapshots(for: session, budget: Self.snapshotsPerTurn, at: now)
+      goesOn = true
+    }
+    if goesOn, !dispatcher.engine.connectionsAwaitingSnapshots.isEmpty {
+      yieldToSockets { $0.endTurn() }
+    }
+  }
+
+  var statusText: String {
+    "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
+      + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers"
+  }
+
+  // MARK: Ending
+
+  /// Takes no new connections, writes what is to be written, and ends. From any thread.
+  package func shutDown() {
+    loop.execute { [self] in
+      guard !isStopping else { return }
+      isStopping = true
+      hooks.isStopping()
+      listener?.close(promise: nil)
+      // What has come so far is answered; then everybody is let go.
+      flush()
+      for handler in connections.values { handler.end() }
+      if connections.isEmpty { finishStopping() }
+      loop.scheduleTask(in: .milliseconds(1_500)) { [self] in
+        for handler in connections.values { handler.abort() }
+        finishStopping()
+      }
+    }
+  }
+
+  private func finishStopping() {
+    bootAlarm.disarm()
+    wallAlarm.disarm()
+    stopped.succeed()
+  }
+
+  /// Returns once it has ended.
+  package func waitUntilStopped() async throws {
+    try await stopped.futureResult.get()
+    listening?.remove()
+    try await group.shutdownGracefully()
+  }
+}
+
+extension Moment {
+  /// What the clocks of this machine say.
+  static var present: Moment {
+    Moment(
+      boot: Instant(microseconds: Int64(BootClock.now)),
+      wall: Instant(microseconds: Int64(WallClock.now)))
+  }
+}
+
+extension Instant {
+  /// As alarms take it.
+  fileprivate var tick: UInt64 { UInt64(max(microseconds, 0)) }
+}

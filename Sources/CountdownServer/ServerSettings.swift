@@ -1,0 +1,41 @@
+import CountdownCommands
+import CountdownEngine
+import RESP
+
+/// Where and how the server listens, and what it lets clients use.
+package struct ServerSettings: Sendable {
+  package enum Listener: Sendable {
+    /// A socket of its own at a path, with these permissions.
+    case path(String, mode: UInt32)
+    /// A listening socket that it was started with.
+    case descriptor(Int32)
+  }
+
+  package var listener: Listener
+  package var request = RESPLimits()
+  package var commandsPerTurn = 512
+  package var connections = 10_000
+  package var connectionsPerUser = 10_000
+  package var engine = EngineSettings()
+  package var dispatcher = Dispatcher.Settings()
+  /// Time stands still and moves by CLOCK ADVANCE.
+  package var isTimeVirtual = false
+  /// Within which time signs of life are due, in microseconds; nil if nobody wants any.
+  package var watchdogInterval: Int64?
+  /// What CONFIG GET shows.
+  package var shown: [(name: String, value: String)] = []
+
+  package init(listener: Listener) { self.listener = listener }
+}
+
+/// What the server tells whoever started it.
+package struct ServerHooks: Sendable {
+  /// A sign of life from the loop that timers run in, with a line about how it is.
+  package var isAlive: @Sendable (_ status: String) -> Void = { _ in }
+  /// Lines of INFO about the service manager.
+  package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
+  /// It will end, and why.
+  package var isStopping: @Sendable () -> Void = {}
+
+  package init() {}
+}

@@ -1,0 +1,39 @@
+/// What a callback is told about the moment it is called in.
+public struct Firing: Equatable, Sendable {
+  /// How long after its deadline the callback was called. Never negative: no timer is early.
+  public var lateness: Duration
+
+  /// How many further periods of a repeating timer went by before this call, because the queue was
+  /// busy or the machine asleep. They are not made up for; 0 for a timer that does not repeat.
+  public var missed: Int
+
+  /// What it was due at, in microseconds of the boot clock.
+  package var deadline: UInt64
+}
+
+/// The deadlines of something periodic, in microseconds of the boot clock.
+package struct Phase: Sendable {
+  /// When it is due next.
+  package private(set) var deadline: UInt64
+  /// From one deadline to the next; 0 for something that happens once.
+  package let interval: UInt64
+
+  package init(deadline: UInt64, interval: UInt64) {
+    self.deadline = deadline
+    self.interval = interval
+  }
+
+  /// What to tell the callback at `now`, which is not before the deadline. The phase goes on to the
+  /// first deadline after `now`: counted from the one before, so lateness does not add up.
+  package mutating func fire(at now: UInt64) -> Firing {
+    let late = now - deadline
+    let missed = interval == 0 ? 0 : late / interval
+    let firing = Firing(
+      lateness: .microseconds(exactly: late), missed: Int(missed), deadline: deadline)
+    if interval > 0 {
+      let (next, never) = (deadline + missed * interval).addingReportingOverflow(interval)
+      deadline = never ? .max : next
+    }
+    return firing
+  }
+}

@@ -1,0 +1,94 @@
+import Dispatch
+
+/// Runs a table of timers by one alarm on one queue.
+///
+/// ``TimerQueue`` owns it and shuts it down; handles and sequences hold it as long as they like,
+/// which keeps no timer alive. The lock guards the table only: no action is called, and none let go,
+/// while it is held.
+final class TimerDriver: Sendable {
+  /// How many timers one turn touches before it lets other work on the queue go first.
+  static let timersPerTurn = 1_024
+
+  private struct State: ~Copyable {
+    var table: TimerTable
+    /// A turn is under way or on its way: it sets the alarm when it is through.
+    var isRunning = false
+    var isShutDown = false
+  }
+
+  let queue: DispatchQueue
+  let alarm: DispatchAlarm
+  private let state: Lock<State>
+
+  init(queue: DispatchQueue) {
+    self.queue = queue
+    alarm = DispatchAlarm(clock: .boot, queue: queue)
+    state = Lock(State(table: TimerTable(startingAt: BootClock.now)))
+    alarm.setHandler { [weak self] in self?.wakeUp() }
+  }
+
+  var count: Int { state.withLock { $0.table.count } }
+
+  func add(_ phase: Phase, _ action: @escaping TimerAction) -> TimerTable.Key {
+    state.withLock { state in
+      precondition(!state.isShutDown, "a timer queue was used after its end")
+      let key = state.table.add(phase, action)
+      if !state.isRunning { alarm.arm(noLaterThan: phase.deadline) }
+      return key
+    }
+  }
+
+  func isPending(_ key: TimerTable.Key) -> Bool {
+    state.withLock { $0.table.isPending(key) }
+  }
+
+  /// The alarm stays as it is: one needless wake-up later costs less than setting it anew with
+  /// every cancelled timeout.
+  func cancel(_ key: TimerTable.Key) -> Bool {
+    let action = state.withLock { $0.table.remove(key) }
+    return action != nil
+  }
+
+  /// Ends all timers, for good.
+  func shutDown() {
+    let actions = state.withLock { state in
+      state.isShutDown = true
+      return state.table.removeAll()
+    }
+    alarm.disarm()
+    withExtendedLifetime(actions) {}
+  }
+
+  private func wakeUp() {
+    let isFree = state.withLock { state in
+      if state.isRunning { return false }
+      state.isRunning = true
+      return true
+    }
+    if isFree { runTurn() }
+  }
+
+  /// Calls what is due until nothing is or the budget is used up.
+  private func runTurn() {
+    var budget = Self.timersPerTurn
+    while let due = popDue(&budget) {
+      let goesOn = due.action(due.firing)
+      guard due.repeats else { continue }
+      let ended = state.withLock { $0.table.settle(due.key, goesOn: goesOn) }
+      withExtendedLifetime(ended) {}
+    }
+    if budget == 0 {
+      queue.async { [weak self] in self?.runTurn() }
+      return
+    }
+    state.withLock { state in
+      state.isRunning = false
+      if let next = state.table.nextDeadline { alarm.arm(at: next) } else { alarm.disarm() }
+    }
+  }
+
+  private func popDue(_ budget: inout Int) -> TimerTable.Due? {
+    // Read anew for each timer: a callback takes time, and lateness is to be true.
+    state.withLock { $0.table.popDue(by: BootClock.now, budget: &budget) }
+  }
+}

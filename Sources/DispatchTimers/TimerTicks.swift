@@ -1,0 +1,97 @@
+extension TimerQueue {
+  /// A tick every `interval`, the first one `interval` after the iteration begins.
+  ///
+  ///     for await tick in timers.ticks(every: .seconds(1)) {
+  ///       redraw(skipping: tick.missed)
+  ///     }
+  ///
+  /// The ticks stay in phase with the first. Nothing is queued up for a loop whose body is slow:
+  /// ticks that went by are counted in ``Firing/missed`` of the next. The loop ends when its task
+  /// is cancelled. While it waits, it keeps the queue's timers alive.
+  ///
+  /// - Parameter interval: greater than zero; rounded up to a microsecond.
+  public func ticks(every interval: Duration) -> TimerTicks {
+    precondition(interval > .zero, "ticks need time in between")
+    return TimerTicks(timers: self, interval: interval)
+  }
+}
+
+/// The ticks of ``TimerQueue/ticks(every:)``. Each iteration has a phase of its own.
+public struct TimerTicks: AsyncSequence, Sendable {
+  public typealias Element = Firing
+  public typealias Failure = Never
+
+  fileprivate let timers: TimerQueue
+  fileprivate let interval: Duration
+
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(timers: timers, phase: Phase(after: interval, every: interval))
+  }
+
+  public struct Iterator: AsyncIteratorProtocol, Sendable {
+    fileprivate let timers: TimerQueue
+    fileprivate var phase: Phase
+
+    /// Waits for the next tick. No timer is armed between the calls, so a loop that does not ask
+    /// for ticks costs nothing.
+    ///
+    /// - Returns: nil once the task is cancelled.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async -> Firing? {
+      let sleep = TimerSleep()
+      let deadline = phase.deadline
+      let wokeUp = await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          sleep.begin(on: timers.driver, until: deadline, continuation)
+        }
+      } onCancel: {
+        sleep.cancel()
+      }
+      // Until here; were the queue to end during the wait, nobody would end the wait.
+      withExtendedLifetime(timers) {}
+      return wokeUp ? phase.fire(at: BootClock.now) : nil
+    }
+  }
+}
+
+/// One wait of one task: it ends when it is due or when it is cancelled, whichever is first.
+private final class TimerSleep: Sendable {
+  /// Whether the wait was sat out.
+  typealias Continuation = CheckedContinuation<Bool, Never>
+
+  private enum State {
+    case new
+    case asleep(Continuation, TimerHandle)
+    case over
+  }
+
+  private let state = Lock(State.new)
+
+  func begin(on driver: TimerDriver, until deadline: UInt64, _ continuation: Continuation) {
+    let isOver = state.withLock { state in
+      guard case .new = state else { return true }
+      // Under the lock: should the timer be due at once, it waits here until it is known.
+      let key = driver.add(Phase(deadline: deadline, interval: 0)) { [self] _ in
+        end(wokeUp: true)
+        return true
+      }
+      state = .asleep(continuation, TimerHandle(driver, key))
+      return false
+    }
+    if isOver { continuation.resume(returning: false) }
+  }
+
+  func cancel() { end(wokeUp: false) }
+
+  private func end(wokeUp: Bool) {
+    let last = state.withLock { state in
+      let last = state
+      state = .over
+      return last
+    }
+    guard case .asleep(let continuation, let handle) = last else { return }
+    handle.cancel()
+    continuation.resume(returning: wokeUp)
+  }
+}

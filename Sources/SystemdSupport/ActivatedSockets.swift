@@ -1,0 +1,58 @@
+import CSystemd
+import Glibc
+
+/// The sockets that systemd listened on before it started the daemon (socket activation).
+///
+/// Source: sd_listen_fds_with_names(3), systemd.socket(5).
+package enum ActivatedSockets {
+  /// The descriptors of the socket unit called `name`, in the order systemd passed them; empty
+  /// when none were passed. Each is a listening Unix stream socket with close-on-exec set, and
+  /// belongs to the caller. Whether it blocks is up to the unit; by default it does.
+  ///
+  /// Good for one call: the environment is cleared, so that no process started later takes the
+  /// descriptors for its own. All of them must be what `name` expects: a daemon that served only
+  /// a part of its sockets would leave the others' clients waiting for ever.
+  package static func take(name: String) throws(ActivationError) -> [Int32] {
+    try select(from: receive(), name: name)
+  }
+
+  /// One descriptor as systemd passed it.
+  struct Passed: Equatable {
+    var descriptor: Int32
+    var name: String
+  }
+
+  private static func receive() throws(ActivationError) -> [Passed] {
+    var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    let count = sd_listen_fds_with_names(1, &names)
+    guard count >= 0 else { throw .unreadable(code: -count) }
+    defer {
+      for index in 0..<Int(count) { free(names?[index]) }
+      free(names)
+    }
+    return (0..<count).map { index in
+      let name = names?[Int(index)].map { String(cString: $0) } ?? unnamed
+      return Passed(descriptor: SD_LISTEN_FDS_START + index, name: name)
+    }
+  }
+
+  static func select(from passed: [Passed], name: String) throws(ActivationError) -> [Int32] {
+    // A unit without FileDescriptorName= gives its own name; a launcher that knows no names,
+    // such as systemd-socket-activate, gives none.
+    let accepted = [name, name + ".socket", unnamed]
+    for socket in passed where !accepted.contains(socket.name) {
+      throw .wrongName(passed: passed.map(\.name), wanted: name)
+    }
+    for socket in passed {
+      guard sd_is_socket_unix(socket.descriptor, Int32(SOCK_STREAM.rawValue), 1, nil, 0) > 0 else {
+        throw .wrongType(
+          name: socket.name, descriptor: socket.descriptor,
+          found: DescriptorKind(of: socket.descriptor))
+      }
+    }
+    return passed.map(\.descriptor)
+  }
+
+  /// What libsystemd calls a descriptor that came without a name.
+  private static let unnamed = "unknown"
+}

@@ -1,0 +1,179 @@
+import ArgumentParser
+import CountdownCommands
+import CountdownConfiguration
+import CountdownServer
+import Dispatch
+import Glibc
+import Logging
+import SystemdSupport
+
+@main
+struct Countdownd: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "countdownd",
+    abstract: "A daemon that runs countdowns, HUD durations and timers for other programs.",
+    discussion: """
+      Clients talk to it over a Unix socket, in the protocol of Redis: countdownctl, redis-cli -s, \
+      or any Redis library. It runs in the foreground and logs to standard error; under systemd it \
+      takes its socket from systemd, tells when it is ready, and logs to the journal.
+
+      EXAMPLES
+        countdownd --socket ./countdownd.sock
+        countdownd --config /etc/countdownd/countdownd.yaml
+        countdownd --socket ./test.sock --virtual-time
+
+      SIGNALS
+        SIGTERM, SIGINT, SIGHUP   take no new connections, write what is to be written, end.
+
+      EXIT STATUS
+        0   ended as it was asked to
+        64  wrong arguments
+        69  cannot listen: the socket is in use, or its directory is not there
+        78  the configuration is refused; the message says where and why
+      """,
+    version: "\(Product.name) \(Product.version)")
+
+  @Option(help: "The socket to listen at, unless systemd passes one.")
+  var socket: String?
+
+  @Option(help: "Where what must outlive the daemon is kept.")
+  var stateDirectory: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The configuration file. FILE.d/*.yaml are read after it.", valueName: "file"))
+  var config = Configuration.standardPath
+
+  @Flag(help: "Time stands still and moves by CLOCK ADVANCE only: for clients' own tests.")
+  var virtualTime = false
+
+  @Option(help: "The least that is logged: trace, debug, info, notice, warning, error, critical.")
+  var logLevel: Configuration.LogLevel?
+
+  @Flag(help: "Check the configuration, print the settings in force, and end.")
+  var checkConfig = false
+
+  func run() async throws {
+    let configuration = try loadConfiguration()
+    if checkConfig {
+      for (name, value) in configuration.settings { print("\(name): \(value)") }
+      return
+    }
+
+    LoggingSystem.bootstrap { _ in LineLogHandler(isJournal: Journal.isStandardError()) }
+    var logger = Logger(label: Product.name)
+    logger.logLevel = Logger.Level(rawValue: configuration.logLevel.rawValue) ?? .info
+
+    signal(SIGPIPE, SIG_IGN)
+    raiseDescriptorLimit()
+    let notifier = ServiceNotifier()
+    let generations = GenerationFile(directory: configuration.stateDirectory, logger: logger)
+    var settings = ServerSettings(configuration, listener: try listener(configuration))
+    settings.isTimeVirtual = virtualTime
+    settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
+    if !virtualTime { settings.engine.firstGeneration = generations.reserve() }
+
+    let server = try await start(settings, notifier, logger)
+    let signals = stopOnSignals(server)
+    notifier.ready(status: "listening")
+    greet(settings, logger)
+    try await server.waitUntilStopped()
+    withExtendedLifetime(signals) {}
+    logger.info("ended")
+  }
+
+  private func loadConfiguration() throws -> Configuration {
+    var configuration: Configuration
+    do {
+      configuration = try Configuration.load(path: config)
+    } catch {
+      complain("the configuration is refused:\n\(error.description)")
+      throw ExitCode(78)
+    }
+    if let socket { configuration.socket.path = socket }
+    if let stateDirectory { configuration.stateDirectory = stateDirectory }
+    if let logLevel { configuration.logLevel = logLevel }
+    return configuration
+  }
+
+  private func listener(_ configuration: Configuration) throws -> ServerSettings.Listener {
+    do {
+      if let activated = try ActivatedSockets.take(name: Product.name).first {
+        return .descriptor(activated)
+      }
+    } catch {
+      complain(error.description)
+      throw ExitCode(69)
+    }
+    return .path(configuration.socket.path, mode: configuration.socket.mode)
+  }
+
+  private func start(
+    _ settings: ServerSettings, _ notifier: ServiceNotifier, _ logger: Logger
+  ) async throws -> Server {
+    var hooks = ServerHooks()
+    hooks.isAlive = { status in
+      notifier.watchdog()
+      notifier.status(status)
+    }
+    hooks.isStopping = { notifier.stopping(status: "ending") }
+    let watchdog = settings.watchdogInterval
+    hooks.systemdFacts = {
+      [
+        ("under_systemd", notifier.isUnderSystemd ? "1" : "0"),
+        ("watchdog_interval_ms", watchdog.map { "\($0 / 1_000)" } ?? ""),
+        ("logs_to_journal", Journal.isStandardError() ? "1" : "0"),
+      ]
+    }
+    do {
+      return try await Server.start(settings, hooks: hooks, logger: logger)
+    } catch let error as ListenError {
+      complain(error.description)
+      throw ExitCode(69)
+    }
+  }
+
+  private func greet(_ settings: ServerSettings, _ logger: Logger) {
+    switch settings.listener {
+    case .path(let path, _):
+      logger.info("\(Product.name) \(Product.version) listens", metadata: ["socket": "\(path)"])
+      guard isatty(STDERR_FILENO) == 1 else { return }
+      let name = path.contains(" ") ? "'\(path)'" : path
+      complain(
+        """
+        Talk to it from another terminal:
+          countdownctl --socket \(name) start +4512345678 --title '%ds后重发'
+          redis-cli -s \(name) COUNTDOWN START +4512345678
+        Ctrl-C ends it.
+        """, prefixed: false)
+    case .descriptor:
+      logger.info(
+        "\(Product.name) \(Product.version) listens", metadata: ["socket": "passed by systemd"])
+    }
+  }
+
+  private func stopOnSignals(_ server: Server) -> [any DispatchSourceSignal] {
+    [SIGTERM, SIGINT, SIGHUP].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      source.setEventHandler { server.shutDown() }
+      source.activate()
+      return source
+    }
+  }
+}
+
+extension Configuration.LogLevel: ExpressibleByArgument {}
+
+/// Tells the person at the terminal, or the journal, what is wrong.
+private func complain(_ text: String, prefixed: Bool = true) {
+  StandardError.write(line: (prefixed ? "countdownd: " : "") + text)
+}
+
+/// A descriptor for each connection: as many as the system lets this process have.
+private func raiseDescriptorLimit() {
+  var limit = rlimit()
+  guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+  limit.rlim_cur = limit.rlim_max
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+}

@@ -1,0 +1,59 @@
+import CountdownConfiguration
+import CountdownCore
+import CountdownServer
+
+extension ServerSettings {
+  /// The settings of the configuration files, as the server takes them.
+  init(_ configuration: Configuration, listener: Listener) {
+    self.init(listener: listener)
+    let limits = configuration.limits
+    request.bulkLength = limits.maxBulkLength
+    request.inlineLength = limits.maxInlineLength
+    request.arguments = limits.maxArguments
+    request.requestLength = limits.maxRequestLength
+    commandsPerTurn = limits.maxCommandsPerTurn
+    connections = limits.maxConnections
+    connectionsPerUser = limits.maxConnectionsPerUID
+    dispatcher.maxOutput = limits.maxOutput
+    dispatcher.slowCommand = Interval(configuration.slowlog.threshold).microseconds
+    dispatcher.slowLogLength = configuration.slowlog.length
+
+    engine.limits.entities = limits.maxEntities
+    engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
+    engine.limits.subscriptions = limits.maxSubscriptions
+    engine.countdownCount = UInt32(clamping: configuration.countdown.count)
+    engine.countdownEvery = Interval(configuration.countdown.every)
+    engine.keepReady = Interval(configuration.countdown.keepReady)
+
+    let hud = configuration.hud
+    engine.presentation.grace = Interval(hud.grace)
+    engine.presentation.minimum = Interval(hud.min)
+    engine.presentation.fadeIn = Interval(hud.fadeIn)
+    engine.presentation.fadeOut = Interval(hud.fadeOut)
+    engine.presentation.messageMinimum = Interval(hud.messageMin)
+    engine.maximumLevel = Level(hud.maxLevel)
+    engine.maximumLevelOfScreen = Dictionary(
+      uniqueKeysWithValues: hud.screens.map { (Array($0.key.utf8), Level($0.value.maxLevel)) })
+    engine.blocking = BlockingRules(paths: hud.blocking.paths, verbs: hud.blocking.verbs)
+    shown = configuration.settings
+  }
+}
+
+extension Interval {
+  /// Rounded up to a microsecond. The configuration allows nothing that would not fit.
+  fileprivate init(_ duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    self.init(
+      microseconds: seconds * 1_000_000 + (attoseconds + 999_999_999_999) / 1_000_000_000_000)
+  }
+}
+
+extension Level {
+  fileprivate init(_ level: Configuration.Level) {
+    switch level {
+    case .normal: self = .normal
+    case .statusbar: self = .statusbar
+    case .alert: self = .alert
+    }
+  }
+}

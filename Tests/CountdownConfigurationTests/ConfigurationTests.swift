@@ -1,0 +1,109 @@
+import CountdownConfiguration
+import Testing
+
+/// What the files say becomes what is in force.
+@Suite struct ConfigurationTests {
+  @Test(arguments: ["", "# nothing\n", "---\n", "{}", "limits:\n#  max-output: 1MiB\nhud:\n"])
+  func whatIsNotSetHasItsDefault(_ yaml: String) throws {
+    #expect(try Configuration(yaml: yaml, file: "f") == Configuration())
+  }
+
+  @Test func everySettingIsRead() throws {
+    let configuration = try Configuration(
+      yaml: """
+        socket: {path: /tmp/s, mode: 0600}
+        state-directory: /tmp/state
+        log-level: debug
+        countdown: {count: 5, every: 500ms, keep-ready: 2h}
+        hud:
+          grace: 1
+          min: 2s
+          fade-in: 3m
+          fade-out: 0
+          message-min: 4d
+          max-level: statusbar
+          screens: {pay: {max-level: alert}, "0": {max-level: normal}}
+          blocking: {paths: [/api/order/Place], verbs: [Place]}
+        limits:
+          max-bulk-length: 100
+          max-inline-length: 1KiB
+          max-arguments: 10
+          max-request-length: 2MiB
+          max-commands-per-turn: 1
+          max-output: 1024
+          max-connections: 2
+          max-connections-per-uid: 3
+          max-entities: 4
+          max-entities-per-uid: 5
+          max-subscriptions: 6
+        slowlog: {threshold: 0, length: 0}
+        """, file: "f")
+    var expected = Configuration()
+    expected.socket.path = "/tmp/s"
+    expected.socket.mode = 0o600
+    expected.stateDirectory = "/tmp/state"
+    expected.logLevel = .debug
+    expected.countdown.count = 5
+    expected.countdown.every = .milliseconds(500)
+    expected.countdown.keepReady = .seconds(7200)
+    expected.hud.grace = .milliseconds(1)
+    expected.hud.min = .seconds(2)
+    expected.hud.fadeIn = .seconds(180)
+    expected.hud.fadeOut = .zero
+    expected.hud.messageMin = .seconds(4 * 86_400)
+    expected.hud.maxLevel = .statusbar
+    expected.hud.screens = ["pay": .init(maxLevel: .alert), "0": .init(maxLevel: .normal)]
+    expected.hud.blocking.paths = ["/api/order/Place"]
+    expected.hud.blocking.verbs = ["Place"]
+    expected.limits.maxBulkLength = 100
+    expected.limits.maxInlineLength = 1024
+    expected.limits.maxArguments = 10
+    expected.limits.maxRequestLength = 2_097_152
+    expected.limits.maxCommandsPerTurn = 1
+    expected.limits.maxOutput = 1024
+    expected.limits.maxConnections = 2
+    expected.limits.maxConnectionsPerUID = 3
+    expected.limits.maxEntities = 4
+    expected.limits.maxEntitiesPerUID = 5
+    expected.limits.maxSubscriptions = 6
+    expected.slowlog.threshold = .zero
+    expected.slowlog.length = 0
+    #expect(configuration == expected)
+  }
+
+  @Test func laterFilesWinSettingBySetting() {
+    var configuration = Configuration()
+    let first =
+      "limits: {max-entities: 1, max-output: 1MiB}\n"
+      + "hud: {screens: {a: {max-level: alert}}}"
+    let second = "limits: {max-entities: 2}\nhud: {screens: {b: {max-level: statusbar}}}"
+    #expect(configuration.merge(yaml: first, file: "1") == [])
+    #expect(configuration.merge(yaml: second, file: "2") == [])
+    #expect(configuration.limits.maxEntities == 2)
+    #expect(configuration.limits.maxOutput == 1_048_576)
+    #expect(configuration.hud.screens.mapValues(\.maxLevel) == ["a": .alert, "b": .statusbar])
+  }
+
+  @Test func settingsAreListedByFullName() throws {
+    var configuration = Configuration()
+    configuration.hud.screens = ["b": .init(maxLevel: .alert), "a": .init(maxLevel: .statusbar)]
+    configuration.hud.blocking.paths = ["/api/a", "/api/b"]
+    configuration.countdown.every = .milliseconds(1500)
+    configuration.countdown.keepReady = .seconds(86_400)
+    configuration.socket.mode = 0o7
+    let list = configuration.settings
+    let values = Dictionary(uniqueKeysWithValues: list.map { ($0.name, $0.value) })
+    #expect(list.first?.name == "socket.path")
+    #expect(values["limits.max-connections"] == "10000")
+    #expect(values["limits.max-output"] == "8388608")
+    #expect(values["countdown.every"] == "1500ms")
+    #expect(values["countdown.keep-ready"] == "1d")
+    #expect(values["hud.grace"] == "0")
+    #expect(values["log-level"] == "info")
+    #expect(values["socket.mode"] == "0007")
+    #expect(values["hud.screens.a.max-level"] == "statusbar")
+    #expect(values["hud.screens.b.max-level"] == "alert")
+    #expect(values["hud.blocking.paths"] == "/api/a,/api/b")
+    #expect(values["hud.blocking.verbs"]?.hasPrefix("Create,Add,") == true)
+  }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+@testable import CountdownConfiguration
+
+/// The file and its drop-in directory, on disk.
+@Suite struct FileTests {
+  /// A directory of its own that goes with the test.
+  private final class Directory {
+    let path: String
+
+    init() throws {
+      path = "/tmp/countdownd-configuration-\(UUID().uuidString)"
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    @discardableResult
+    func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+      let file = "\(path)/\(name)"
+      try Data(bytes).write(to: URL(fileURLWithPath: file))
+      return file
+    }
+
+    @discardableResult
+    func write(_ name: String, _ text: String) throws -> String { try write(name, text.utf8) }
+
+    func make(_ name: String) throws {
+      try FileManager.default.createDirectory(
+        atPath: "\(path)/\(name)", withIntermediateDirectories: false)
+    }
+  }
+
+  @Test func dropInsWinInTheOrderOfTheirNames() throws {
+    let directory = try Directory()
+    let file = try directory.write("c.yaml", "countdown: {count: 1, every: 2s}\nlog-level: debug")
+    try directory.make("c.yaml.d")
+    try directory.write("c.yaml.d/20-b.yaml", "countdown: {count: 20}")
+    try directory.write("c.yaml.d/10-a.yaml", "countdown: {count: 10}\nslowlog: {length: 10}")
+    try directory.write("c.yaml.d/30-c.yaml~", "countdown: {count: 30}")
+    try directory.write("c.yaml.d/.40-d.yaml", "countdown: {count: 40}")
+    let configuration = try Configuration.load(path: file)
+    #expect(configuration.countdown.count == 20)
+    #expect(configuration.countdown.every == .seconds(2))
+    #expect(configuration.slowlog.length == 10)
+    #expect(configuration.logLevel == .debug)
+  }
+
+  @Test func theProblemsOfAllFilesComeTogether() throws {
+    let directory = try Directory()
+    let file = try directory.write("c.yaml", "log-level: loud")
+    try directory.make("c.yaml.d")
+    try directory.write("c.yaml.d/a.yaml", "\nhud: {mim: 5s}")
+    try directory.write("c.yaml.d/b.yaml", [0x23, 0xff])
+    try directory.make("c.yaml.d/c.yaml")
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: file) }
+    let lines = error?.description.split(separator: "\n").map(String.init) ?? []
+    #expect(lines.count == 4)
+    #expect(lines[0].hasPrefix("\(file):1: log-level: \"loud\" is not allowed; allowed: one of "))
+    #expect(lines[1] == "\(file).d/a.yaml:2: hud.mim: unknown setting; did you mean min?")
+    #expect(lines[2] == "\(file).d/b.yaml: not UTF-8")
+    #expect(lines[3] == "\(file).d/c.yaml: cannot be read: Is a directory")
+  }
+
+  @Test func aChosenFileMustExist() throws {
+    let directory = try Directory()
+    let path = directory.path + "/none.yaml"
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: path) }
+    #expect(error?.description == "\(path): cannot be read: No such file or directory")
+  }
+
+  @Test func aFileBeyondAnyUseIsNotReadWhole() throws {
+    let directory = try Directory()
+    let length = Configuration.fileLimitBytes
+    let fits = try directory.write("a.yaml", String(repeating: "#", count: length))
+    let tooLong = try directory.write("b.yaml", String(repeating: "#", count: length + 1))
+    #expect(throws: Never.self) { try Configuration.load(path: fits) }
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: tooLong) }
+    #expect(error?.description == "\(tooLong): longer than 1048576 bytes")
+  }
+
+  /// The example is the operator's reference, so it must say what is true.
+  @Test func theExampleIsTheDefaultsAndNamesEverySetting() throws {
+    #expect(try Configuration.load(path: examplePath) == Configuration())
+
+    // A name that is spelt so, at the depth where it belongs, below the sections it is in.
+    let text = try String(contentsOfFile: examplePath, encoding: .utf8)
+    var section: [String] = []
+    var named: Set<String> = []
+    for line in text.split(separator: "\n") {
+      let depth = line.prefix { $0 == " " }.count / 2
+      let key = line.drop { $0 == " " }.prefix { $0 != ":" }
+      guard !key.hasPrefix("#"), !key.hasPrefix("-") else { continue }
+      section = section.prefix(depth) + [String(key)]
+      named.insert(section.joined(separator: "."))
+    }
+    for setting in Setting.all {
+      #expect(named.contains(setting.name), "the example does not show \(setting.name)")
+    }
+  }
+}
+
+/// `config/countdownd.yaml`.
+let examplePath = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+  .deletingLastPathComponent().deletingLastPathComponent()
+  .appendingPathComponent("config/countdownd.yaml").path

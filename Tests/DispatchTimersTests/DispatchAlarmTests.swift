@@ -1,0 +1,176 @@
+import Dispatch
+import DispatchTimers
+import Foundation
+import Testing
+
+@Suite struct DispatchAlarmTests {
+  private let queue = DispatchQueue(label: "alarm")
+
+  @Test("Fires once for each deadline, never before its clock has reached it")
+  func isNeverEarly() async throws {
+    for clock in [DispatchAlarm.Clock.boot, .wall] {
+      let read: @Sendable () -> UInt64 = {
+        clock == .boot ? BootClock.now : WallClock.now
+      }
+      let firedAt = Log<UInt64>()
+      let alarm = DispatchAlarm(clock: clock, queue: queue)
+      alarm.setHandler { firedAt.append(read()) }
+      for round in 1...40 {
+        let deadline = read() + UInt64.random(in: 0...6_000)
+        alarm.arm(at: deadline)
+        try await eventually { firedAt.all.count == round }
+        let last = try #require(firedAt.all.last)
+        #expect(last >= deadline)
+        #expect(alarm.deadline == nil)
+      }
+    }
+  }
+
+  @Test("go 24595, tokio 3185: its clock runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
+  func runsOnInSuspend() async {
+    // In a process of its own, because libdispatch has one timerfd per clock for all timers.
+    await #expect(processExitsWith: .success) {
+      let alarm = DispatchAlarm(clock: .boot, queue: DispatchQueue(label: "alarm"))
+      alarm.setHandler {}
+      alarm.arm(at: BootClock.deadline(after: .seconds(3_000)))
+      try await eventually {
+        // What the kernel says of an open timerfd: its clock, and the time left.
+        openTimers().contains {
+          $0.contains("clockid: \(CLOCK_BOOTTIME)\n") && $0.contains("it_value: (29")
+        }
+      }
+      alarm.disarm()
+    }
+  }
+
+  @Test("Setting the system's timer costs something; it is set only for a change")
+  func isSetForChangesOnly() {
+    let alarm = DispatchAlarm(clock: .boot, queue: queue)
+    alarm.setHandler {}
+    let start = BootClock.deadline(after: .seconds(3_600))
+    alarm.arm(at: start)
+    alarm.arm(at: start)
+    #expect(alarm.timesSet == 1)
+    alarm.arm(noLaterThan: start + 1)
+    alarm.arm(noLaterThan: start)
+    #expect(alarm.timesSet == 1 && alarm.deadline == start)
+    alarm.arm(noLaterThan: start - 1)
+    #expect(alarm.timesSet == 2 && alarm.deadline == start - 1)
+    alarm.arm(at: start + 9)
+    #expect(alarm.timesSet == 3 && alarm.deadline == start + 9)
+    alarm.disarm()
+    #expect(alarm.deadline == nil)
+    alarm.arm(noLaterThan: start + 10)
+    #expect(alarm.timesSet == 4 && alarm.deadline == start + 10)
+  }
+
+  @Test("What is past fires at once, also when armed from within the handler")
+  func firesThePast() async throws {
+    let fired = Counter()
+    let alarm = DispatchAlarm(clock: .boot, queue: queue)
+    alarm.setHandler { [weak alarm] in
+      fired.add()
+      if fired.value < 20 { alarm?.arm(at: UInt64(fired.value)) }
+    }
+    alarm.arm(at: 0)
+    try await eventually { fired.value == 20 }
+  }
+
+  @Test("node 4541, tokio 5536: what a dispatch time cannot say is far off, not due")
+  func reachesFar() async throws {
+    for clock in [DispatchAlarm.Clock.boot, .wall] {
+      let fired = Counter()
+      let alarm = DispatchAlarm(clock: clock, queue: queue)
+      alarm.setHandler { fired.add() }
+      for deadline: UInt64 in [.max, .max - 1, 1 << 63, 1 << 62, (1 << 62) / 1_000 + 1] {
+        alarm.arm(at: deadline)
+        try await Task.sleep(for: .milliseconds(10))
+        #expect(fired.value == 0 && alarm.deadline == deadline)
+      }
+      // Nor did it wake up for nothing in between.
+      #expect(alarm.timesSet == 5)
+    }
+  }
+
+  @Test("Disarmed while its event was on its way, it does not fire")
+  func isDisarmedInTime() async throws {
+    let fired = Counter()
+    let alarm = DispatchAlarm(clock: .boot, queue: queue)
+    alarm.setHandler { fired.add() }
+    let roadblock = try await Roadblock(on: queue)
+    alarm.arm(at: BootClock.now)
+    try await Task.sleep(for: .milliseconds(20))
+    alarm.disarm()
+    roadblock.open()
+    try await Task.sleep(for: .milliseconds(20))
+    queue.sync {}
+    #expect(fired.value == 0)
+  }
+
+  @Test("Armed for later while its event was on its way, it fires then and not before")
+  func isMovedInTime() async throws {
+    let firedAt = Log<UInt64>()
+    let alarm = DispatchAlarm(clock: .boot, queue: queue)
+    alarm.setHandler { firedAt.append(BootClock.now) }
+    let roadblock = try await Roadblock(on: queue)
+    alarm.arm(at: BootClock.now)
+    try await Task.sleep(for: .milliseconds(20))
+    let deadline = BootClock.deadline(after: .milliseconds(100))
+    alarm.arm(at: deadline)
+    roadblock.open()
+    try await eventually { !firedAt.all.isEmpty }
+    #expect(firedAt.all.allSatisfy { $0 >= deadline })
+  }
+
+  @Test("It may go in any state, and its handler with it")
+  func goesInAnyState() async throws {
+    let living = Counter()
+    let fired = Counter()
+    func make() -> DispatchAlarm {
+      let witness = Witness(living)
+      let alarm = DispatchAlarm(clock: .boot, queue: queue)
+      alarm.setHandler { withExtendedLifetime(witness) { fired.add() } }
+      return alarm
+    }
+    for _ in 0..<50 {
+      _ = DispatchAlarm(clock: .boot, queue: queue)
+      _ = make()
+      make().arm(at: BootClock.deadline(after: .seconds(3_600)))
+      make().arm(at: 0)
+      let disarmed = make()
+      disarmed.arm(at: BootClock.deadline(after: .milliseconds(1)))
+      disarmed.disarm()
+    }
+    let last = make()
+    last.arm(at: 0)
+    try await eventually { last.deadline == nil }
+    withExtendedLifetime(last) {}
+    _ = consume last
+    try await eventually { living.value == 0 }
+  }
+
+  @Test("It may go from within its handler")
+  func goesFromWithinItsHandler() async throws {
+    let living = Counter()
+    let place = Box<DispatchAlarm>()
+    let witness = Witness(living)
+    let alarm = DispatchAlarm(clock: .boot, queue: queue)
+    alarm.setHandler { [witness] in withExtendedLifetime(witness) { _ = place.take() } }
+    place.put(alarm)
+    alarm.arm(at: 0)
+    try await eventually { place.value == nil }
+    _ = consume alarm
+    _ = consume witness
+    try await eventually { living.value == 0 }
+  }
+}
+
+/// What the kernel tells of each timerfd of this process.
+private func openTimers() -> [String] {
+  let directory = "/proc/self/fdinfo"
+  let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+  return descriptors.compactMap { descriptor in
+    let info = try? String(contentsOfFile: "\(directory)/\(descriptor)", encoding: .utf8)
+    return info?.contains("clockid:") == true ? info : nil
+  }
+}

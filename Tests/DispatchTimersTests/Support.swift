@@ -1,0 +1,85 @@
+import Dispatch
+import DispatchTimers
+import Synchronization
+import Testing
+
+/// Waits for something that must come about. The time is what a stuck test costs, not a demand on
+/// the machine.
+func eventually(
+  within seconds: Int = 120, _ comment: Comment? = nil, location: SourceLocation = #_sourceLocation,
+  _ condition: () -> Bool
+) async throws {
+  let end = BootClock.now + UInt64(seconds) * 1_000_000
+  while !condition() {
+    try #require(BootClock.now < end, comment ?? "it did not come about", sourceLocation: location)
+    try await Task.sleep(for: .milliseconds(1))
+  }
+}
+
+/// Something that several threads count.
+final class Counter: Sendable {
+  private let count = Atomic(0)
+  var value: Int { count.load(ordering: .sequentiallyConsistent) }
+  func add(_ more: Int = 1) { count.add(more, ordering: .sequentiallyConsistent) }
+}
+
+/// Something that several threads collect.
+final class Log<Element: Sendable>: Sendable {
+  private let entries = Lock<[Element]>([])
+  var all: [Element] { entries.withLock { $0 } }
+  func append(_ element: Element) { entries.withLock { $0.append(element) } }
+}
+
+/// A place that several threads put something in and take it out.
+final class Box<Value: Sendable>: Sendable {
+  private let content: Lock<Value?>
+  init(_ value: Value? = nil) { content = Lock(value) }
+  var value: Value? { content.withLock { $0 } }
+  func put(_ value: Value) {
+    let previous = content.withLock { content in
+      let previous = content
+      content = value
+      return previous
+    }
+    withExtendedLifetime(previous) {}
+  }
+  /// What was in it; let go outside of the lock.
+  @discardableResult func take() -> Value? {
+    content.withLock { content in
+      let previous = content
+      content = nil
+      return previous
+    }
+  }
+}
+
+/// Counts how many of itself are alive, and says something when it dies.
+final class Witness: Sendable {
+  private let living: Counter
+  private let atDeath: @Sendable () -> Void
+  init(_ living: Counter, atDeath: @escaping @Sendable () -> Void = {}) {
+    self.living = living
+    self.atDeath = atDeath
+    living.add(1)
+  }
+  deinit {
+    atDeath()
+    living.add(-1)
+  }
+}
+
+/// Keeps a queue busy until it is opened.
+final class Roadblock: Sendable {
+  private let opened = DispatchSemaphore(value: 0)
+  private let isThere = Atomic(false)
+
+  init(on queue: DispatchQueue) async throws {
+    queue.async { [self] in
+      isThere.store(true, ordering: .sequentiallyConsistent)
+      opened.wait()
+    }
+    try await eventually { isThere.load(ordering: .sequentiallyConsistent) }
+  }
+
+  func open() { opened.signal() }
+}

@@ -1,0 +1,213 @@
+import Dispatch
+import DispatchTimers
+import Testing
+
+@Suite struct TimerQueueTests {
+  private let timers = TimerQueue()
+
+  @Test("libuv 4773: 2,000 random timers, none early by a nanosecond, each called once")
+  func isNeverEarly() async throws {
+    let called = Log<Int>()
+    let early = Log<Int>()
+    for id in 0..<2_000 {
+      let delay = Duration.nanoseconds(Int.random(in: 0...300_000_000))
+      let start = BootClock.nanoseconds
+      timers.schedule(after: delay) { firing in
+        let passed = Duration.nanoseconds(Int64(BootClock.nanoseconds - start))
+        if passed < delay || firing.lateness < .zero || firing.missed != 0 { early.append(id) }
+        called.append(id)
+      }.detach()
+    }
+    try await eventually { timers.count == 0 }
+    timers.queue.sync {}
+    #expect(early.all.isEmpty)
+    #expect(called.all.sorted() == Array(0..<2_000))
+  }
+
+  @Test("Timers are called in the order of their deadlines, from whatever order they came in")
+  func keepsTheOrder() async throws {
+    let deadlines = Log<UInt64>()
+    let roadblock = try await Roadblock(on: timers.queue)
+    for delay in (0..<1_000).shuffled() {
+      timers.schedule(after: .microseconds(delay)) { (firing: Firing) in
+        deadlines.append(firing.deadline)
+      }.detach()
+    }
+    roadblock.open()
+    try await eventually { deadlines.all.count == 1_000 }
+    #expect(deadlines.all == deadlines.all.sorted())
+  }
+
+  @Test("A repeating timer stays in phase with its first deadline, however slow its callback")
+  func staysInPhase() async throws {
+    let firings = Log<Firing>()
+    let early = Counter()
+    let interval: UInt64 = 2_000
+    let start = BootClock.now
+    let handle = timers.schedule(after: .milliseconds(5), repeating: .milliseconds(2)) { firing in
+      if BootClock.now < firing.deadline { early.add() }
+      firings.append(firing)
+      // Slower than the period, every third time.
+      if firings.all.count.isMultiple(of: 3) {
+        let end = BootClock.now + 5_000
+        while BootClock.now < end {}
+      }
+    }
+    try await eventually { firings.all.count >= 60 }
+    handle.cancel()
+    timers.queue.sync {}
+    let all = firings.all
+    var deadline = all[0].deadline
+    #expect(deadline >= start + 5_000)
+    for firing in all {
+      #expect(firing.deadline == deadline)
+      deadline += UInt64(firing.missed + 1) * interval
+    }
+    #expect(early.value == 0)
+    #expect(all.contains { $0.missed > 0 }, "the test did not make it miss any")
+  }
+
+  @Test("Missed periods are reported in one call and not replayed in a burst")
+  func doesNotReplay() async throws {
+    let firings = Log<Firing>()
+    let calledAt = Log<UInt64>()
+    let roadblock = try await Roadblock(on: timers.queue)
+    let handle = timers.schedule(after: .zero, repeating: .milliseconds(1)) { firing in
+      calledAt.append(BootClock.now)
+      firings.append(firing)
+    }
+    try await Task.sleep(for: .milliseconds(100))
+    roadblock.open()
+    try await eventually { firings.all.count >= 2 }
+    handle.cancel()
+    timers.queue.sync {}
+    let first = firings.all[0]
+    #expect(first.missed >= 99)
+    #expect(first.lateness >= .milliseconds(99))
+    #expect(calledAt.all[1] >= first.deadline + UInt64(first.missed + 1) * 1_000)
+  }
+
+  @Test("A timer made inside a callback for now is called too")
+  func servesWhatIsDueAtOnce() async throws {
+    let order = Log<Int>()
+    timers.schedule(after: .zero) { [timers] in
+      order.append(1)
+      timers.schedule(after: .zero) { order.append(3) }.detach()
+      order.append(2)
+    }.detach()
+    try await eventually { order.all.count == 3 }
+    #expect(order.all == [1, 2, 3])
+  }
+
+  /// Schedules itself for now, again and again, until `isOver` or out of patience.
+  private static func chain(_ timers: TimerQueue, _ length: Counter, until isOver: Counter) {
+    length.add()
+    guard isOver.value == 0, length.value < 10_000_000 else { return }
+    timers.schedule(after: .zero) { [weak timers] in
+      if let timers { chain(timers, length, until: isOver) }
+    }.detach()
+  }
+
+  @Test("Timers that are always due leave other work on the queue its turn")
+  func isFair() async throws {
+    let length = Counter()
+    let isOver = Counter()
+    Self.chain(timers, length, until: isOver)
+    timers.queue.async { isOver.add() }
+    try await eventually { isOver.value == 1 }
+    #expect(length.value < 10_000_000)
+  }
+
+  @Test("10,000 timers for later: the system's timer is set once")
+  func setsTheAlarmOnce() {
+    var handles: [TimerHandle] = []
+    for index in 0..<10_000 {
+      handles.append(timers.schedule(after: .seconds(3_600 + index)) {})
+    }
+    #expect(timers.alarm.timesSet == 1)
+    #expect(timers.count == 10_000)
+    // Nor when they are cancelled, the earliest first.
+    for handle in handles { #expect(handle.cancel()) }
+    #expect(timers.alarm.timesSet == 1)
+    #expect(timers.count == 0)
+    // But for an earlier one.
+    handles = [timers.schedule(after: .seconds(60)) {}]
+    #expect(timers.alarm.timesSet == 2)
+  }
+
+  @Test("With nothing left to do the alarm is disarmed")
+  func comesToRest() async throws {
+    let called = Counter()
+    let cancelled = timers.schedule(after: .milliseconds(1)) { called.add() }
+    cancelled.cancel()
+    try await eventually { timers.alarm.deadline == nil }
+    let handle = timers.schedule(after: .milliseconds(1)) { called.add() }
+    try await eventually { called.value == 1 && timers.alarm.deadline == nil }
+    #expect(!handle.isPending && !handle.cancel())
+  }
+
+  @Test("Cancelled from other threads as they fall due: each is either called or cancelled")
+  func cancelsFromAnyThread() async throws {
+    let called = Counter()
+    let cancelled = Counter()
+    await withTaskGroup { group in
+      for _ in 0..<4 {
+        group.addTask { [timers] in
+          for _ in 0..<2_000 {
+            let delay = Duration.microseconds(Int.random(in: 0...200))
+            let handle = timers.schedule(after: delay) { called.add() }
+            for _ in 0..<Int.random(in: 0...3_000) where !handle.isPending { break }
+            if handle.cancel() { cancelled.add() }
+          }
+        }
+      }
+    }
+    timers.queue.sync {}
+    #expect(called.value + cancelled.value == 8_000)
+    #expect(timers.count == 0)
+  }
+
+  @Test("A repeating timer may cancel itself in its callback, and is not called again")
+  func cancelsItself() async throws {
+    let called = Counter()
+    let handle = Box<TimerHandle>()
+    let kept = Log<Bool>()
+    let roadblock = try await Roadblock(on: timers.queue)
+    handle.put(
+      timers.schedule(after: .zero, repeating: .microseconds(1)) {
+        called.add()
+        if called.value == 3, let timer = handle.value {
+          kept.append(timer.cancel())
+          kept.append(timer.cancel())
+        }
+      })
+    roadblock.open()
+    try await eventually { timers.count == 0 }
+    timers.queue.sync {}
+    #expect(called.value == 3)
+    #expect(kept.all == [true, false])
+    handle.take()
+  }
+
+  @Test("node 4541, tokio 5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now")
+  func reachesFar() async throws {
+    let called = Counter()
+    let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
+    let handles = [.milliseconds(1 << 31), .milliseconds(1 << 36), longest].map { delay in
+      timers.schedule(after: delay) { called.add() }
+    }
+    let repeating = timers.schedule(after: .zero, repeating: longest) { called.add() }
+    try await eventually { called.value == 1 }
+    try await Task.sleep(for: .milliseconds(20))
+    timers.queue.sync {}
+    #expect(called.value == 1)
+    #expect(handles.allSatisfy { $0.isPending } && repeating.isPending)
+  }
+
+  @Test("A 0 ms repeat that would spin is refused")
+  func refusesToSpin() async {
+    await #expect(processExitsWith: .failure) {
+      _ = TimerQueue().schedule(after: .zero, repeating: .zero) {}
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import Glibc
+
+/// The service manager's end of sd_notify: a datagram socket that `NOTIFY_SOCKET` points to.
+struct NotifySocket {
+  private let descriptor: Int32
+  private let path: String
+
+  /// Must run in a process of its own: the environment belongs to the whole process.
+  init() {
+    path = "/tmp/countdownd-notify-\(getpid()).sock"
+    descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+    unlink(path)
+    precondition(bindUnix(descriptor, to: path) == 0, "cannot bind \(path)")
+    setenv("NOTIFY_SOCKET", path, 1)
+  }
+
+  /// The next message, or nil when none has arrived: a datagram is there when send returns.
+  func receive() -> String? {
+    var buffer = [UInt8](repeating: 0, count: 8192)
+    let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+    return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)
+  }
+
+  func close() {
+    unlink(path)
+    Glibc.close(descriptor)
+  }
+}
+
+/// bind(2) to a path.
+func bindUnix(_ descriptor: Int32, to path: String) -> Int32 {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+  return withUnsafePointer(to: address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+  }
+}
