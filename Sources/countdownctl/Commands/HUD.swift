@@ -19,7 +19,10 @@ struct HUD: AsyncParsableCommand {
   /// Which HUD is meant.
   struct Screen: ParsableArguments {
     @Argument(help: "The screen.") var screen: String
-    @Option(help: "normal, statusbar or alert; the front one unless given.") var level: String?
+    @Option(
+      help: "normal, statusbar or alert; the front one unless given.",
+      completion: .list(["normal", "statusbar", "alert"]))
+    var level: String?
 
     var words: [(String, String?)] { [("LEVEL", level)] }
   }
@@ -30,16 +33,28 @@ struct HUD: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Screen
-    @Option(help: "loading, progress, info, success or error.") var kind: String?
+    @Option(
+      help: "loading, progress, info, success or error.",
+      completion: .list(["loading", "progress", "info", "success", "error"]))
+    var kind: String?
     @Option(help: "The text.") var status: String?
     @Option(help: "Shown only if still wanted after this.") var grace: DurationArgument?
     @Option(help: "Not hidden before this.") var min: DurationArgument?
     @Option(help: "Hidden by itself after this.") var max: DurationArgument?
     @Option(help: "How long it fades in.") var fadeIn: DurationArgument?
     @Option(help: "How long it fades out.") var fadeOut: DurationArgument?
-    @Option(help: "visible, request or stop: from when --min counts.") var minFrom: String?
-    @Option(help: "skip or show: what a dismissal within --grace does.") var early: String?
-    @Option(help: "none, clear, black, gradient or custom.") var mask: String?
+    @Option(
+      help: "visible, request or stop: from when --min counts.",
+      completion: .list(["visible", "request", "stop"]))
+    var minFrom: String?
+    @Option(
+      help: "skip or show: what a dismissal within --grace does.",
+      completion: .list(["skip", "show"]))
+    var early: String?
+    @Option(
+      help: "none, clear, black, gradient or custom.",
+      completion: .list(["none", "clear", "black", "gradient", "custom"]))
+    var mask: String?
     @Option(help: .init("The request it is for; picks the mask.", valueName: "url"))
     var request: String?
 

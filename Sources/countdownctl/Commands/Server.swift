@@ -14,7 +14,13 @@ struct Info: SessionCommand {
       """)
 
   @OptionGroup var global: GlobalOptions
-  @Argument(help: .init("Only these.", valueName: "section")) var sections: [String] = []
+  @Argument(
+    help: .init("Only these.", valueName: "section"),
+    completion: .list([
+      "server", "clients", "memory", "stats", "timers", "lateness", "persistence", "systemd",
+      "commandstats",
+    ]))
+  var sections: [String] = []
 
   func run(_ session: Session) async throws {
     let text = try await session.client.send(["INFO"] + sections).string ?? ""

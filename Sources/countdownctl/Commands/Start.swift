@@ -11,7 +11,7 @@ struct Start: SessionCommand {
         countdownctl start +4512345678
         countdownctl start +4512345678 --count 30 --title '%ds to go'
         countdownctl start +4512345678 --json | jq .retry_after_ms
-        countdownctl start login --count 1 --every 5m --token "$request"
+        countdownctl start login --count 1 --every 5m --token r81
       """)
 
   @OptionGroup var global: GlobalOptions

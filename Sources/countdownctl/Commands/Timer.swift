@@ -24,8 +24,13 @@ struct Timer: AsyncParsableCommand {
     @Argument(help: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
     @Option(help: "Then again and again, in phase.") var every: DurationArgument?
     @Option(help: "Comes back when it fires.") var payload: String?
-    @Option(help: "fire, skip or coalesce: what becomes of missed periods.") var late: String?
-    @Option(help: "boot, or wall: follows the wall clock.") var clock: String?
+    @Option(
+      help: "fire, skip or coalesce: what becomes of missed periods.",
+      completion: .list(["fire", "skip", "coalesce"]))
+    var late: String?
+    @Option(
+      help: "boot, or wall: follows the wall clock.", completion: .list(["boot", "wall"]))
+    var clock: String?
 
     func run(_ session: Session) async throws {
       let view = try await session.send(
