@@ -59,7 +59,7 @@ struct Watch: SessionCommand {
   func run(_ session: Session) async throws {
     let target = target
     let events = session.client.events(channels: target.channels, patterns: target.patterns)
-    let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP])
+    let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT])
     let printer: any WatchPrinter =
       Output.isTerminal && !session.json
       ? WatchScreen(style: Output.style) : WatchLog(json: session.json)
@@ -112,7 +112,7 @@ struct Watch: SessionCommand {
       case SIGTSTP:
         await printer.end()
         kill(getpid(), SIGSTOP)
-        await printer.begin()
+      case SIGCONT: await printer.begin()
       default: return .success
       }
     }
