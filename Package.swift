@@ -52,7 +52,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
-    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(
+      name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .target(
       name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
