@@ -251,7 +251,7 @@ extension Engine {
       Event(
         name: name, subject: .countdown(CountdownView(entity, at: now)),
         generation: entity.generation, sequence: sequence,
-        dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
+        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
         lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
     }
   }

@@ -163,8 +163,8 @@ extension Engine {
         sequence: sequence, reason: reason)
       if let firing {
         switch entity.clock {
-        case .boot: event.dueUnixMS = now.unixMilliseconds(of: firing.due)
-        case .wall: event.dueUnixMS = firing.due.millisecondsRoundedUp
+        case .boot: event.dueUnixMS = now.unixMilliseconds(ofPast: firing.due)
+        case .wall: event.dueUnixMS = firing.due.microseconds / 1_000
         }
         event.lateMicroseconds = (now.on(entity.clock) - firing.due).microseconds
         event.missed = firing.missed

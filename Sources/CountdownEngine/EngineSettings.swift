@@ -47,9 +47,16 @@ package struct Moment: Equatable, Sendable {
     self.wall = wall
   }
 
-  /// A deadline as people know it, in milliseconds since 1970, rounded up.
+  /// A deadline as people know it, in milliseconds since 1970, rounded up: who waits for it is
+  /// not early.
   func unixMilliseconds(of deadline: Instant) -> Int64 {
     (wall + (deadline - boot)).millisecondsRoundedUp
+  }
+
+  /// A deadline that has come, in milliseconds since 1970, rounded down: what is said then is
+  /// said no earlier than this.
+  func unixMilliseconds(ofPast deadline: Instant) -> Int64 {
+    (wall + (deadline - boot)).microseconds / 1_000
   }
 }
 

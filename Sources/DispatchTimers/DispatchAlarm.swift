@@ -1,6 +1,5 @@
 import Dispatch
 import Glibc
-import Synchronization
 
 /// One alarm on a queue: calls its handler once when the moment it is armed for has come.
 ///
@@ -39,7 +38,7 @@ package final class DispatchAlarm: Sendable {
   }
 
   private let clock: Clock
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   /// A disarmed alarm.
   ///
@@ -48,7 +47,7 @@ package final class DispatchAlarm: Sendable {
   ///   - queue: where the handler runs.
   package init(clock: Clock, queue: DispatchQueue) {
     self.clock = clock
-    state = Mutex(State(source: DispatchSource.makeTimerSource(flags: .strict, queue: queue)))
+    state = Lock(State(source: DispatchSource.makeTimerSource(flags: .strict, queue: queue)))
     state.withLock { state in
       state.source.setEventHandler { [weak self] in self?.fire() }
       state.source.schedule(deadline: .distantFuture, leeway: .nanoseconds(0))

@@ -1,5 +1,4 @@
 import Dispatch
-import Synchronization
 
 /// Runs a table of timers by one alarm on one queue.
 ///
@@ -19,12 +18,12 @@ final class TimerDriver: Sendable {
 
   let queue: DispatchQueue
   let alarm: DispatchAlarm
-  private let state: Mutex<State>
+  private let state: Lock<State>
 
   init(queue: DispatchQueue) {
     self.queue = queue
     alarm = DispatchAlarm(clock: .boot, queue: queue)
-    state = Mutex(State(table: TimerTable(startingAt: BootClock.now)))
+    state = Lock(State(table: TimerTable(startingAt: BootClock.now)))
     alarm.setHandler { [weak self] in self?.wakeUp() }
   }
 

@@ -1,5 +1,3 @@
-import Synchronization
-
 extension TimerQueue {
   /// A tick every `interval`, the first one `interval` after the iteration begins.
   ///
@@ -68,7 +66,7 @@ private final class TimerSleep: Sendable {
     case over
   }
 
-  private let state = Mutex(State.new)
+  private let state = Lock(State.new)
 
   func begin(on driver: TimerDriver, until deadline: UInt64, _ continuation: Continuation) {
     let isOver = state.withLock { state in

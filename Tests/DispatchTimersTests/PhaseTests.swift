@@ -19,6 +19,15 @@ import Testing
     #expect(Duration.milliseconds(-3).microseconds(after: 5_000) == 5)
   }
 
+  @Test("libuv 4773: a deadline is not early by what the clock's microsecond leaves out")
+  func deadlinesAreNotEarly() {
+    for delay in 0..<2_000 as Range<UInt64> {
+      let start = BootClock.nanoseconds
+      let deadline = BootClock.deadline(after: .nanoseconds(Int64(delay)))
+      #expect(deadline * 1_000 >= start + delay)
+    }
+  }
+
   @Test("What is too far is never, and never early")
   func saturates() {
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 999_999_999_999_999_999)

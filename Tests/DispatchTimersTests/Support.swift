@@ -25,15 +25,15 @@ final class Counter: Sendable {
 
 /// Something that several threads collect.
 final class Log<Element: Sendable>: Sendable {
-  private let entries = Mutex<[Element]>([])
+  private let entries = Lock<[Element]>([])
   var all: [Element] { entries.withLock { $0 } }
   func append(_ element: Element) { entries.withLock { $0.append(element) } }
 }
 
 /// A place that several threads put something in and take it out.
 final class Box<Value: Sendable>: Sendable {
-  private let content: Mutex<Value?>
-  init(_ value: Value? = nil) { content = Mutex(value) }
+  private let content: Lock<Value?>
+  init(_ value: Value? = nil) { content = Lock(value) }
   var value: Value? { content.withLock { $0 } }
   func put(_ value: Value) {
     let previous = content.withLock { content in

@@ -1,0 +1,78 @@
+# Every habit of this project, one word each. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+SOCKET ?= .build/run/countdownd.sock
+RELEASE := .build/release
+
+.PHONY: help
+help: ## List what make can do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: packages
+packages: ## Install the Debian packages that building needs
+	@scripts/install-packages.sh libsystemd-dev
+
+.PHONY: test-packages
+test-packages: packages ## Install the Debian packages that testing needs
+	@scripts/install-packages.sh redis-tools python3 python3-venv
+
+# STATIC=1 puts the Swift runtime into the binaries, for machines without it.
+STATIC ?=
+RELEASE_FLAGS := -c release $(if $(STATIC),--static-swift-stdlib)
+
+.PHONY: build
+build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
+	@swift build $(RELEASE_FLAGS) --product countdownd
+	@swift build $(RELEASE_FLAGS) --product countdownctl
+
+.PHONY: man
+man: build ## Write the man pages to .build/man
+	@swift build -c release --product generate-manual
+	@mkdir -p .build/man
+	@for t in countdownd countdownctl; do \
+	  $(RELEASE)/generate-manual $(RELEASE)/$$t --date "$$(date -u +%F)" -o .build/man && \
+	  sed -i 's/^$$/.Pp/' .build/man/$$t.1 || exit 1; done
+	@ls .build/man/*.1
+
+.PHONY: completions
+completions: build ## Write shell completions to .build/completions
+	@mkdir -p .build/completions
+	@for t in countdownd countdownctl; do for s in bash zsh fish; do \
+	  $(RELEASE)/$$t --generate-completion-script $$s > .build/completions/$$t.$$s || exit 1; \
+	done; done
+	@ls .build/completions/*
+
+.PHONY: run
+run: build ## Build everything and start a daemon at .build/run/countdownd.sock
+	@mkdir -p $(dir $(SOCKET))
+	@printf '\nTalk to it from another terminal in this folder, for example:\n\n'
+	@printf '    export COUNTDOWND_SOCKET=$(SOCKET)\n'
+	@printf "    $(RELEASE)/countdownctl start +4512345678 --title '%%ds后重发'\n"
+	@printf '    $(RELEASE)/countdownctl watch\n'
+	@printf '    redis-cli -s $(SOCKET) COUNTDOWN GET +4512345678\n\nCtrl-C ends it.\n\n'
+	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state
+
+.PHONY: demo
+demo: build ## Play a verify-code flow and a HUD flow live in the terminal
+	@scripts/demo.sh $(RELEASE)
+
+.PHONY: test
+test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
+	@swift build --build-tests
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build
+	@scripts/integration-test.sh
+
+.PHONY: lint
+lint: ## Check format and style
+	@swift format lint --strict --recursive Package.swift Sources Tests
+
+.PHONY: format
+format: ## Format all Swift code
+	@swift format --in-place --recursive Package.swift Sources Tests
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	@swift package clean
+	@rm -rf .build/run .build/venv .build/man .build/completions
