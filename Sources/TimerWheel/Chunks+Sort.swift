@@ -25,10 +25,10 @@ extension Chunks {
     }
     headers[Int(chunk)] = Header(
       earliest: deadlines[first], next: Chunks.none, previous: Chunks.none, list: UInt16(run),
-      used: UInt8(count), live: UInt8(count), first: 0, isEarliestKnown: true)
+      used: UInt8(count), live: UInt8(count), first: 0, earliestOffset: 0)
     lists[run] = List(
       earliest: deadlines[first], latest: deadlines[first + count - 1], head: chunk, tail: chunk,
-      live: UInt32(count))
+      live: UInt32(count), earliestPosition: UInt32(truncatingIfNeeded: first))
     lists[list] = List()
   }
 

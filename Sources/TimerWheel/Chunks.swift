@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-
 /// Entries of armed timers, (deadline, record), in chunks of 64; chunks form lists, one for each
 /// slot and each run.
 ///
@@ -18,7 +10,7 @@ struct Chunks: ~Copyable {
   static let size = 64
 
   struct Header {
-    /// The earliest deadline in the chunk, if it is known.
+    /// The earliest deadline in the chunk, while it is known where it is.
     var earliest: UInt64
     var next: UInt32
     var previous: UInt32
@@ -29,17 +21,21 @@ struct Chunks: ~Copyable {
     var live: UInt8
     /// Nothing before this is live.
     var first: UInt8
-    var isEarliestKnown: Bool
+    /// Where in the chunk the earliest deadline is; `unknown` once that has been taken out.
+    var earliestOffset: UInt8
+
+    static let unknown = UInt8.max
   }
 
   struct List {
-    /// Bounds of the deadlines in the list; `earliest` is exact while it is known.
+    /// Bounds of the deadlines in the list; `earliest` is exact while it is known where it is.
     var earliest: UInt64 = .max
     var latest: UInt64 = 0
     var head = Chunks.none
     var tail = Chunks.none
     var live: UInt32 = 0
-    var isEarliestKnown = true
+    /// Where the earliest deadline is; `none` once that has been taken out.
+    var earliestPosition = Chunks.none
 
     @inline(__always)
     var isEmpty: Bool { head == Chunks.none }
@@ -67,10 +63,10 @@ struct Chunks: ~Copyable {
   }
 
   deinit {
-    free(deadlines)
-    free(records)
-    free(headers)
-    free(lists)
+    freeMemory(deadlines)
+    freeMemory(records)
+    freeMemory(headers)
+    freeMemory(lists)
     scratch.deallocate()
   }
 
@@ -81,40 +77,54 @@ struct Chunks: ~Copyable {
 
   // MARK: Entries
 
-  /// Adds an entry at the end of a list, and returns its position. O(1).
+  /// Whether the last chunk of a list can take one more entry.
   @inline(__always)
-  mutating func append(_ deadline: UInt64, _ record: UInt32, to list: Int) -> UInt32 {
-    var chunk = lists[list].tail
-    if chunk == Chunks.none || headers[Int(chunk)].used == UInt8(Chunks.size) {
-      chunk = appendChunk(to: list)
-    }
+  func hasRoom(in list: Int) -> Bool {
+    let chunk = lists[list].tail
+    return chunk != Chunks.none && headers[Int(chunk)].used != 64
+  }
+
+  /// Adds an entry at the end of a list that has room, and returns its position. O(1).
+  @inline(__always)
+  func append(_ deadline: UInt64, _ record: UInt32, to list: Int) -> UInt32 {
+    let target = lists + list
+    let chunk = target.pointee.tail
     let header = headers + Int(chunk)
-    let position = chunk &<< 6 | UInt32(header.pointee.used)
+    let offset = header.pointee.used
+    let position = chunk &<< 6 | UInt32(offset)
     deadlines[Int(position)] = deadline
     records[Int(position)] = record
-    header.pointee.used &+= 1
+    header.pointee.used = offset &+ 1
     header.pointee.live &+= 1
-    if deadline < header.pointee.earliest { header.pointee.earliest = deadline }
-    lists[list].live &+= 1
-    if deadline < lists[list].earliest { lists[list].earliest = deadline }
-    if deadline > lists[list].latest { lists[list].latest = deadline }
+    target.pointee.live &+= 1
+    if deadline > target.pointee.latest { target.pointee.latest = deadline }
+    if deadline < header.pointee.earliest {
+      header.pointee.earliest = deadline
+      header.pointee.earliestOffset = offset
+      if deadline < target.pointee.earliest {
+        target.pointee.earliest = deadline
+        target.pointee.earliestPosition = position
+      }
+    }
     return position
   }
 
-  /// Takes an entry out of its list. Returns the list if that is empty now.
+  /// Takes an entry out of its list. Returns whether its chunk has to be dropped now.
+  ///
+  /// Its deadline is not looked at: that would be one more wait for memory.
   @inline(__always)
-  mutating func remove(_ position: UInt32) -> Int? {
+  func remove(_ position: UInt32) -> Bool {
     let chunk = position &>> 6
     let header = headers + Int(chunk)
     let list = Int(header.pointee.list)
     records[Int(position)] = Records.none
     header.pointee.live &-= 1
     lists[list].live &-= 1
-    let deadline = deadlines[Int(position)]
-    if deadline == header.pointee.earliest { header.pointee.isEarliestKnown = false }
-    if deadline == lists[list].earliest { lists[list].isEarliestKnown = false }
-    if header.pointee.live == 0 { return dropChunk(chunk) }
-    return nil
+    if header.pointee.earliestOffset == UInt8(truncatingIfNeeded: position & 63) {
+      header.pointee.earliestOffset = Header.unknown
+      if lists[list].earliestPosition == position { lists[list].earliestPosition = Chunks.none }
+    }
+    return header.pointee.live == 0
   }
 
   /// The first live entry of a chunk that has one.
@@ -129,33 +139,42 @@ struct Chunks: ~Copyable {
 
   // MARK: Lists
 
-  /// The earliest deadline in a list; `.max` if it is empty. O(1) while it is known; else the
-  /// chunks of the list are asked, and those searched whose earliest entry was taken out.
+  /// The earliest deadline in a list; `.max` if it is empty. O(1) while it is known where it is;
+  /// else the chunks of the list are asked, and those searched whose earliest entry was taken out.
   func earliest(in list: Int) -> UInt64 {
     if lists[list].isEmpty { return .max }
-    if lists[list].isEarliestKnown { return lists[list].earliest }
+    if lists[list].earliestPosition != Chunks.none { return lists[list].earliest }
     var earliest = UInt64.max
+    var position = Chunks.none
     var chunk = lists[list].head
     while chunk != Chunks.none {
       let header = headers + Int(chunk)
-      if !header.pointee.isEarliestKnown { findEarliest(in: chunk) }
-      earliest = min(earliest, header.pointee.earliest)
+      if header.pointee.earliestOffset == Header.unknown { findEarliest(in: chunk) }
+      if header.pointee.earliest < earliest || position == Chunks.none {
+        earliest = header.pointee.earliest
+        position = chunk &<< 6 | UInt32(header.pointee.earliestOffset)
+      }
       chunk = header.pointee.next
     }
     lists[list].earliest = earliest
-    lists[list].isEarliestKnown = true
+    lists[list].earliestPosition = position
     return earliest
   }
 
   private func findEarliest(in chunk: UInt32) {
     let header = headers + Int(chunk)
     var earliest = UInt64.max
-    for offset in UInt32(header.pointee.first)..<UInt32(header.pointee.used) {
-      let position = Int(chunk &<< 6 | offset)
-      if records[position] != Records.none { earliest = min(earliest, deadlines[position]) }
+    var offset = Header.unknown
+    for candidate in header.pointee.first..<header.pointee.used {
+      let position = Int(chunk &<< 6 | UInt32(candidate))
+      guard records[position] != Records.none else { continue }
+      if offset == Header.unknown || deadlines[position] < earliest {
+        earliest = deadlines[position]
+        offset = candidate
+      }
     }
     header.pointee.earliest = earliest
-    header.pointee.isEarliestKnown = true
+    header.pointee.earliestOffset = offset
   }
 
   /// Gives all chunks of `list` to `other`, which is empty. O(chunks).
@@ -182,8 +201,8 @@ struct Chunks: ~Copyable {
     }
   }
 
-  @inline(never)
-  private mutating func appendChunk(to list: Int) -> UInt32 {
+  /// Gives a list a last chunk that is empty. Entries must follow.
+  mutating func appendChunk(to list: Int) {
     let chunk: UInt32
     if firstFree != Chunks.none {
       chunk = firstFree
@@ -195,8 +214,9 @@ struct Chunks: ~Copyable {
     }
     let tail = lists[list].tail
     headers[Int(chunk)] = Header(
-      earliest: .max, next: Chunks.none, previous: tail, list: UInt16(list), used: 0, live: 0,
-      first: 0, isEarliestKnown: true)
+      earliest: .max, next: Chunks.none, previous: tail,
+      list: UInt16(truncatingIfNeeded: list), used: 0, live: 0, first: 0,
+      earliestOffset: Header.unknown)
     if tail == Chunks.none {
       lists[list] = List()
       lists[list].head = chunk
@@ -204,11 +224,9 @@ struct Chunks: ~Copyable {
       headers[Int(tail)].next = chunk
     }
     lists[list].tail = chunk
-    return chunk
   }
 
   /// Unlinks a chunk without live entries. Returns its list if that is empty now.
-  @inline(never)
   mutating func dropChunk(_ chunk: UInt32) -> Int? {
     let header = headers[Int(chunk)]
     let list = Int(header.list)
@@ -232,9 +250,9 @@ struct Chunks: ~Copyable {
     used = 0
     firstFree = Chunks.none
     guard capacity > 64 else { return }
-    free(deadlines)
-    free(records)
-    free(headers)
+    freeMemory(deadlines)
+    freeMemory(records)
+    freeMemory(headers)
     capacity = 4
     deadlines = allocateMemory(capacity * Chunks.size)
     records = allocateMemory(capacity * Chunks.size)

@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-
 /// What the wheel keeps of a timer wherever its deadline is kept: 16 bytes, found by index.
 struct Record {
   var payload: UInt64
@@ -33,7 +25,7 @@ struct Records: ~Copyable {
     base = allocateMemory(capacity)
   }
 
-  deinit { free(base) }
+  deinit { freeMemory(base) }
 
   var allocatedBytes: Int { capacity * MemoryLayout<Record>.stride }
 
@@ -45,7 +37,8 @@ struct Records: ~Copyable {
   /// A record with a generation of its own; its position is the caller's to fill in.
   @inline(__always)
   mutating func take(payload: UInt64) -> (index: UInt32, generation: UInt32) {
-    lastGeneration = lastGeneration == .max ? 1 : lastGeneration &+ 1
+    lastGeneration &+= 1
+    if lastGeneration == 0 { lastGeneration = 1 }
     let index: UInt32
     if firstFree != Records.none {
       index = firstFree
@@ -72,7 +65,7 @@ struct Records: ~Copyable {
     used = 0
     firstFree = Records.none
     guard capacity > 1_024 else { return }
-    free(base)
+    freeMemory(base)
     capacity = 64
     base = allocateMemory(capacity)
   }
@@ -83,21 +76,4 @@ struct Records: ~Copyable {
     capacity *= 2
     base = growMemory(base, to: capacity)
   }
-}
-
-// `realloc` moves large blocks by moving pages, not bytes: growing costs nothing to speak of, and
-// there is never a second copy.
-
-func allocateMemory<T: BitwiseCopyable>(_ count: Int) -> UnsafeMutablePointer<T> {
-  guard let memory = malloc(count * MemoryLayout<T>.stride) else { fatalError("out of memory") }
-  return memory.bindMemory(to: T.self, capacity: count)
-}
-
-func growMemory<T: BitwiseCopyable>(
-  _ base: UnsafeMutablePointer<T>, to count: Int
-) -> UnsafeMutablePointer<T> {
-  guard let memory = realloc(base, count * MemoryLayout<T>.stride) else {
-    fatalError("out of memory")
-  }
-  return memory.bindMemory(to: T.self, capacity: count)
 }

@@ -31,11 +31,14 @@ struct Slot: Equatable {
     self.init(level: level, containing: deadline)
   }
 
-  var level: Int { id / Slot.perLevel }
-  var position: UInt64 { UInt64(id % Slot.perLevel) }
+  @inline(__always)
+  var level: Int { id &>> 6 }
+  @inline(__always)
+  var position: UInt64 { UInt64(truncatingIfNeeded: id & 63) }
 
   /// How many bits of a tick tell apart what is in one slot.
-  var shift: UInt64 { UInt64(level) &* Slot.bitsPerLevel }
+  @inline(__always)
+  var shift: UInt64 { UInt64(truncatingIfNeeded: level) &* Slot.bitsPerLevel }
 
   /// The first tick of the slot, in the turn of its level that `elapsed` is in.
   func start(near elapsed: UInt64) -> UInt64 {

@@ -67,9 +67,10 @@ public struct TimerWheel: ~Copyable {
 
   /// No slot that is not open yet starts before this.
   private var horizon: Tick = .max
-  /// No deadline is earlier than this; one is this early if it is known.
-  private var knownNext: Tick = 0
-  private var isNextKnown = false
+  /// No deadline is earlier than this.
+  private var nextBound: Tick = .max
+  /// Where a timer with that very deadline is; `none` if that is not known.
+  private var nextPosition = Chunks.none
 
   /// An empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
@@ -94,16 +95,8 @@ public struct TimerWheel: ~Copyable {
   ///   - payload: 64 bits of the caller's, handed back when it expires.
   public mutating func schedule(deadline: Tick, payload: UInt64) -> Token {
     let (index, generation) = records.take(payload: payload)
-    place(index, deadline)
     count &+= 1
-    if count == 1 {
-      knownNext = deadline
-      isNextKnown = true
-    } else if deadline <= knownNext {
-      // No deadline is earlier than this, whether it was known to be one or not.
-      knownNext = deadline
-      isNextKnown = true
-    }
+    place(index, deadline)
     return Token(index: index, generation: generation)
   }
 
@@ -129,14 +122,6 @@ public struct TimerWheel: ~Copyable {
     guard records.holds(token.index, token.generation) else { return false }
     remove(records.base[Int(token.index)].position)
     place(token.index, deadline)
-    if count == 1 {
-      knownNext = deadline
-      isNextKnown = true
-    } else if deadline <= knownNext {
-      // No deadline is earlier than this, whether it was known to be one or not.
-      knownNext = deadline
-      isNextKnown = true
-    }
     return true
   }
 
@@ -160,11 +145,8 @@ public struct TimerWheel: ~Copyable {
   public var nextDeadline: Tick? {
     mutating get {
       if count == 0 { return nil }
-      if !isNextKnown {
-        knownNext = findNext()
-        isNextKnown = true
-      }
-      return knownNext
+      if nextPosition == Chunks.none { (nextBound, nextPosition) = findNext() }
+      return nextBound
     }
   }
 
@@ -258,6 +240,7 @@ public struct TimerWheel: ~Copyable {
       return
     }
     budget &-= Int(list.live)
+    nextPosition = Chunks.none  // entries move
     let run = Slot.count + slot.level
     chunks.sort(slot.id, into: run, from: elapsed, bits: slot.shift, &records)
     setOccupied(slot.id, false)
@@ -266,6 +249,7 @@ public struct TimerWheel: ~Copyable {
 
   /// Moves the timers of `slot`, whose start is `elapsed`, to the levels below, by the chunk.
   private mutating func cascade(_ slot: Slot, budget: inout Int) {
+    nextPosition = Chunks.none  // entries move
     while budget > 0 {
       let chunk = chunks.lists[slot.id].head
       guard chunk != Chunks.none else {
@@ -282,14 +266,17 @@ public struct TimerWheel: ~Copyable {
         if index != Records.none {
           let deadline = chunks.deadlines[Int(position)]
           let target = Slot(for: max(deadline, elapsed), from: elapsed).id
-          records.base[Int(index)].position = chunks.append(deadline, index, to: target)
-          occupancy[target / Slot.perLevel] |= 1 &<< UInt64(target % Slot.perLevel)
+          if chunks.hasRoom(in: target) {
+            records.base[Int(index)].position = chunks.append(deadline, index, to: target)
+          } else {
+            records.base[Int(index)].position = appendToNewChunk(deadline, index, Slot(id: target))
+          }
         }
         position &+= 1
       }
       budget &-= Int(header.live)
       chunks.lists[slot.id].live &-= UInt32(header.live)
-      chunks.lists[slot.id].isEarliestKnown = false
+      chunks.lists[slot.id].earliestPosition = Chunks.none
       _ = chunks.dropChunk(chunk)
     }
   }
@@ -307,18 +294,41 @@ public struct TimerWheel: ~Copyable {
 
   @inline(__always)
   private mutating func place(_ index: UInt32, _ deadline: Tick) {
-    let slot = slot(for: deadline).id
-    if chunks.lists[slot].isEmpty { setOccupied(slot, true) }
-    records.base[Int(index)].position = chunks.append(deadline, index, to: slot)
-    // A bound is enough, and the slot starts no earlier than its level's digit says.
-    let start = deadline & ~((1 &<< Slot(id: slot).shift) &- 1)
-    if start < horizon { horizon = start }
+    let slot = slot(for: deadline)
+    let position: UInt32
+    if chunks.hasRoom(in: slot.id) {
+      position = chunks.append(deadline, index, to: slot.id)
+    } else {
+      position = appendToNewChunk(deadline, index, slot)
+    }
+    records.base[Int(index)].position = position
+    if deadline <= nextBound {
+      nextBound = deadline
+      nextPosition = position
+    }
+    // A slot that starts before the horizon lies in it whole: a wider one would be open already.
+    if deadline < horizon { horizon = (deadline &>> slot.shift) &<< slot.shift }
+  }
+
+  @inline(never)
+  private mutating func appendToNewChunk(
+    _ deadline: Tick, _ index: UInt32, _ slot: Slot
+  ) -> UInt32 {
+    chunks.appendChunk(to: slot.id)
+    setOccupied(slot.id, true)
+    return chunks.append(deadline, index, to: slot.id)
   }
 
   @inline(__always)
   private mutating func remove(_ position: UInt32) {
-    if chunks.deadlines[Int(position)] == knownNext { isNextKnown = false }
-    guard let list = chunks.remove(position) else { return }
+    if position == nextPosition { nextPosition = Chunks.none }
+    if chunks.remove(position) { dropChunk(of: position) }
+  }
+
+  /// The chunk of `position` has no live entries any more.
+  @inline(never)
+  private mutating func dropChunk(of position: UInt32) {
+    guard let list = chunks.dropChunk(position &>> 6) else { return }
     if list >= Slot.count {
       runs &= ~(1 &<< UInt32(list &- Slot.count))
     } else if list != cascading?.id {
@@ -328,19 +338,19 @@ public struct TimerWheel: ~Copyable {
 
   @inline(__always)
   private func setOccupied(_ slot: Int, _ isOccupied: Bool) {
-    let bit: UInt64 = 1 &<< UInt64(slot % Slot.perLevel)
+    let bit: UInt64 = 1 &<< UInt64(truncatingIfNeeded: slot & 63)
     if isOccupied {
-      occupancy[slot / Slot.perLevel] |= bit
+      occupancy[slot &>> 6] |= bit
     } else {
-      occupancy[slot / Slot.perLevel] &= ~bit
+      occupancy[slot &>> 6] &= ~bit
     }
   }
 
   /// The last timer is gone: what was allocated for many is given back.
   @inline(never)
   private mutating func reset() {
-    isNextKnown = false
-    knownNext = 0
+    nextPosition = Chunks.none
+    nextBound = .max
     cascading = nil
     horizon = .max
     records.reset()
@@ -382,11 +392,18 @@ public struct TimerWheel: ~Copyable {
     return (deadline, position)
   }
 
-  private func findNext() -> Tick {
-    var earliest = firstRun().deadline
-    earliest = min(earliest, chunks.earliest(in: Slot(level: 0, containing: elapsed).id))
-    if let cascading { earliest = min(earliest, chunks.earliest(in: cascading.id)) }
-    if let next = firstOccupied() { earliest = min(earliest, chunks.earliest(in: next.id)) }
-    return earliest
+  private func findNext() -> (Tick, UInt32) {
+    let run = firstRun()
+    var next = (run.deadline, run.position)
+    func look(_ slot: Slot) {
+      let earliest = chunks.earliest(in: slot.id)
+      guard earliest < next.0 || next.1 == Chunks.none, !chunks.lists[slot.id].isEmpty
+      else { return }
+      next = (earliest, chunks.lists[slot.id].earliestPosition)
+    }
+    look(Slot(level: 0, containing: elapsed))
+    if let cascading { look(cascading) }
+    if let slot = firstOccupied() { look(slot) }
+    return next
   }
 }
