@@ -52,7 +52,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
-    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(
+      name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .target(
       name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
@@ -84,6 +85,11 @@ let package = Package(
       swiftSettings: settings),
 
     .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+    .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
+    .testTarget(
+      name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
     .testTarget(
       name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
     .testTarget(
