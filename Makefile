@@ -64,6 +64,13 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build
 	@scripts/integration-test.sh
 
+SECONDS_OF_FUZZ ?= 20
+SEED ?= 0
+.PHONY: fuzz
+fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FUZZ=20, SEED=0)
+	@swift build -c release --product wheel-fuzz
+	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
+
 .PHONY: lint
 lint: ## Check format and style
 	@swift format lint --strict --recursive Package.swift Sources Tests

@@ -84,7 +84,16 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+    // Plays random histories against a naive model: in a test, and for as long as wanted.
+    .target(
+      name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
+
+    .testTarget(
+      name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
+      swiftSettings: settings),
     .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
