@@ -171,60 +171,48 @@ package final class Dispatcher {
   private func deliver(_ publication: Publication) {
     let channel = publication.kind.channelPrefix + publication.key
     let payload = publication.event.encoded()
-    let isTick = publication.event.name == .tick
     if !publication.subscribers.isEmpty {
       var frame = SharedFrame([Array("message".utf8), channel, payload])
       for id in publication.subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, to: session, mergeable: isTick ? channel : nil, channel: channel)
+        send(&frame, publication, to: session, channel: channel)
       }
     }
     for (pattern, subscribers) in publication.patterns {
       var frame = SharedFrame([Array("pmessage".utf8), pattern, channel, payload])
       for id in subscribers {
         guard let session = sessions[id] else { continue }
-        send(
-          &frame, to: session, mergeable: isTick ? pattern + [0] + channel : nil, channel: channel)
+        send(&frame, publication, to: session, channel: channel, pattern: pattern)
       }
     }
   }
 
   private func send(
-    _ frame: inout SharedFrame, to session: Session, mergeable: [UInt8]?, channel: [UInt8]
+    _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
+    channel: [UInt8], pattern: [UInt8] = []
   ) {
     guard !session.isClosing else { return }
     let bytes = frame.bytes(session.output.version)
     statistics.eventsSent += 1
-    if session.isBackedUp {
-      if let mergeable {
-        if session.waitingTicks.updateValue(bytes, forKey: mergeable) != nil {
-          statistics.ticksMerged += 1
-        }
-        return
-      }
-      // What happened after it makes a tick that still waits wrong.
-      dropWaitingTicks(of: session, channel)
+    if session.isBackedUp, publication.event.name == .tick {
+      let hasMerged = session.waitingTicks.put(
+        bytes, sequence: publication.event.sequence, channel: channel, pattern: pattern)
+      if hasMerged { statistics.ticksMerged += 1 }
+    } else {
+      // What happens now makes a tick that still waits wrong.
+      statistics.ticksMerged += Int64(session.waitingTicks.drop(channel))
+      session.output.bytes.append(contentsOf: bytes)
+      touched.append(session)
     }
-    session.output.bytes.append(contentsOf: bytes)
-    touched.append(session)
     let unread = session.pendingOutput
     guard unread > settings.maxOutput else { return }
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.output.bytes = []
+    _ = session.waitingTicks.takeAll()
     host.close(
       session.client.connection,
       reason: "it has not read \(unread) bytes of events, max-output is \(settings.maxOutput)")
-  }
-
-  private func dropWaitingTicks(of session: Session, _ channel: [UInt8]) {
-    guard !session.waitingTicks.isEmpty else { return }
-    let waiting = session.waitingTicks.count
-    session.waitingTicks[channel] = nil
-    for pattern in engine.subscriptions(of: session.client.connection).patterns {
-      session.waitingTicks[pattern + [0] + channel] = nil
-    }
-    statistics.ticksMerged += Int64(waiting - session.waitingTicks.count)
   }
 
   // MARK: Monitors

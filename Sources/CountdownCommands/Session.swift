@@ -28,8 +28,7 @@ package final class Session {
   package var isBackedUp = false
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
-  /// The newest tick of each channel that waits for the client to read on.
-  package var waitingTicks: [[UInt8]: [UInt8]] = [:]
+  var waitingTicks = WaitingTicks()
 
   package init(client: Client, pid: Int32, address: String, at now: Moment) {
     self.client = client
@@ -39,11 +38,11 @@ package final class Session {
     lastActive = now
   }
 
-  package var pendingOutput: Int { unwrittenBytes + output.bytes.count }
+  /// What the client has not read, in bytes.
+  package var pendingOutput: Int { unwrittenBytes + output.bytes.count + waitingTicks.bytes }
 
   /// Appends what waited, once the client has read on.
   package func releaseTicks() {
-    for frame in waitingTicks.values { output.bytes.append(contentsOf: frame) }
-    waitingTicks.removeAll()
+    for frame in waitingTicks.takeAll() { output.bytes.append(contentsOf: frame) }
   }
 }

@@ -25,11 +25,10 @@ extension Engine {
         after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
     else { preconditionFailure("a timer repeats at most once a millisecond") }
 
-    if let index = settledTimer(key, at: now) {
-      cancelTimer(index, reason: .replaced, at: now)
-    } else {
-      try checkLimits(client)
-    }
+    let old = settledTimer(key, at: now)
+    // Another user's timer that is replaced is one more of this user's.
+    if old.map({ timers[$0].uid }) != client.uid { try checkLimits(client) }
+    if let old { cancelTimer(old, reason: .replaced, at: now) }
     let index = timers.insert(
       TimerEntity(
         key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
