@@ -99,9 +99,10 @@ package final class Server: CommandHost, @unchecked Sendable {
           try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
         }
       }
-    listener = try await bootstrap.withBoundSocket(descriptor).get()
+    // Clients may have been waiting at the socket for long: their first turn arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    listener = try await bootstrap.withBoundSocket(descriptor).get()
     try await loop.submit { [self] in
       if let interval = settings.watchdogInterval {
         watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
