@@ -90,6 +90,14 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.maxMessagesPerRead, value: 64)
+      // Clients that come while all descriptors are taken wait; the kernel has a limit of its own.
+      .serverChannelOption(.backlog, value: 4_096)
+      // Else the loop would spin while there are no descriptors left.
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
+        }
+      }
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelOption(
         .writeBufferWaterMark, value: .init(low: 64 << 10, high: 256 << 10)
