@@ -103,7 +103,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
   /// Executes what has come, as far as this turn allows.
   private func process() {
     guard let session, !isEnding else { return }
-    let now = server.now
+    var now = server.now
     var left = server.settings.commandsPerTurn
     var isDrained = false
     do {
@@ -114,6 +114,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
           break
         }
         decoder.withArguments { server.dispatcher.execute($0, for: session, at: now) }
+        // One look at the clock does for a turn; but CLOCK ADVANCE moves a virtual one in between.
+        if let virtual = server.virtualClock { now = virtual.now }
       }
     } catch {
       server.dispatcher.refuse(session, error)
