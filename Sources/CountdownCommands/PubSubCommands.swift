@@ -7,8 +7,11 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(channels)",
     "Listens to channels; first comes a snapshot of each."
   ) { call throws(CommandError) in
-    for index in 1..<call.arguments.count {
-      let channel = try call.channelName(index)
+    let channels = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkSubscriptions(call.session.client, to: channels)
+    }
+    for channel in channels {
       let count = try call.run { () throws(EngineError) in
         try call.dispatcher.engine.subscribe(call.session.client, to: channel, at: call.now)
       }
@@ -23,8 +26,11 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(patterns); then O(entities), bit by bit",
     "Listens to channels that match; first comes a snapshot of each entity."
   ) { call throws(CommandError) in
-    for index in 1..<call.arguments.count {
-      let pattern = try call.channelName(index)
+    let patterns = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkSubscriptions(call.session.client, toPatterns: patterns)
+    }
+    for pattern in patterns {
       let count = try call.run { () throws(EngineError) in
         try call.dispatcher.engine.subscribe(call.session.client, toPattern: pattern)
       }
@@ -74,7 +80,8 @@ let pubSubCommands: [CommandSpec] = [
     "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
     complexity: "O(channels)", "How many listen to each channel."
   ) { call throws(CommandError) in
-    call.session.output.map(call.arguments.count - 2)
+    // Redis answers an array in RESP3 too, and its libraries read nothing else.
+    call.session.output.array((call.arguments.count - 2) * 2)
     for index in 2..<call.arguments.count {
       call.session.output.bulk(call.arguments[index])
       call.session.output.integer(
@@ -94,8 +101,12 @@ let pubSubCommands: [CommandSpec] = [
 ]
 
 extension Call {
-  fileprivate func channelName(_ index: Int) throws(CommandError) -> [UInt8] {
-    try text(arguments[index], "a channel", atMost: 1_024)
+  fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
+    var names: [[UInt8]] = []
+    for index in 1..<arguments.count {
+      names.append(try text(arguments[index], "a channel", atMost: 1_024))
+    }
+    return names
   }
 
   fileprivate func confirm(_ word: StaticString, _ name: [UInt8]?, _ count: Int? = nil) {

@@ -6,7 +6,9 @@ import CountdownCore
 /// moment on, however long the clearing up takes.
 struct Connections: ~Copyable {
   private var owned: [UInt64: Set<EntityRef>] = [:]
-  private var departed: [(connection: UInt64, owned: Set<EntityRef>)] = []
+  /// Gone through by iterators: taking the first of a set away again and again would look for it
+  /// from the beginning each time.
+  private var departed: [(connection: UInt64, owned: Set<EntityRef>.Iterator)] = []
   private(set) var entitiesOfUser: [UInt32: Int] = [:]
 
   var hasDeparted: Bool { !departed.isEmpty }
@@ -15,7 +17,7 @@ struct Connections: ~Copyable {
 
   mutating func leave(_ connection: UInt64) {
     guard let entities = owned.removeValue(forKey: connection) else { return }
-    departed.append((connection, entities))
+    departed.append((connection, entities.makeIterator()))
   }
 
   /// Whether the owner is still there.
@@ -40,7 +42,7 @@ struct Connections: ~Copyable {
   mutating func nextDeparted() -> (connection: UInt64, entity: EntityRef?) {
     // From the end: taking the first away would move all others each time.
     let last = departed.count - 1
-    return (departed[last].connection, departed[last].owned.popFirst())
+    return (departed[last].connection, departed[last].owned.next())
   }
 
   mutating func forgetDeparted(_ connection: UInt64) {

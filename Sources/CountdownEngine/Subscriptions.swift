@@ -5,12 +5,19 @@ struct Subscriptions: ~Copyable {
   private var otherChannels: [[UInt8]: [UInt64]] = [:]
   private var patterns: [[UInt8]: [UInt64]] = [:]
   private var ofConnection: [UInt64: Own] = [:]
+  /// What is left to be ended of connections that are gone.
+  private var departing: [UInt64: Departing] = [:]
 
   /// What one connection listens to.
   struct Own {
     var channels: Set<[UInt8]> = []
     var patterns: Set<[UInt8]> = []
     var count: Int { channels.count + patterns.count }
+  }
+
+  private struct Departing {
+    var channels: Set<[UInt8]>.Iterator
+    var patterns: Set<[UInt8]>.Iterator
   }
 
   var patternCount: Int { patterns.count }
@@ -45,12 +52,16 @@ struct Subscriptions: ~Copyable {
 
   mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) {
     guard ofConnection[connection]?.channels.remove(channel) != nil else { return }
+    remove(connection, from: channel)
+    forgetIfEmpty(connection)
+  }
+
+  private mutating func remove(_ connection: UInt64, from channel: [UInt8]) {
     if let (kind, key) = Self.parse(channel) {
       Self.remove(connection, from: key, in: &channels[kind, default: [:]])
     } else {
       Self.remove(connection, from: channel, in: &otherChannels)
     }
-    forgetIfEmpty(connection)
   }
 
   mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) {
@@ -62,14 +73,18 @@ struct Subscriptions: ~Copyable {
   /// Ends up to `budget` subscriptions of a connection that is gone; what is left of the budget
   /// is more than 0 when none is left.
   mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
-    while budget > 0, let own = ofConnection[connection] {
+    if let own = ofConnection.removeValue(forKey: connection) {
+      departing[connection] = Departing(
+        channels: own.channels.makeIterator(), patterns: own.patterns.makeIterator())
+    }
+    while budget > 0, departing[connection] != nil {
       budget -= 1
-      if let channel = own.channels.first {
-        unsubscribe(connection, from: channel)
-      } else if let pattern = own.patterns.first {
-        unsubscribe(connection, fromPattern: pattern)
+      if let channel = departing[connection]!.channels.next() {
+        remove(connection, from: channel)
+      } else if let pattern = departing[connection]!.patterns.next() {
+        Self.remove(connection, from: pattern, in: &patterns)
       } else {
-        ofConnection[connection] = nil
+        departing[connection] = nil
       }
     }
   }
