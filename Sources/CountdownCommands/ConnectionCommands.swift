@@ -67,7 +67,7 @@ let connectionCommands: [CommandSpec] = [
       _ = call.dispatcher.engine.unsubscribe(session.client.connection, fromPattern: pattern)
     }
     call.dispatcher.stopMonitor(session)
-    session.waitingTicks.removeAll()
+    session.dropTicks()
     session.name = []
     session.output.version = .resp2
     session.output.simple("RESET")

@@ -85,8 +85,8 @@ package final class Dispatcher {
         slowLog.append(arguments, took: took, session: session, at: now)
       }
     } catch {
-      // A reply that had begun is taken back.
-      session.output.bytes.removeSubrange(mark...)
+      // A reply that had begun is taken back; nothing is left of it when the session was closed.
+      session.output.bytes.removeSubrange(min(mark, session.output.bytes.count)...)
       session.output.error(error.text)
       statistics.errors += 1
     }
@@ -170,60 +170,61 @@ package final class Dispatcher {
   private func deliver(_ publication: Publication) {
     let channel = publication.kind.channelPrefix + publication.key
     let payload = publication.event.encoded()
-    let isTick = publication.event.name == .tick
+    let tick = publication.event.name == .tick ? publication.event.sequence : nil
     if !publication.subscribers.isEmpty {
       var frame = SharedFrame([Array("message".utf8), channel, payload])
       for id in publication.subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, to: session, mergeable: isTick ? channel : nil, channel: channel)
+        send(&frame, to: session, tick: tick, of: channel, waitsAs: channel)
       }
     }
     for (pattern, subscribers) in publication.patterns {
       var frame = SharedFrame([Array("pmessage".utf8), pattern, channel, payload])
       for id in subscribers {
         guard let session = sessions[id] else { continue }
-        send(
-          &frame, to: session, mergeable: isTick ? pattern + [0] + channel : nil, channel: channel)
+        send(&frame, to: session, tick: tick, of: channel, waitsAs: pattern + [0] + channel)
       }
     }
   }
 
+  /// - Parameter tick: the event's number if it is a tick, which a newer one may replace.
   private func send(
-    _ frame: inout SharedFrame, to session: Session, mergeable: [UInt8]?, channel: [UInt8]
+    _ frame: inout SharedFrame, to session: Session, tick: Int64?, of channel: [UInt8],
+    waitsAs waitingName: @autoclosure () -> [UInt8]
   ) {
     guard !session.isClosing else { return }
     let bytes = frame.bytes(session.output.version)
     statistics.eventsSent += 1
-    if session.isBackedUp {
-      if let mergeable {
-        if session.waitingTicks.updateValue(bytes, forKey: mergeable) != nil {
-          statistics.ticksMerged += 1
-        }
-        return
-      }
+    if session.isBackedUp, let tick {
+      if session.wait(bytes, of: waitingName(), sequence: tick) { statistics.ticksMerged += 1 }
+    } else {
       // What happened after it makes a tick that still waits wrong.
-      dropWaitingTicks(of: session, channel)
+      if session.isBackedUp { dropWaitingTicks(of: session, channel) }
+      session.output.bytes.append(contentsOf: bytes)
+      touched.append(session)
     }
-    session.output.bytes.append(contentsOf: bytes)
-    touched.append(session)
-    guard session.pendingOutput > settings.maxOutput else { return }
+    closeIfFull(session, "events")
+  }
+
+  private func closeIfFull(_ session: Session, _ what: String) {
+    let unread = session.pendingOutput
+    guard unread > settings.maxOutput else { return }
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.output.bytes = []
+    session.dropTicks()
     host.close(
       session.client.connection,
-      reason: "it has not read \(session.pendingOutput) bytes of events, max-output is "
-        + "\(settings.maxOutput)")
+      reason: "it has not read \(unread) bytes of \(what), max-output is \(settings.maxOutput)")
   }
 
   private func dropWaitingTicks(of session: Session, _ channel: [UInt8]) {
-    guard !session.waitingTicks.isEmpty else { return }
-    let waiting = session.waitingTicks.count
-    session.waitingTicks[channel] = nil
-    for pattern in engine.subscriptions(of: session.client.connection).patterns {
-      session.waitingTicks[pattern + [0] + channel] = nil
+    guard session.hasWaitingTicks else { return }
+    if session.dropTick(of: channel) { statistics.ticksMerged += 1 }
+    for pattern in engine.subscriptions(of: session.client.connection).patterns
+    where session.dropTick(of: pattern + [0] + channel) {
+      statistics.ticksMerged += 1
     }
-    statistics.ticksMerged += Int64(waiting - session.waitingTicks.count)
   }
 
   // MARK: Monitors
@@ -249,11 +250,7 @@ package final class Dispatcher {
       encoder.bytes.append(contentsOf: [0x0D, 0x0A])
       monitor.output.bytes.append(contentsOf: encoder.bytes)
       touched.append(monitor)
-      if monitor.pendingOutput > settings.maxOutput {
-        monitor.isClosing = true
-        monitor.output.bytes = []
-        host.close(id, reason: "a monitor that does not read; max-output is \(settings.maxOutput)")
-      }
+      closeIfFull(monitor, "what MONITOR shows")
     }
   }
 }
