@@ -34,8 +34,8 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HELLO", nil, "[protover [AUTH username password] [SETNAME clientname]]", group: .connection,
-    [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
+    "HELLO", nil, "[protover] [AUTH username password] [SETNAME clientname]",
+    group: .connection, [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
   ) { call throws(CommandError) in
     try hello(call)
   },
@@ -55,7 +55,7 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "RESET", nil, group: .connection, [.fast, .whileSubscribed],
+    "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged],
     "Makes the connection as if it were new: RESP2, nothing subscribed, no name."
   ) { call throws(CommandError) in
     let session = call.session

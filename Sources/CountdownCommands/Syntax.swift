@@ -1,6 +1,9 @@
 /// The syntax lines of the command table, taken apart for `COMMAND DOCS` and for counting.
 ///
 ///     key  [COUNT n]  [FIRE]  [EARLY skip|show]  [pattern ...]  channel [channel ...]
+///     [AUTH username password]
+///
+/// Brackets in brackets are not understood.
 enum Syntax {
   struct Parameter: Equatable {
     /// What the value is called; the token's own name where there is no value.
@@ -10,7 +13,8 @@ enum Syntax {
     var choices: [String] = []
     var isOptional = false
     var repeats = false
-    var hasValue = true
+    var valueCount = 1
+    var hasValue: Bool { valueCount > 0 }
   }
 
   static func parse(_ syntax: String) -> [Parameter] {
@@ -37,9 +41,14 @@ enum Syntax {
     if repeats { words.removeLast() }
     var parameter: Parameter
     if words[0].allSatisfy({ $0.isUppercase || $0 == "-" }) {
-      parameter = words.count > 1 ? value(words[1]) : Parameter(name: words[0].lowercased())
+      parameter =
+        switch words.count {
+        case 1: Parameter(name: words[0].lowercased())
+        case 2: value(words[1])
+        default: Parameter(name: words[1...].joined(separator: " "))
+        }
       parameter.token = String(words[0])
-      parameter.hasValue = words.count > 1
+      parameter.valueCount = words.count - 1
     } else {
       parameter = value(words[0])
     }
@@ -59,7 +68,7 @@ enum Syntax {
     var least = 0
     var most: Int? = 0
     for parameter in parameters {
-      let words = (parameter.token == nil ? 0 : 1) + (parameter.hasValue ? 1 : 0)
+      let words = (parameter.token == nil ? 0 : 1) + parameter.valueCount
       if !parameter.isOptional { least += words }
       most = parameter.repeats ? nil : most.map { $0 + words }
     }
