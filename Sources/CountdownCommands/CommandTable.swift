@@ -59,10 +59,11 @@ struct CommandName: Hashable, Sendable {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
-  /// Nil for what is too long to be any command.
+  /// Nil for what cannot be any command: too long, or with a zero byte, which would not count.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count <= 16 else { return nil }
     for (index, byte) in bytes.enumerated() {
+      guard byte != 0 else { return nil }
       let capital = UInt64(byte.uppercased)
       if index < 8 {
         low |= capital &<< UInt64(index &* 8)
