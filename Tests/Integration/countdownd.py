@@ -32,7 +32,7 @@ def binary():
     return next((path for path in built if path.exists()), built[0])
 
 
-def eventually(condition, what, seconds=PATIENCE):
+def eventually(condition, what, seconds=PATIENCE, pause=0.02):
     """Waits until `condition()` is true, and returns what it returned."""
     end = time.monotonic() + seconds
     while True:
@@ -40,7 +40,7 @@ def eventually(condition, what, seconds=PATIENCE):
         if result:
             return result
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 class Daemon:
@@ -65,6 +65,10 @@ class Daemon:
         self.start()
 
     def start(self):
+        self.start_without_waiting()
+        eventually(self.listens, "it listens")
+
+    def start_without_waiting(self):
         def limit_descriptors():
             if self.descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
@@ -78,16 +82,14 @@ class Daemon:
                 preexec_fn=limit_descriptors,
             )
 
-        def listens():
-            assert self.process.poll() is None, f"it ended: {self.log}"
-            try:
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.connect(str(self.path))
-            except OSError:
-                return False
-            return True
-
-        eventually(listens, "it listens")
+    def listens(self):
+        assert self.process.poll() is None, f"it ended: {self.log}"
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.path))
+        except OSError:
+            return False
+        return True
 
     @property
     def pid(self):
@@ -142,7 +144,7 @@ class Daemon:
             for client in self.clients:
                 client.close()
             if self.is_expected_to_run:
-                assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-4000:]}"
+                assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-8000:]}"
                 with Client(self.path) as client:
                     assert client("PING") == Simple("PONG")
                 begin = time.monotonic()
@@ -150,7 +152,7 @@ class Daemon:
                 assert time.monotonic() - begin < 2, "it took too long to end"
                 assert not self.path.exists(), "it left its socket"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
-            assert not crash, self.log[-4000:]
+            assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]
         finally:
             if self.process.poll() is None:
                 self.process.kill()
@@ -204,8 +206,8 @@ class Client:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(timeout)
         self.socket.connect(str(path))
+        self.socket.settimeout(timeout)
         self.buffer = bytearray()
         self.start = 0
         self.pushes = []

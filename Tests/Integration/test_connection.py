@@ -166,6 +166,7 @@ def test_client_kill_by_user_spares_oneself(daemon, client):
 def test_client_kill_by_address(daemon, client):
     address = fields(client("CLIENT", "INFO"))["addr"]
     other = daemon.connect()
+    other("PING")
     assert client("CLIENT", "KILL", "ADDR", address) == 1
     assert other.is_closed()
     assert client("CLIENT", "KILL", "unix:1").code == "ERR"
