@@ -42,7 +42,9 @@ def test_generations_rise_over_a_restart(daemon):
 
 
 def test_a_live_socket_is_refused(daemon, tmp_path):
-    done = run("--socket", daemon.path, "--config", daemon.config_path)
+    done = run(
+        "--socket", daemon.path, "--config", daemon.config_path, "--state-directory", tmp_path
+    )
     assert done.returncode == 69
     assert "another countdownd listens at" in done.stderr and str(daemon.path) in done.stderr
     assert len(done.stderr.splitlines()) == 1
