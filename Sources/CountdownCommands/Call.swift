@@ -156,6 +156,11 @@ struct OptionReader {
     return call.arguments[index - 1]
   }
 
+  /// Whether the next word is a number, and so one more value of the same option.
+  var hasNumber: Bool {
+    index < call.arguments.count && Int64(call.text(index)) != nil
+  }
+
   /// The error for an option that the command does not have.
   func unknown() -> CommandError { unknown(call.arguments[index - 1]) }
 

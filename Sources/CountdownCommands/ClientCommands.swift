@@ -15,7 +15,7 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "LIST", "[ID id] [TYPE normal|pubsub]", group: .connection, [.admin],
+    "CLIENT", "LIST", "[TYPE normal|pubsub] [ID id ...]", group: .connection, [.admin],
     complexity: "O(connections)", "All connections, a line each."
   ) { call throws(CommandError) in
     var sessions = call.dispatcher.sessions.values.sorted {
@@ -25,8 +25,9 @@ let clientCommands: [CommandSpec] = [
     while let option = try options.next() {
       switch option {
       case "ID":
-        let id = try options.integer(in: 0...Int64.max)
-        sessions.removeAll { Int64(clamping: $0.client.connection) != id }
+        var ids: Set<Int64> = []
+        repeat { ids.insert(try options.integer(in: 0...Int64.max)) } while options.hasNumber
+        sessions.removeAll { !ids.contains(Int64(clamping: $0.client.connection)) }
       case "TYPE":
         let type = try options.choice() as ClientType
         sessions.removeAll { call.dispatcher.type(of: $0) != type }

@@ -55,7 +55,7 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "RESET", nil, group: .connection, [.fast, .whileSubscribed],
+    "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged],
     "Makes the connection as if it were new: RESP2, nothing subscribed, no name."
   ) { call throws(CommandError) in
     let session = call.session

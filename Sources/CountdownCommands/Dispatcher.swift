@@ -187,6 +187,7 @@ package final class Dispatcher {
     }
   }
 
+  /// - Parameter tick: the event's number if it is a tick, which a newer one may replace.
   private func send(
     _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
     channel: [UInt8], pattern: [UInt8] = []
@@ -204,6 +205,10 @@ package final class Dispatcher {
       session.output.bytes.append(contentsOf: bytes)
       touched.append(session)
     }
+    closeIfFull(session, "events")
+  }
+
+  private func closeIfFull(_ session: Session, _ what: String) {
     let unread = session.pendingOutput
     guard unread > settings.maxOutput else { return }
     statistics.outputLimitDisconnections += 1
@@ -212,7 +217,7 @@ package final class Dispatcher {
     _ = session.waitingTicks.takeAll()
     host.close(
       session.client.connection,
-      reason: "it has not read \(unread) bytes of events, max-output is \(settings.maxOutput)")
+      reason: "it has not read \(unread) bytes of \(what), max-output is \(settings.maxOutput)")
   }
 
   // MARK: Monitors
@@ -238,11 +243,7 @@ package final class Dispatcher {
       encoder.bytes.append(contentsOf: [0x0D, 0x0A])
       monitor.output.bytes.append(contentsOf: encoder.bytes)
       touched.append(monitor)
-      if monitor.pendingOutput > settings.maxOutput {
-        monitor.isClosing = true
-        monitor.output.bytes = []
-        host.close(id, reason: "a monitor that does not read; max-output is \(settings.maxOutput)")
-      }
+      closeIfFull(monitor, "what MONITOR shows")
     }
   }
 }

@@ -55,7 +55,10 @@ let hudCommands: [CommandSpec] = [
     "HUD", "PROGRESS", "screen fraction [STATUS s] \(target)", group: .hud, [.write, .fast],
     "Tells how far the work is, from 0 to 1."
   ) { call throws(CommandError) in
-    guard let fraction = Double(call.text(3)), (0...1).contains(fraction) else {
+    // Double reads hexadecimal as well.
+    guard !call.text(3).lowercased().contains("x"), let fraction = Double(call.text(3)),
+      (0...1).contains(fraction)
+    else {
       throw call.problem("'\(quoted(call.arguments[3]))' is not a number from 0 to 1")
     }
     let (target, status, _) = try call.hudOptions(from: 4, also: "STATUS")

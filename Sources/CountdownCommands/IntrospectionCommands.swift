@@ -26,7 +26,7 @@ let introspectionCommands: [CommandSpec] = [
     "COMMAND", "INFO", "[name ...]", group: .server, [], complexity: "O(commands)",
     "Arity, flags and key positions of commands."
   ) { call throws(CommandError) in
-    let given = (2..<call.arguments.count).map { call.text($0).uppercased() }
+    let given = (2..<call.arguments.count).map(call.commandName)
     let names = given.isEmpty ? call.dispatcher.table.names : given
     call.session.output.array(names.count)
     for name in names { call.replyInfo(name) }
@@ -37,8 +37,12 @@ let introspectionCommands: [CommandSpec] = [
     "What commands are for and what they take."
   ) { call throws(CommandError) in
     let known = call.dispatcher.table.names
-    let given = (2..<call.arguments.count).map { call.text($0).uppercased() }
-    let names = given.isEmpty ? known : given.filter(known.contains)
+    // A map: each name once.
+    var seen: Set<String> = []
+    let given = (2..<call.arguments.count).map(call.commandName).filter {
+      (known.contains($0) || call.dispatcher.table.row($0) != nil) && seen.insert($0).inserted
+    }
+    let names = call.arguments.count == 2 ? known : given
     call.session.output.map(names.count)
     for name in names { call.replyDocs(name) }
   },
@@ -71,6 +75,11 @@ extension CommandSpec {
 }
 
 extension Call {
+  /// A name as the table has it: `countdown|start` is `COUNTDOWN START`.
+  fileprivate func commandName(_ index: Int) -> String {
+    String(text(index).uppercased().map { $0 == "|" ? " " : $0 })
+  }
+
   /// The ten elements of COMMAND INFO; null for a command that does not exist.
   fileprivate func replyInfo(_ name: String) {
     // One of a family is asked for as `countdown|start`.
@@ -78,8 +87,8 @@ extension Call {
     let single = dispatcher.table.row(String(name.map { $0 == "|" ? " " : $0 }))
     guard single != nil || !family.isEmpty else { return session.output.null() }
     replyInfo(
-      name.lowercased(), arity: single?.arity ?? -2, flags: single?.flags ?? [],
-      keyPosition: single?.keyPosition ?? 0, family: family)
+      name.lowercased().replacingBlank(with: "|"), arity: single?.arity ?? -2,
+      flags: single?.flags ?? [], keyPosition: single?.keyPosition ?? 0, family: family)
   }
 
   private func replyInfo(
@@ -106,7 +115,7 @@ extension Call {
 
   fileprivate func replyDocs(_ name: String) {
     let family = dispatcher.table.family(name)
-    session.output.bulk(name.lowercased())
+    session.output.bulk(name.lowercased().replacingBlank(with: "|"))
     if let single = dispatcher.table.row(name) {
       replyDocs(single, family: family)
     } else {

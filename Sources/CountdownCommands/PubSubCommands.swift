@@ -77,7 +77,8 @@ let pubSubCommands: [CommandSpec] = [
     "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
     complexity: "O(channels)", "How many listen to each channel."
   ) { call throws(CommandError) in
-    call.session.output.map(call.arguments.count - 2)
+    // Redis answers an array in RESP3 too, and its libraries read nothing else.
+    call.session.output.array((call.arguments.count - 2) * 2)
     for index in 2..<call.arguments.count {
       call.session.output.bulk(call.arguments[index])
       call.session.output.integer(

@@ -27,7 +27,7 @@ let serverCommands: [CommandSpec] = [
       let name = call.text(index).lowercased()
       if ["all", "default", "everything"].contains(name) {
         sections = InfoSection.allCases
-      } else if let section = InfoSection(rawValue: name) {
+      } else if let section = InfoSection(rawValue: name), !sections.contains(section) {
         sections.append(section)
       }
       // As in Redis, a section that does not exist is not an error: tools ask for theirs.

@@ -46,23 +46,34 @@ enum ShownArguments {
   private static let secrets: Set<CommandName> = [
     CommandName("META")!, CommandName("PAYLOAD")!, CommandName("TOKEN")!,
   ]
+  /// `HELLO 3 AUTH user password`: refused, but the password may open something else.
+  private static let hello = CommandName("HELLO")!
+  private static let auth = CommandName("AUTH")!
 
   static func list(_ arguments: Arguments, most: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
-    var isSecret = false
+    var secretsToCome = 0
+    let isHello = arguments.count > 0 && CommandName(arguments[0]) == hello
     for index in 0..<arguments.count {
       if shown.count == most - 1, arguments.count > most {
         shown.append(Array("... (\(arguments.count - index) more arguments)".utf8))
         break
       }
       let argument = arguments[index]
-      let isRedacted = isSecret
-      // Names and keys come first; a key may well be called "meta". A value may be, too: so what
-      // follows a word that looks like one of these is hidden, whether that was a value or not.
-      isSecret = index > 2 && CommandName(argument).map(secrets.contains) == true
-      if isRedacted {
+      let isSecret = secretsToCome > 0
+      if isSecret { secretsToCome -= 1 }
+      if isHello, CommandName(argument) == auth {
+        secretsToCome = 2
+      } else if index > 2, CommandName(argument).map(secrets.contains) == true {
+        // Names and keys come first; a key may well be called "meta". So may another option's
+        // value: then its value counts as a name as well, and rather too much is hidden.
+        secretsToCome = 1
+      }
+      if isSecret {
         shown.append(Array("(redacted)".utf8))
-      } else if argument.count > 128 {
+        continue
+      }
+      if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
         shown.append(Array(argument.prefix(128)) + more)
       } else {

@@ -1,11 +1,59 @@
 import CountdownCore
 
-/// A pattern's new subscriber being told how everything that matches it is, bit by bit.
-struct SnapshotWalk {
-  let connection: UInt64
-  let pattern: [UInt8]
-  var kind: EntityKind
-  var index: Int
+/// A connection's new patterns: it is being told how everything that matches them is, one pattern
+/// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
+struct SnapshotWalks {
+  struct Walk {
+    let pattern: [UInt8]
+    var kind = EntityKind.countdown
+    var index = 0
+  }
+
+  private(set) var current: Walk?
+  /// In the order they came; those that are not in `waiting` any more are passed over.
+  private var queue: [[UInt8]] = []
+  private var head = 0
+  private var waiting: Set<[UInt8]> = []
+
+  /// From the beginning, if it was under way.
+  mutating func begin(_ pattern: [UInt8]) {
+    if current?.pattern == pattern { current = nil }
+    if waiting.insert(pattern).inserted { queue.append(pattern) }
+  }
+
+  mutating func end(_ pattern: [UInt8]) {
+    if current?.pattern == pattern { current = nil }
+    waiting.remove(pattern)
+  }
+
+  /// Where to look next; nil when all has been told.
+  ///
+  /// - Parameter ends: how far the indices of each kind go.
+  mutating func step(_ ends: [Int]) -> Step? {
+    if var walk = current {
+      if walk.index < ends[Int(walk.kind.rawValue)] {
+        defer { current!.index += 1 }
+        return .look(walk)
+      }
+      if let next = EntityKind(rawValue: walk.kind.rawValue + 1) {
+        walk.kind = next
+        walk.index = 0
+        current = walk
+      } else {
+        current = nil
+      }
+      return .passOver
+    }
+    guard head < queue.count else { return nil }
+    if waiting.remove(queue[head]) != nil { current = Walk(pattern: queue[head]) }
+    head += 1
+    return .passOver
+  }
+
+  enum Step {
+    case look(Walk)
+    case passOver
+  }
 }
 
 extension Engine {
@@ -39,9 +87,7 @@ extension Engine {
 
   package mutating func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Int {
     _ = subscriptions.subscribe(client.connection, toPattern: pattern)
-    snapshotWalks.removeAll { $0.connection == client.connection && $0.pattern == pattern }
-    snapshotWalks.append(
-      SnapshotWalk(connection: client.connection, pattern: pattern, kind: .countdown, index: 0))
+    snapshotWalks[client.connection, default: SnapshotWalks()].begin(pattern)
     return subscriptions.own(client.connection).count
   }
 
@@ -52,7 +98,7 @@ extension Engine {
 
   package mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) -> Int {
     subscriptions.unsubscribe(connection, fromPattern: pattern)
-    snapshotWalks.removeAll { $0.connection == connection && $0.pattern == pattern }
+    snapshotWalks[connection]?.end(pattern)
     return subscriptions.own(connection).count
   }
 
@@ -138,40 +184,25 @@ extension Engine {
   }
 
   /// Connections that have patterns whose snapshots are not complete.
-  package var connectionsAwaitingSnapshots: [UInt64] { snapshotWalks.map(\.connection) }
+  package var connectionsAwaitingSnapshots: [UInt64] { Array(snapshotWalks.keys) }
 
   /// Goes on telling a connection about what matches its new patterns. O(budget).
   package mutating func continueSnapshots(
     to connection: UInt64, budget: Int, at now: Moment
   ) {
-    guard let position = snapshotWalks.firstIndex(where: { $0.connection == connection })
-    else { return }
+    // Taken out meanwhile: in place it would be copied at each step.
+    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
+    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd]
     for _ in 0..<budget {
-      let walk = snapshotWalks[position]
-      guard walk.index < indexEnd(walk.kind) else {
-        guard let next = EntityKind(rawValue: walk.kind.rawValue + 1) else {
-          snapshotWalks.remove(at: position)
-          return
-        }
-        snapshotWalks[position].kind = next
-        snapshotWalks[position].index = 0
-        continue
-      }
-      snapshotWalks[position].index += 1
+      guard let step = walks.step(ends) else { return }
+      guard case .look(let walk) = step else { continue }
       let entity = EntityRef(walk.kind, UInt32(walk.index))
       guard let key = key(walk.kind, at: walk.index),
         Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
       else { continue }
       sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }
-  }
-
-  private func indexEnd(_ kind: EntityKind) -> Int {
-    switch kind {
-    case .countdown: countdowns.indexEnd
-    case .hud: huds.indexEnd
-    case .timer: timers.indexEnd
-    }
+    snapshotWalks[connection] = walks
   }
 
   private func key(_ kind: EntityKind, at index: Int) -> [UInt8]? {

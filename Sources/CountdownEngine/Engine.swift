@@ -19,7 +19,7 @@ package struct Engine: ~Copyable {
 
   var connections = Connections()
   var subscriptions = Subscriptions()
-  var snapshotWalks: [SnapshotWalk] = []
+  var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var titles = TitleCache()
 
   /// On the boot clock and on the wall clock, in microseconds.
@@ -105,7 +105,7 @@ package struct Engine: ~Copyable {
       } else {
         subscriptions.unsubscribe(connection, budget: &budget)
         guard budget > 0 else { return }
-        snapshotWalks.removeAll { $0.connection == connection }
+        snapshotWalks[connection] = nil
         connections.forgetDeparted(connection)
       }
     }

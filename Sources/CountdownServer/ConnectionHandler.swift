@@ -7,22 +7,30 @@ import RESP
 ///
 /// A client that does not read its replies is not read from either, so what it can make the daemon
 /// keep is bounded. Events it has not read are bounded by the dispatcher, which closes it.
+///
+/// Many libraries write a whole pipeline before they read the first reply. Each side would wait for
+/// the other for ever, were there not room for the replies, and then for the rest of the commands.
 final class ConnectionHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = Never
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Replies that wait to be written before more commands are taken, in bytes.
-  private static let mostWaitingReplies = 256 << 10
+  /// What may wait even where `max-output` is little.
+  private static let leastWaiting = 64 << 10
   /// How long a connection that is being closed may take to read the rest.
   private static let lingerTime = TimeAmount.seconds(2)
 
   private let server: Server
+  /// Replies that wait to be read before more commands are done, and commands that wait to be done
+  /// before more are read; in bytes.
+  private let mostWaiting: Int
   private var decoder: RequestDecoder
   private var session: Session?
   private var context: ChannelHandlerContext?
 
+  /// Commands have come that have not been done.
+  private var hasMore = false
   /// Reading is put off until the client has read what waits for it.
   private var isReadPutOff = false
   private var willGoOn = false
@@ -31,6 +39,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
   init(server: Server) {
     self.server = server
+    mostWaiting = max(server.settings.dispatcher.maxOutput / 2, Self.leastWaiting)
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
@@ -87,23 +96,28 @@ final class ConnectionHandler: ChannelDuplexHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard let session, !session.isClosing else { return }
     unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
-    process()
+    // It has had its turn; the rest of what came is done in the next one.
+    if !willGoOn { process() }
   }
 
   func read(context: ChannelHandlerContext) {
-    if isStuck { isReadPutOff = true } else { context.read() }
+    if mayRead { context.read() } else { isReadPutOff = true }
   }
 
-  /// Whether the client has to read before it may say more.
+  private var mayRead: Bool {
+    !(isStuck || willGoOn) || decoder.bufferedBytes < mostWaiting
+  }
+
+  /// Whether the client has to read before more is done for it.
   private var isStuck: Bool {
-    guard let session, let context else { return false }
-    return !context.channel.isWritable || session.output.bytes.count >= Self.mostWaitingReplies
+    guard let session else { return false }
+    return session.unwrittenBytes + session.output.bytes.count >= mostWaiting
   }
 
   /// Executes what has come, as far as this turn allows.
   private func process() {
     guard let session, !isEnding else { return }
-    let now = server.now
+    var now = server.now
     var left = server.settings.commandsPerTurn
     var isDrained = false
     do {
@@ -114,6 +128,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
           break
         }
         decoder.withArguments { server.dispatcher.execute($0, for: session, at: now) }
+        // One look at the clock does for a turn; but CLOCK ADVANCE moves a virtual one in between.
+        if let virtual = server.virtualClock { now = virtual.now }
       }
     } catch {
       server.dispatcher.refuse(session, error)
@@ -124,7 +140,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
           "pid": "\(session.pid)",
         ])
     }
-    if !isDrained, !session.isClosing, !isStuck { goOnLater() }
+    hasMore = !isDrained
+    if hasMore, !session.isClosing, !isStuck { goOnLater() }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { server.dispatcher.touch(session) }
     server.endTurn()
@@ -154,8 +171,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
     noteBacklog(context, session)
     if session.isClosing { end() }
-    // Replies were waiting, but the kernel took them all.
-    if !isStuck { takeUp(context) }
+    takeUp(context)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -175,8 +191,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   }
 
   private func takeUp(_ context: ChannelHandlerContext) {
-    if decoder.bufferedBytes > 0, session?.isClosing == false { goOnLater() }
-    guard isReadPutOff else { return }
+    if !isStuck, hasMore, session?.isClosing == false { goOnLater() }
+    guard isReadPutOff, mayRead else { return }
     isReadPutOff = false
     context.read()
   }

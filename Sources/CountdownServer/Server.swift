@@ -46,6 +46,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let wallAlarm: DispatchAlarm
   private var watchdogDue: Instant?
   private var isTurnEnding = false
+  private var afterSockets: AfterSockets! = nil
+  private var putOff: [(Server) -> Void] = []
 
   /// Listens from the moment it returns.
   package static func start(
@@ -90,6 +92,14 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.maxMessagesPerRead, value: 64)
+      // Clients that come while all descriptors are taken wait; the kernel has a limit of its own.
+      .serverChannelOption(.backlog, value: 4_096)
+      // Else the loop would spin while there are no descriptors left.
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
+        }
+      }
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelOption(
         .writeBufferWaterMark, value: .init(low: 64 << 10, high: 256 << 10)
@@ -99,9 +109,19 @@ package final class Server: CommandHost, @unchecked Sendable {
           try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
         }
       }
-    listener = try await bootstrap.withBoundSocket(descriptor).get()
+    // Clients may have been waiting at the socket for long: their first turn arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    try await loop.flatSubmit { [self] in
+      do {
+        let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }
+        afterSockets = way
+        return channel.map { _ in }
+      } catch {
+        return loop.makeFailedFuture(error)
+      }
+    }.get()
+    listener = try await bootstrap.withBoundSocket(descriptor).get()
     try await loop.submit { [self] in
       if let interval = settings.watchdogInterval {
         watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
@@ -187,10 +207,16 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
   }
 
-  /// Goes on after sockets have been looked at. The loop runs all tasks it has before it does so,
-  /// and those they make as well; so the way back leads through another thread.
-  func yieldToSockets(_ body: @escaping @Sendable (Server) -> Void) {
-    alarmQueue.async { [weak self] in self?.hop(body) }
+  /// Goes on after sockets have been looked at.
+  func yieldToSockets(_ body: @escaping (Server) -> Void) {
+    putOff.append(body)
+    afterSockets.comeBack()
+  }
+
+  private func goOn() {
+    let bodies = putOff
+    putOff = []
+    for body in bodies { body(self) }
   }
 
   private func hop(_ body: @escaping @Sendable (Server) -> Void) {

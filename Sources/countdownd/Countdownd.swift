@@ -5,6 +5,7 @@ import CountdownServer
 import Dispatch
 import Glibc
 import Logging
+import Synchronization
 import SystemdSupport
 
 @main
@@ -73,8 +74,10 @@ struct Countdownd: AsyncParsableCommand {
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
     if !virtualTime { settings.engine.firstGeneration = generations.reserve() }
 
+    let stopping = StopRequest()
+    let signals = await watchSignals { stopping.ask() }
     let server = try await start(settings, notifier, logger)
-    let signals = stopOnSignals(server)
+    stopping.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
     try await server.waitUntilStopped()
@@ -152,14 +155,50 @@ struct Countdownd: AsyncParsableCommand {
     }
   }
 
-  private func stopOnSignals(_ server: Server) -> [any DispatchSourceSignal] {
-    [SIGTERM, SIGINT, SIGHUP].map { number in
-      signal(number, SIG_IGN)
+  /// Returns once no signal can be lost: until it is watched it does what it does by default. It
+  /// must not be ignored: libdispatch handles the signal itself to get it into its signalfd.
+  ///
+  /// Source: libdispatch, src/event/event_epoll.c (`_dispatch_muxnote_signal_block_and_raise`).
+  private func watchSignals(
+    _ handler: @escaping @Sendable () -> Void
+  ) async -> [any DispatchSourceSignal] {
+    var sources: [any DispatchSourceSignal] = []
+    for number in [SIGTERM, SIGINT, SIGHUP] {
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler { server.shutDown() }
-      source.activate()
-      return source
+      source.setEventHandler(handler: handler)
+      await withCheckedContinuation { continuation in
+        source.setRegistrationHandler { continuation.resume() }
+        source.activate()
+      }
+      sources.append(source)
     }
+    return sources
+  }
+}
+
+/// Asks the server to end, also when that is wanted before there is one.
+private final class StopRequest: Sendable {
+  private struct State {
+    var server: Server?
+    var isAsked = false
+  }
+
+  private let state = Mutex(State())
+
+  func ask() {
+    let server = state.withLock { state in
+      state.isAsked = true
+      return state.server
+    }
+    server?.shutDown()
+  }
+
+  func pass(to server: Server) {
+    let isAsked = state.withLock { state in
+      state.server = server
+      return state.isAsked
+    }
+    if isAsked { server.shutDown() }
   }
 }
 

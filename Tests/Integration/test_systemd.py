@@ -1,8 +1,8 @@
 """countdownd under a real systemd: the units of systemd/ and the binary, booted privately.
 
-    swift build -c release && python3 -m pytest Tests/Integration/test_systemd.py
+    swift build && scripts/integration-test.sh Tests/Integration/test_systemd.py
 
-Tests .build/release/countdownd, or the binary that COUNTDOWND names. Needs root: each test boots a
+Needs root: each test boots a
 systemd of its own with scripts/with-systemd.sh, and reaches into it by its process id.
 """
 
@@ -16,8 +16,10 @@ import time
 
 import pytest
 
+from countdownd import binary
+
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("COUNTDOWND", PROJECT / ".build/release/countdownd")).resolve()
+BINARY = binary().resolve()
 SOCKET = "/run/countdownd/countdownd.sock"
 CONFIGURATION = "/etc/countdownd/countdownd.yaml"
 UNITS = [PROJECT / "systemd/countdownd.service", PROJECT / "systemd/countdownd.socket"]

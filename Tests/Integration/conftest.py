@@ -1,0 +1,55 @@
+"""Each test that asks for `daemon` gets one of its own:
+
+    @pytest.mark.daemon(virtual_time=True, config="limits:\\n  max-connections: 5\\n")
+    def test_something(daemon): ...
+
+Afterwards it must be alive and well, end with status 0 within 2 s of SIGTERM, and have logged no
+crash.
+"""
+
+import pytest
+
+from countdownd import Daemon, binary
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "daemon(**options): how `daemon` is started")
+
+
+def pytest_report_header():
+    return f"countdownd: {binary()}"
+
+
+@pytest.fixture
+def start_daemon():
+    """Starts daemons; all of them are ended and checked after the test."""
+    daemons = []
+
+    def start(**options):
+        daemons.append(Daemon(**options))
+        return daemons[-1]
+
+    if not binary().exists():
+        pytest.fail(f"{binary()} is not built; or name another one in COUNTDOWND")
+    yield start
+    for daemon in reversed(daemons):
+        daemon.close()
+
+
+@pytest.fixture
+def daemon(request, start_daemon):
+    marker = request.node.get_closest_marker("daemon")
+    return start_daemon(**(marker.kwargs if marker else {}))
+
+
+@pytest.fixture
+def client(daemon):
+    return daemon.connect()
+
+
+@pytest.fixture(params=[2, 3], ids=["RESP2", "RESP3"])
+def speaker(request, daemon):
+    """A client of each version of the protocol."""
+    client = daemon.connect(protocol=request.param)
+    client.protocol = request.param
+    return client

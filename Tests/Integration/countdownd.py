@@ -1,0 +1,357 @@
+"""The real daemon, and a client that shows exactly what came over the wire.
+
+The client is for what libraries hide: which type a reply has, what came before it, what happens to
+a client that misbehaves. The tests of unmodified clients use those clients.
+"""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+
+# Longer than anything takes on a machine that is busy with something else.
+PATIENCE = 30.0
+
+
+def binary():
+    """COUNTDOWND, or what was built here last: debug, else release."""
+    named = os.environ.get("COUNTDOWND")
+    if named:
+        return pathlib.Path(named).resolve()
+    built = [PROJECT / ".build" / kind / "countdownd" for kind in ("debug", "release")]
+    return next((path for path in built if path.exists()), built[0])
+
+
+def eventually(condition, what, seconds=PATIENCE, pause=0.02):
+    """Waits until `condition()` is true, and returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(pause)
+
+
+class Daemon:
+    """One daemon in a directory of its own."""
+
+    def __init__(
+        self, *, virtual_time=False, config=None, arguments=(), descriptors=None, directory=None
+    ):
+        self.owns_directory = directory is None
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
+        self.path = self.directory / "socket"
+        self.log_path = self.directory / "log"
+        self.config_path = self.directory / "config.yaml"
+        self.config_path.write_text(config or "")
+        self.arguments = ["--socket", str(self.path), "--config", str(self.config_path)]
+        self.arguments += ["--state-directory", str(self.directory / "state")]
+        self.arguments += ["--virtual-time"] if virtual_time else []
+        self.arguments += list(arguments)
+        self.descriptors = descriptors
+        self.is_expected_to_run = True
+        self.clients = []
+        self.start()
+
+    def start(self):
+        self.start_without_waiting()
+        eventually(self.listens, "it listens")
+
+    def start_without_waiting(self):
+        def limit_descriptors():
+            if self.descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [binary(), *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=limit_descriptors,
+            )
+
+    def listens(self):
+        assert self.process.poll() is None, f"it ended: {self.log}"
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(self.path))
+        except OSError:
+            return False
+        return True
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def log(self):
+        return self.log_path.read_text()
+
+    def resident(self):
+        """Bytes of memory it uses."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+    def peak(self):
+        """Bytes of memory it used at most since `reset_peak`."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+    def reset_peak(self):
+        pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def connect(self, protocol=2, **options):
+        client = Client(self.path, **options)
+        self.clients.append(client)
+        if protocol == 3:
+            hello = client("HELLO", 3)
+            assert isinstance(hello, dict), hello
+        return client
+
+    def info(self, *sections):
+        """INFO as a dictionary of texts, all sections together."""
+        with Client(self.path) as client:
+            text = client("INFO", *sections).decode()
+        lines = (line for line in text.split("\r\n") if line and not line.startswith("#"))
+        return dict(line.split(":", 1) for line in lines)
+
+    def terminate(self, wait=True):
+        self.is_expected_to_run = False
+        self.process.send_signal(signal.SIGTERM)
+        if wait:
+            return self.process.wait(timeout=PATIENCE)
+
+    def kill(self):
+        self.is_expected_to_run = False
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        """Ends it, after making sure that it is well."""
+        try:
+            for client in self.clients:
+                client.close()
+            if self.is_expected_to_run:
+                assert self.process.poll() is None, f"{self.process.returncode}: {self.log[-8000:]}"
+                with Client(self.path) as client:
+                    assert client("PING") == Simple("PONG")
+                begin = time.monotonic()
+                assert self.terminate() == 0, self.log[-4000:]
+                assert time.monotonic() - begin < 2, "it took too long to end"
+                assert not self.path.exists(), "it left its socket"
+            crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
+            assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            if self.owns_directory:
+                shutil.rmtree(self.directory, ignore_errors=True)
+
+
+# What a reply was, beyond its value.
+
+
+class Simple(str):
+    pass
+
+
+class Error(str):
+    @property
+    def code(self):
+        return self.split(" ", 1)[0]
+
+
+class Push(list):
+    pass
+
+
+class Verbatim(bytes):
+    pass
+
+
+class Closed(Exception):
+    """The daemon has closed the connection."""
+
+
+class Incomplete(Exception):
+    pass
+
+
+def request(*words):
+    """A command as an array of bulk strings."""
+    encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    parts = [b"*%d\r\n" % len(encoded)]
+    for word in encoded:
+        parts += [b"$%d\r\n" % len(word), word, b"\r\n"]
+    return b"".join(parts)
+
+
+class Client:
+    """A connection; calling it sends a command and returns the reply. Pushes wait in `pushes`."""
+
+    def __init__(self, path, timeout=PATIENCE, receive_buffer=None):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(str(path))
+        self.socket.settimeout(timeout)
+        self.buffer = bytearray()
+        self.start = 0
+        self.pushes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.reply()
+
+    def send(self, *words):
+        self.socket.sendall(request(*words))
+
+    def send_bytes(self, data):
+        self.socket.sendall(data)
+
+    def end_input(self):
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def reply(self):
+        """The next reply; pushes that come before it are put aside."""
+        while True:
+            value = self.receive()
+            if not isinstance(value, Push):
+                return value
+            self.pushes.append(value)
+
+    def push(self):
+        """The next push, or what RESP2 has instead."""
+        return self.pushes.pop(0) if self.pushes else self.receive()
+
+    def event(self):
+        """The next event, whatever its frame: (channel, what it says)."""
+        message = self.push()
+        assert message[0] in (b"message", b"pmessage"), message
+        return message[-2], json.loads(message[-1])
+
+    def events(self, until):
+        """The events up to and with the first that `until` is true for."""
+        events = []
+        while True:
+            _, event = self.event()
+            events.append(event)
+            if until(event):
+                return events
+
+    def has_more(self, seconds=0.2):
+        """Whether anything else comes."""
+        if self.pushes or len(self.buffer) > self.start:
+            return True
+        return bool(select.select([self.socket], [], [], seconds)[0])
+
+    def is_closed(self):
+        """Reads on until the daemon closes the connection."""
+        try:
+            while True:
+                if not self.socket.recv(1 << 20):
+                    return True
+        except ConnectionError:
+            return True
+
+    def receive(self):
+        while True:
+            try:
+                value, end = parse(self.buffer, self.start)
+            except Incomplete:
+                self.fill()
+                continue
+            self.start = end
+            if self.start > 1 << 20:
+                del self.buffer[: self.start]
+                self.start = 0
+            return value
+
+    def fill(self):
+        try:
+            data = self.socket.recv(1 << 20)
+        except ConnectionError as error:
+            raise Closed from error
+        if not data:
+            raise Closed
+        self.buffer += data
+
+
+def parse(data, start):
+    """The value at `start` and where it ends. Source: the RESP2 and RESP3 specifications."""
+    end = data.find(b"\r\n", start)
+    if end < 0:
+        raise Incomplete
+    kind, line, rest = chr(data[start]), bytes(data[start + 1 : end]), end + 2
+    match kind:
+        case "+":
+            return Simple(line.decode()), rest
+        case "-":
+            return Error(line.decode()), rest
+        case ":":
+            return int(line), rest
+        case ",":
+            return float(line), rest
+        case "#":
+            assert line in (b"t", b"f"), line
+            return line == b"t", rest
+        case "_":
+            assert line == b""
+            return None, rest
+        case "$" | "=":
+            length = int(line)
+            if length < 0:
+                assert (kind, length) == ("$", -1)
+                return None, rest
+            if len(data) < rest + length + 2:
+                raise Incomplete
+            value = bytes(data[rest : rest + length])
+            assert data[rest + length : rest + length + 2] == b"\r\n"
+            if kind == "=":
+                assert value.startswith(b"txt:")
+                value = Verbatim(value[4:])
+            return value, rest + length + 2
+        case "*" | "~" | ">" | "%":
+            count = int(line) * (2 if kind == "%" else 1)
+            values = []
+            for _ in range(count):
+                value, rest = parse(data, rest)
+                values.append(value)
+            if kind == "%":
+                pairs = dict(zip(values[::2], values[1::2]))
+                assert len(pairs) == int(line), "a map with the same key twice"
+                return pairs, rest
+            if kind == "~":
+                return set(values), rest
+            return (Push(values) if kind == ">" else values), rest
+    raise AssertionError(f"{kind} is no type: {bytes(data[start:start + 60])}")
+
+
+def view(reply):
+    """A view of either version as a dictionary with texts as names."""
+    if isinstance(reply, list):
+        reply = dict(zip(reply[::2], reply[1::2]))
+    assert isinstance(reply, dict), reply
+    return {name.decode(): value for name, value in reply.items()}

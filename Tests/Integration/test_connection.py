@@ -1,0 +1,330 @@
+"""What a connection can say about itself, and in which order answers come."""
+
+import socket
+
+import pytest
+
+from countdownd import Closed, Error, Simple, Verbatim, eventually, request, view
+
+
+def test_ping(speaker):
+    assert speaker("PING") == Simple("PONG")
+    assert speaker("ping", b"\x00\xff\r\n") == b"\x00\xff\r\n"
+
+
+def test_echo(speaker):
+    assert speaker("ECHO", "") == b""
+    assert speaker("ECHO", b"a\r\nb") == b"a\r\nb"
+
+
+def test_hello_tells_what_the_daemon_is(client):
+    reply = client("HELLO")
+    assert isinstance(reply, list)
+    hello = view(reply)
+    assert hello["server"] == b"countdownd"
+    assert hello["proto"] == 2
+    assert hello["id"] == client("CLIENT", "ID")
+    assert hello["modules"] == []
+
+
+def test_hello_chooses_the_version_and_back(client):
+    assert view(client("HELLO", "3"))["proto"] == 3
+    assert client("COUNTDOWN", "GET", "none") is None
+    reply = client("HELLO", "2")
+    assert isinstance(reply, list) and view(reply)["proto"] == 2
+
+
+def test_hello_sets_the_name(client):
+    assert isinstance(client("HELLO", "3", "SETNAME", "me"), dict)
+    assert client("CLIENT", "GETNAME") == b"me"
+
+
+@pytest.mark.parametrize("version", ["1", "4", "x", ""])
+def test_hello_with_another_version_is_refused(client, version):
+    assert client("HELLO", version).code == "NOPROTO"
+    assert isinstance(client("HELLO"), list), "it still speaks RESP2"
+
+
+def test_hello_that_fails_changes_nothing(client):
+    assert client("HELLO", "3", "SETNAME", "me", "AUTH", "default", "secret").code == "ERR"
+    assert client("HELLO", "3", "SETNAME", "a b").code == "ERR"
+    assert client("HELLO", "3", "NONSENSE").code == "ERR"
+    assert isinstance(client("HELLO"), list)
+    assert client("CLIENT", "GETNAME") is None
+
+
+@pytest.mark.parametrize("words", [["secret"], ["user", "secret"]])
+def test_auth_is_refused(speaker, words):
+    error = speaker("AUTH", *words)
+    assert error.code == "ERR" and "no password" in error and "secret" not in error
+
+
+def test_quit(client):
+    assert client("QUIT") == Simple("OK")
+    with pytest.raises(Closed):
+        client.receive()
+
+
+def test_quit_after_it_nothing_is_done(client, daemon):
+    client.send_bytes(request("QUIT") + request("TIMER", "SET", "t", "1h"))
+    assert client.receive() == Simple("OK")
+    with pytest.raises(Closed):
+        client.receive()
+    assert daemon.connect()("TIMER", "GET", "t") is None
+
+
+def test_select_knows_one_database(client):
+    assert client("SELECT", "0") == Simple("OK")
+    assert client("SELECT", "1").code == "ERR"
+
+
+def test_reset_makes_it_as_new(daemon, client):
+    client("HELLO", "3", "SETNAME", "me")
+    client.send("SUBSCRIBE", "timer:t")
+    assert [client.push()[0], client.push()[0]] == [b"subscribe", b"message"]
+    assert client("MONITOR") == Simple("OK")
+    assert client("RESET") == Simple("RESET")
+    assert isinstance(client("HELLO"), list), "it speaks RESP2 again"
+    assert client("CLIENT", "GETNAME") is None
+    other = daemon.connect()
+    assert other("PUBSUB", "NUMSUB", "timer:t") == [b"timer:t", 0]
+    other("TIMER", "SET", "t", "1h")
+    assert client("PING") == Simple("PONG")
+
+
+# CLIENT
+
+
+def test_client_names(speaker):
+    assert speaker("CLIENT", "GETNAME") is None
+    assert speaker("CLIENT", "SETNAME", "worker-1") == Simple("OK")
+    assert speaker("CLIENT", "GETNAME") == b"worker-1"
+    assert speaker("CLIENT", "SETNAME", "two words").code == "ERR"
+    assert speaker("CLIENT", "SETNAME", "x" * 257).code == "ERR"
+    assert speaker("CLIENT", "GETNAME") == b"worker-1"
+    assert speaker("CLIENT", "SETNAME", "") == Simple("OK")
+    assert speaker("CLIENT", "GETNAME") is None
+
+
+def test_client_setinfo(speaker):
+    assert speaker("CLIENT", "SETINFO", "LIB-NAME", "my-lib") == Simple("OK")
+    assert speaker("CLIENT", "SETINFO", "lib-ver", "1.2") == Simple("OK")
+    assert speaker("CLIENT", "SETINFO", "LIB-COLOR", "red").code == "ERR"
+    assert b"lib-name=my-lib lib-ver=1.2" in speaker("CLIENT", "INFO")
+
+
+def fields(line):
+    return dict(word.split("=", 1) for word in line.decode().split())
+
+
+def test_client_info_and_list(daemon, speaker):
+    other = daemon.connect()
+    other("CLIENT", "SETNAME", "other")
+    other("SUBSCRIBE", "timer:x")
+    text = speaker("CLIENT", "INFO")
+    assert isinstance(text, Verbatim if speaker.protocol == 3 else bytes)
+    own = fields(text)
+    assert int(own["id"]) == speaker("CLIENT", "ID")
+    assert own["resp"] == str(speaker.protocol)
+    assert own["cmd"] == "client|info" or own["cmd"] == "client|id"
+    listed = [fields(line) for line in speaker("CLIENT", "LIST").splitlines()]
+    assert [line["name"] for line in listed] == ["", "other"]
+    assert int(listed[0]["id"]) < int(listed[1]["id"])
+    assert (listed[1]["flags"], listed[1]["sub"]) == ("P", "1")
+    by_type = speaker("CLIENT", "LIST", "TYPE", "pubsub").splitlines()
+    assert [fields(line)["name"] for line in by_type] == ["other"]
+    by_id = speaker("CLIENT", "LIST", "ID", own["id"]).splitlines()
+    assert [fields(line)["id"] for line in by_id] == [own["id"]]
+    assert speaker("CLIENT", "LIST", "TYPE", "fish").code == "ERR"
+
+
+def test_client_list_takes_several_ids(daemon, client):
+    others = [daemon.connect() for _ in range(3)]
+    ids = [other("CLIENT", "ID") for other in others]
+    listed = client("CLIENT", "LIST", "ID", ids[0], ids[2]).splitlines()
+    assert [int(fields(line)["id"]) for line in listed] == [ids[0], ids[2]]
+
+
+def test_client_kill_by_id(daemon, speaker):
+    other = daemon.connect()
+    assert speaker("CLIENT", "KILL", "ID", other("CLIENT", "ID")) == 1
+    assert other.is_closed()
+    assert speaker("CLIENT", "KILL", "ID", 999_999) == 0
+    eventually(lambda: "connection closed: CLIENT KILL" in daemon.log, "the log says so")
+
+
+def test_client_kill_by_user_spares_oneself(daemon, client):
+    others = [daemon.connect() for _ in range(3)]
+    uid = fields(client("CLIENT", "INFO"))["uid"]
+    assert client("CLIENT", "KILL", "UID", uid) == 3
+    assert all(other.is_closed() for other in others)
+    assert client("CLIENT", "KILL", "UID", uid, "SKIPME", "no") == 1
+    with pytest.raises(Closed):
+        client.receive()
+
+
+def test_client_kill_by_address(daemon, client):
+    address = fields(client("CLIENT", "INFO"))["addr"]
+    other = daemon.connect()
+    other("PING")
+    assert client("CLIENT", "KILL", "ADDR", address) == 1
+    assert other.is_closed()
+    assert client("CLIENT", "KILL", "unix:1").code == "ERR"
+
+
+def test_client_kill_needs_a_filter(client):
+    for words in [[], ["SKIPME", "yes", "ID"], ["ID", "x"], ["COLOR", "red"]]:
+        assert client("CLIENT", "KILL", *words).code == "ERR"
+
+
+def test_client_kill_of_one_that_never_reads(daemon, client):
+    deaf = daemon.connect()
+    deaf("CLIENT", "SETNAME", "deaf")
+    deaf.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            deaf.socket.send(request("ECHO", "x" * 60_000))
+    number = eventually(
+        lambda: next(
+            (
+                fields(line)["id"]
+                for line in client("CLIENT", "LIST").splitlines()
+                if fields(line)["name"] == "deaf" and int(fields(line)["omem"]) > 0
+            ),
+            None,
+        ),
+        "it is backed up",
+    )
+    assert client("CLIENT", "KILL", "ID", number) == 1
+    eventually(lambda: b"name=deaf" not in client("CLIENT", "LIST"), "it is gone")
+
+
+@pytest.mark.parametrize("name", ["NO-EVICT", "NO-TOUCH"])
+def test_client_no_evict_and_no_touch_are_accepted(client, name):
+    assert client("CLIENT", name, "on") == Simple("OK")
+
+
+def test_help(client):
+    for family in ["CLIENT", "COMMAND", "CONFIG", "PUBSUB", "SLOWLOG"]:
+        lines = client(family, "HELP")
+        assert lines[0].startswith(family.encode() + b" <subcommand>")
+
+
+# Order
+
+
+def test_100000_pipelined_commands_are_answered_in_order(daemon, client):
+    count = 100_000
+    data = b"".join(request("ECHO", number) for number in range(count))
+    client.socket.setblocking(False)
+    answers, sent = 0, 0
+    while answers < count:
+        try:
+            sent += client.socket.send(data[sent : sent + (1 << 16)]) if sent < len(data) else 0
+        except BlockingIOError:
+            pass
+        try:
+            received = client.socket.recv(1 << 20)
+        except BlockingIOError:
+            continue
+        client.buffer += received
+        end = client.buffer.rfind(b"\r\n") + 2
+        # Whole replies only: $LENGTH, then the number.
+        lines = bytes(client.buffer[:end]).split(b"\r\n")[:-1]
+        if len(lines) % 2:
+            end -= len(lines.pop()) + 2
+        assert lines[1::2] == [b"%d" % (answers + i) for i in range(len(lines) // 2)]
+        answers += len(lines) // 2
+        del client.buffer[:end]
+    assert answers == count
+
+
+def test_all_kinds_of_commands_are_answered_in_order(speaker):
+    words = [
+        ("PING",), ("ECHO", "a"), ("NONSENSE",), ("COUNTDOWN", "START", "k"), ("DBSIZE",),
+        ("COUNTDOWN", "CANCEL", "k"), ("COUNTDOWN",), ("TIMER", "SET", "t", "x"),
+    ]  # fmt: skip
+    speaker.send_bytes(b"".join(request(*command) for command in words) * 50)
+    for _ in range(50):
+        replies = [speaker.reply() for _ in words]
+        assert replies[0] == Simple("PONG")
+        assert replies[1] == b"a"
+        assert replies[2].code == "ERR" and "NONSENSE" in replies[2]
+        assert view(replies[3])["key"] == b"k"
+        assert replies[4:6] == [1, 1]
+        assert "COUNTDOWN needs one of" in replies[6]
+        assert "not a duration" in replies[7]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_commands_may_come_in_pieces(client, size):
+    data = request("ECHO", "in pieces") + b"ECHO inline\r\n"
+    for start in range(0, len(data), size):
+        client.send_bytes(data[start : start + size])
+    assert [client.receive(), client.receive()] == [b"in pieces", b"inline"]
+
+
+# Inline commands, and clients that end their input
+
+
+def test_inline_commands(client):
+    client.send_bytes(b"PING\r\n\r\n  \r\nECHO \"a b\\x41\\n\"\nECHO 'it\\'s'\r\n")
+    assert [client.receive() for _ in range(3)] == [Simple("PONG"), b"a bA\n", b"it's"]
+
+
+@pytest.mark.parametrize("data", [b"PING\r\n", request("PING")])
+def test_a_client_that_ends_its_input_gets_its_replies(daemon, data):
+    for count in (1, 5_000):
+        client = daemon.connect()
+        client.send_bytes(data * count)
+        client.end_input()
+        for _ in range(count):
+            assert client.receive() == Simple("PONG")
+        with pytest.raises(Closed):
+            client.receive()
+
+
+def test_a_client_that_ends_its_input_in_the_midst_of_a_command_is_closed(client):
+    client.send_bytes(b"*2\r\n$4\r\nECHO\r\n$100\r\nhalf")
+    client.end_input()
+    with pytest.raises(Closed):
+        client.receive()
+
+
+def test_a_client_that_ends_its_input_and_reads_late_gets_all_replies(client):
+    # More than the sockets take, so the daemon stops reading before it has seen the end.
+    client.socket.settimeout(0.3)
+    count = 0
+    data = b"".join(request("ECHO", b"%04d" % number * 1_000) for number in range(1_000))
+    sent = 0
+    try:
+        while sent < len(data):
+            sent += client.socket.send(data[sent : sent + 65_536])
+    except socket.timeout:
+        pass
+    count = sum(end <= sent for end in range(4_022, len(data) + 1, 4_022))
+    client.end_input()
+    client.socket.settimeout(30)
+    for number in range(count):
+        assert client.receive() == b"%04d" % number * 1_000
+    with pytest.raises(Closed):
+        client.receive()
+
+
+def test_unknown_commands_are_named(client):
+    assert "'FROB'" in client("FROB", "x")
+    error = client("COUNTDOWN", "FROB", "x")
+    assert "'FROB'" in error and "START" in error
+    assert isinstance(client("x" * 60_000), Error)
+    assert client(b"\xff\x00\r\n").code == "ERR"
+    assert client("").code == "ERR"
+
+
+def test_a_name_with_a_zero_byte_is_no_command(client):
+    assert isinstance(client(b"PING\x00"), Error)
+
+
+def test_a_wrong_number_of_arguments_is_told_with_the_usage(client):
+    assert "usage: ECHO message" in client("ECHO")
+    assert "usage: COUNTDOWN GET key" in client("COUNTDOWN", "GET", "a", "b")
+    assert "wrong number" in client("COUNTDOWN", "START")

@@ -1,0 +1,189 @@
+"""HUD: each command, each reply, in both versions of the protocol. Time is virtual."""
+
+import pytest
+
+from countdownd import view
+
+pytestmark = pytest.mark.daemon(virtual_time=True)
+
+FIELDS = [
+    "key", "state", "generation", "level", "kind", "status", "mask", "fraction", "leases",
+    "dismissing", "paused", "remaining_ms", "deadline_unix_ms", "now_unix_ms", "end", "owner",
+]  # fmt: skip
+
+
+def hud(client, name, screen, *words):
+    return view(client("HUD", name, screen, *words))
+
+
+def advance(client, duration):
+    now = client("CLOCK", "ADVANCE", duration)
+    assert isinstance(now, int), now
+
+
+def test_show_replies_with_the_whole_view(speaker):
+    reply = speaker("HUD", "SHOW", "main", "STATUS", "Loading…")
+    assert isinstance(reply, dict if speaker.protocol == 3 else list)
+    shown = view(reply)
+    assert sorted(shown) == sorted(FIELDS)
+    no = False if speaker.protocol == 3 else 0
+    assert shown["dismissing"] is no and shown["paused"] is no
+    assert {name: shown[name] for name in FIELDS if not name.endswith(("generation", "_ms"))} == {
+        "key": b"main", "state": b"appearing", "level": b"normal", "kind": b"loading",
+        "status": "Loading…".encode(), "mask": b"none", "fraction": None, "leases": 1,
+        "dismissing": no, "paused": no, "end": None, "owner": b"none",
+    }  # fmt: skip
+    assert shown["remaining_ms"] is None and shown["deadline_unix_ms"] is None
+
+
+def test_a_presentation_from_show_to_hidden(speaker):
+    hud(speaker, "SHOW", "s", "GRACE", "100ms", "MIN", "1s", "MAX", "10s")
+    assert hud(speaker, "GET", "s")["state"] == b"waiting"
+    advance(speaker, "100ms")
+    assert hud(speaker, "GET", "s")["state"] == b"appearing"
+    advance(speaker, "150ms")
+    shown = hud(speaker, "GET", "s")
+    assert (shown["state"], shown["remaining_ms"]) == (b"visible", 10_000)
+    held = hud(speaker, "DISMISS", "s")
+    assert (held["state"], held["remaining_ms"], bool(held["dismissing"])) == (
+        b"visible", 1_000, True,
+    )  # fmt: skip
+    advance(speaker, "1s")
+    going = hud(speaker, "GET", "s")
+    assert (going["state"], going["end"]) == (b"disappearing", b"dismissed")
+    advance(speaker, "150ms")
+    assert speaker("HUD", "GET", "s") is None
+
+
+def test_nothing_is_shown(speaker):
+    for name in ("GET", "DISMISS", "POP"):
+        assert speaker("HUD", name, "s") is None
+    for words in (["PROGRESS", "s", "0.5"], ["STATUS", "s", "x"], ["TAP", "s"]):
+        assert speaker("HUD", *words).code == "NOTFOUND"
+    for name in ("PAUSE", "RESUME"):
+        assert speaker("HUD", name, "s").code == "NOTFOUND"
+
+
+def test_progress_and_status(speaker):
+    hud(speaker, "SHOW", "s", "KIND", "progress")
+    shown = hud(speaker, "PROGRESS", "s", "0.25", "STATUS", "a quarter")
+    if speaker.protocol == 3:
+        assert shown["fraction"] == 0.25
+    else:
+        assert shown["fraction"] == b"0.25"
+    assert shown["status"] == b"a quarter"
+    assert hud(speaker, "STATUS", "s", "half?")["status"] == b"half?"
+    for fraction in ("0", "1", "1e-5"):
+        assert float(hud(speaker, "PROGRESS", "s", fraction)["fraction"]) == float(fraction)
+    for fraction in ("-0.1", "1.1", "nan", "inf", "half", "", " 1", "0x1p-1"):
+        assert speaker("HUD", "PROGRESS", "s", fraction).code == "ERR", fraction
+    assert speaker("HUD", "STATUS", "s", "x" * 4097).code == "ERR"
+
+
+def test_leases(speaker):
+    for leases in (1, 2, 3):
+        assert hud(speaker, "SHOW", "s")["leases"] == leases
+    advance(speaker, "1s")
+    assert hud(speaker, "POP", "s")["leases"] == 2
+    assert hud(speaker, "POP", "s")["leases"] == 1
+    last = hud(speaker, "POP", "s")
+    assert (last["leases"], last["state"]) == (0, b"disappearing")
+
+
+def test_tap(speaker):
+    hud(speaker, "SHOW", "s", "MASK", "black")
+    advance(speaker, "1s")
+    assert hud(speaker, "TAP", "s")["state"] == b"visible"
+    hud(speaker, "SHOW", "s", "MASK", "none")
+    assert hud(speaker, "TAP", "s", "INSIDE")["state"] == b"visible"
+    tapped = hud(speaker, "TAP", "s")
+    assert (tapped["state"], tapped["end"]) == (b"disappearing", b"tapped")
+
+
+def test_pause_and_resume(speaker):
+    hud(speaker, "SHOW", "s", "MAX", "5s", "FADEIN", "0")
+    advance(speaker, "2s")
+    paused = hud(speaker, "PAUSE", "s")
+    assert paused["paused"] and paused["remaining_ms"] == 3_000
+    assert paused["deadline_unix_ms"] is None
+    advance(speaker, "1h")
+    assert hud(speaker, "RESUME", "s")["remaining_ms"] == 3_000
+    advance(speaker, "3s")
+    assert hud(speaker, "GET", "s")["end"] == b"timed-out"
+
+
+def test_delay_belongs_to_its_generation(speaker):
+    hud(speaker, "SHOW", "s", "FADEIN", "0")
+    assert hud(speaker, "DISMISS", "s", "DELAY", "5s")["remaining_ms"] == 5_000
+    assert hud(speaker, "DISMISS", "s", "DELAY", "2s")["remaining_ms"] == 2_000
+    hud(speaker, "SHOW", "s", "FADEIN", "0")
+    advance(speaker, "1m")
+    assert hud(speaker, "GET", "s")["state"] == b"visible"
+
+
+def test_a_generation_never_hits_a_successor(speaker):
+    old = hud(speaker, "SHOW", "s")["generation"]
+    new = hud(speaker, "SHOW", "s")["generation"]
+    commands = ["DISMISS", "POP", "TAP", "PAUSE", "RESUME"]
+    for words in [[name, "s"] for name in commands] + [["PROGRESS", "s", "1"], ["STATUS", "s", "x"]]:
+        assert speaker("HUD", *words, "GENERATION", old).code == "STALE", words
+    assert hud(speaker, "GET", "s")["leases"] == 2
+    assert hud(speaker, "POP", "s", "GENERATION", new)["leases"] == 1
+
+
+@pytest.mark.daemon(
+    virtual_time=True, config="hud: {max-level: statusbar, screens: {pay: {max-level: alert}}}"
+)
+def test_levels(speaker):
+    error = speaker("HUD", "SHOW", "s", "LEVEL", "alert")
+    assert error.code == "ERR" and "statusbar" in error
+    assert speaker("HUD", "GET", "s") is None
+    hud(speaker, "SHOW", "pay", "STATUS", "low")
+    hud(speaker, "SHOW", "pay", "LEVEL", "alert", "STATUS", "high")
+    assert hud(speaker, "GET", "pay")["status"] == b"high"
+    assert hud(speaker, "GET", "pay", "LEVEL", "normal")["status"] == b"low"
+    assert speaker("HUD", "GET", "pay", "LEVEL", "statusbar") is None
+    assert speaker("DBSIZE") == 1
+    advance(speaker, "1s")
+    assert hud(speaker, "DISMISS", "pay")["level"] == b"alert"
+
+
+@pytest.mark.daemon(virtual_time=True, config="hud: {blocking: {paths: [/api/order/Place]}}")
+def test_request_picks_the_mask(speaker):
+    def mask(*words):
+        return hud(speaker, "SHOW", "s", *words)["mask"]
+
+    assert mask("REQUEST", "https://example.test/api/order/Place") == b"custom"
+    assert mask("REQUEST", "/api/order/SubmitOrder?x=1") == b"custom"
+    assert mask("REQUEST", "https://example.test/api/order/List") == b"none"
+    assert mask("REQUEST", "/api/order/SubmitOrder", "MASK", "clear") == b"clear"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["KIND", "x"], ["MASK", "x"], ["LEVEL", "x"], ["MINFROM", "x"], ["EARLY", "x"],
+        ["GRACE", "x"], ["MIN", "-1"], ["MAX", "3651d"], ["STATUS", "x" * 4097], ["OWNER", "x"],
+        ["REQUEST", "x" * 8193], ["KIND"], ["KIND", "info", "KIND", "info"], ["WHAT"],
+        ["LEVEL", "alert"],
+    ],
+)  # fmt: skip
+def test_bad_options_are_refused_and_change_nothing(client, words):
+    assert client("HUD", "SHOW", "s", *words).code == "ERR"
+    assert client("DBSIZE") == 0
+
+
+def test_messages_go_by_themselves(client):
+    shown = hud(client, "SHOW", "s", "KIND", "success", "STATUS", "Saved", "FADEIN", "0")
+    assert shown["remaining_ms"] == 5_000
+    long = hud(client, "SHOW", "t", "KIND", "info", "STATUS", "x" * 100, "FADEIN", "0")
+    assert long["remaining_ms"] == 6_500
+    advance(client, "6650ms")
+    assert client("DBSIZE") == 0
+
+
+def test_dismissed_in_grace_it_is_never_shown(client):
+    hud(client, "SHOW", "s", "GRACE", "1s")
+    over = hud(client, "DISMISS", "s")
+    assert (over["state"], over["end"]) == (b"hidden", b"never-shown")
+    assert client("HUD", "GET", "s") is None

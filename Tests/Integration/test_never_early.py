@@ -1,0 +1,74 @@
+"""No event is ever early: on the real clock, by the client's own clock."""
+
+import json
+import random
+import time
+
+from countdownd import request
+
+COUNT = 10_000
+LONGEST_MS = 5_000
+
+
+def test_none_of_10000_random_timers_is_early(daemon):
+    generator = random.Random(time.time_ns())
+    setter, watcher = daemon.connect(), daemon.connect()
+    watcher.send("PSUBSCRIBE", "timer:*")
+    watcher.push()
+    asked, delays = {}, {}
+    heard = {}
+
+    def listen():
+        while watcher.has_more(0):
+            channel, payload = watcher.push()[-2:]
+            arrived, wall = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns()
+            event = json.loads(payload)
+            if event["event"] == "fired":
+                assert channel not in heard, "it fired twice"
+                heard[channel] = arrived
+                number = int(event["payload"])
+                assert arrived - asked[number] >= delays[number] * 1_000_000, "early"
+                assert wall >= event["due_unix_ms"] * 1_000_000, "early by what it says itself"
+                assert event["late_us"] >= 0
+
+    for start in range(0, COUNT, 100):
+        commands = []
+        for number in range(start, start + 100):
+            delays[number] = generator.randint(0, LONGEST_MS)
+            words = ["TIMER", "SET", number, delays[number], "PAYLOAD", number]
+            words += ["CLOCK", "wall"] if number % 10 == 0 else []
+            commands.append(request(*words))
+            asked[number] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        setter.send_bytes(b"".join(commands))
+        for _ in range(100):
+            setter.reply()
+        listen()
+    end = time.monotonic() + 60
+    while len(heard) < COUNT and time.monotonic() < end:
+        watcher.has_more(0.1)
+        listen()
+    assert len(heard) == COUNT
+    lateness = daemon.info("lateness")
+    assert int(lateness["expired"]) == COUNT
+
+
+def test_no_tick_is_early(daemon):
+    """100 countdowns of 3 steps, by the client's clock and by the steps they show."""
+    generator = random.Random(7)
+    setter, watcher = daemon.connect(), daemon.connect()
+    watcher.send("PSUBSCRIBE", "countdown:*")
+    watcher.push()
+    asked, every = {}, {}
+    for number in range(100):
+        key = str(number)
+        every[key] = generator.randint(1, 300)
+        asked[key] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        setter("COUNTDOWN", "START", key, "COUNT", 3, "EVERY", every[key])
+    ready = 0
+    while ready < 100:
+        _, event = watcher.event()
+        arrived = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        if event["event"] in ("tick", "ready"):
+            steps = 3 - event["remaining"]
+            assert arrived - asked[event["key"]] >= steps * every[event["key"]] * 1_000_000
+        ready += event["event"] == "ready"

@@ -1,0 +1,125 @@
+"""What belongs to a connection ends with it."""
+
+import time
+
+import pytest
+
+from countdownd import eventually, request, view
+
+
+def test_what_a_client_owned_is_cancelled_when_it_vanishes(daemon, client):
+    owner = daemon.connect()
+    number = owner("CLIENT", "ID")
+    owner("COUNTDOWN", "START", "k", "OWNER", "connection")
+    owner("TIMER", "SET", "k", "1h", "OWNER", "connection")
+    owner("HUD", "SHOW", "k", "OWNER", "connection", "FADEIN", "0", "FADEOUT", "0")
+    owner("TIMER", "SET", "stays", "1h", "OWNER", "none")
+    assert view(client("COUNTDOWN", "GET", "k"))["owner"] == b"connection:%d" % number
+    watcher = daemon.connect()
+    watcher.send("SUBSCRIBE", "countdown:k", "timer:k", "hud:k")
+    for _ in range(6):
+        watcher.push()
+    owner.close()
+    ends = {}
+    while len(ends) < 3:
+        channel, event = watcher.event()
+        if channel == b"hud:k" and event["event"] == "did-disappear":
+            ends[channel] = event["end"]
+        elif event["event"] == "cancelled":
+            ends[channel] = event["reason"]
+    assert set(ends.values()) == {"owner-gone"}
+    assert client("DBSIZE") == 1
+    assert client("COUNTDOWN", "GET", "k") is None
+    assert daemon.info("stats")["owner_gone"] == "3"
+
+
+def test_what_a_killed_client_owned_is_cancelled(daemon, client):
+    owner = daemon.connect()
+    owner("TIMER", "SET", "t", "1h", "OWNER", "connection")
+    client("CLIENT", "KILL", "ID", owner("CLIENT", "ID"))
+    eventually(lambda: client("DBSIZE") == 0, "it is cancelled")
+
+
+def test_what_somebody_else_started_anew_is_not_touched(daemon, client):
+    owner = daemon.connect()
+    owner("TIMER", "SET", "t", "1h", "OWNER", "connection")
+    client("TIMER", "SET", "t", "2h")
+    owner("COUNTDOWN", "START", "k", "OWNER", "connection")
+    owner("COUNTDOWN", "CANCEL", "k")
+    client("COUNTDOWN", "START", "k")
+    owner.close()
+    time.sleep(0.2)
+    assert client("DBSIZE") == 2
+
+
+def test_leases_are_given_back(daemon, client):
+    owners = [daemon.connect() for _ in range(3)]
+    for owner in owners:
+        owner("HUD", "SHOW", "s", "OWNER", "connection")
+    assert view(client("HUD", "GET", "s"))["leases"] == 3
+    owners[0].close()
+    eventually(lambda: view(client("HUD", "GET", "s"))["leases"] == 2, "a lease is back")
+    owners[1].close()
+    owners[2].close()
+    eventually(lambda: client("HUD", "GET", "s") is None, "nobody wants it")
+
+
+@pytest.mark.parametrize("count", [100_000])
+def test_a_client_with_100000_timers_vanishes_and_others_do_not_notice(daemon, client, count):
+    owner = daemon.connect()
+    for start in range(0, count, 1_000):
+        owner.send_bytes(
+            b"".join(
+                request("TIMER", "SET", f"t{number}", "1h", "OWNER", "connection")
+                for number in range(start, start + 1_000)
+            )
+        )
+        for _ in range(1_000):
+            owner.reply()
+    assert client("DBSIZE") == count
+    watcher = daemon.connect()
+    watcher.send("SUBSCRIBE", "timer:t99999")
+    watcher.push(), watcher.event()
+    owner.close()
+    answered_meanwhile = 0
+    while client("DBSIZE") > 0:
+        answered_meanwhile += 1
+    assert answered_meanwhile > 10, "it was done in one go"
+    assert watcher.event()[1]["reason"] == "owner-gone"
+    assert daemon.info("stats")["owner_gone"] == str(count)
+    assert daemon.info("timers")["armed"] == "0"
+
+
+def test_a_client_with_50000_subscriptions_vanishes_and_others_do_not_notice(daemon, client):
+    count = 50_000
+    watcher = daemon.connect(protocol=3)
+    for start in range(0, count, 1_000):
+        channels = [f"timer:{number}" for number in range(start, start + 1_000)]
+        watcher.send("SUBSCRIBE", *channels)
+        for _ in range(2_000):
+            watcher.receive()
+    assert len(client("PUBSUB", "CHANNELS")) == count
+    watcher.close()
+    slowest, begin = 0.0, time.monotonic()
+
+    def gone():
+        nonlocal slowest
+        before = time.monotonic()
+        text = client("INFO", "stats").decode()
+        slowest = max(slowest, time.monotonic() - before)
+        return "pubsub_channels:0\r\n" in text
+
+    eventually(gone, "all are gone")
+    print(f"{time.monotonic() - begin:.2f} s in all, {slowest:.3f} s the slowest answer")
+
+
+def test_many_patterns_at_once_do_not_hold_others_up(daemon, client):
+    watcher = daemon.connect()
+    watcher.send("PSUBSCRIBE", *[f"timer:{number}:*" for number in range(10_000)])
+    for number in range(10_000):
+        assert watcher.push()[2] == number + 1
+    client("TIMER", "SET", "7:x", "1h")
+    while watcher.event()[1]["key"] != "7:x":
+        pass
+    watcher.close()
+    eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "all are gone")

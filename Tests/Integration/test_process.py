@@ -1,0 +1,325 @@
+"""The process: its socket, its arguments, its configuration, its end."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+
+import pytest
+
+from countdownd import PROJECT, Client, Simple, binary, eventually, request, view
+
+
+def run(*arguments, timeout=10):
+    """A daemon that is to end by itself."""
+    return subprocess.run(
+        [binary(), *map(str, arguments)], capture_output=True, text=True, timeout=timeout
+    )
+
+
+# The socket
+
+
+def test_a_stale_socket_is_taken_over(daemon):
+    client = daemon.connect()
+    client("TIMER", "SET", "t", "1h")
+    daemon.kill()
+    assert daemon.path.is_socket()
+    daemon.start()
+    daemon.is_expected_to_run = True
+    assert daemon.connect()("PING") == Simple("PONG")
+
+
+def test_generations_rise_over_a_restart(daemon):
+    before = view(daemon.connect()("TIMER", "SET", "t", "1h"))["generation"]
+    daemon.kill()
+    daemon.start()
+    daemon.is_expected_to_run = True
+    assert view(daemon.connect()("TIMER", "SET", "t", "1h"))["generation"] > before
+
+
+def test_a_live_socket_is_refused(daemon, tmp_path):
+    done = run(
+        "--socket", daemon.path, "--config", daemon.config_path, "--state-directory", tmp_path
+    )
+    assert done.returncode == 69
+    assert "another countdownd listens at" in done.stderr and str(daemon.path) in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert daemon.connect()("PING") == Simple("PONG")
+
+
+def test_somebody_elses_live_socket_is_refused(tmp_path):
+    path = f"/tmp/countdownd-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
+        other.listen(1)
+        try:
+            done = run("--socket", path, "--state-directory", tmp_path)
+            assert done.returncode == 69 and "listens at" in done.stderr
+            assert stat.S_ISSOCK(os.stat(path).st_mode)
+        finally:
+            os.unlink(path)
+            os.unlink(path + ".lock")
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+def test_what_is_not_a_socket_is_left_alone(tmp_path, kind):
+    path = tmp_path / "precious"
+    if kind == "file":
+        path.write_text("data")
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to("/nowhere")
+    done = run("--socket", path, "--state-directory", tmp_path)
+    assert done.returncode == 69
+    assert "is not a socket" in done.stderr
+    assert path.is_symlink() if kind == "link" else path.exists()
+    assert kind != "file" or path.read_text() == "data"
+
+
+def test_a_path_too_long_is_refused(tmp_path):
+    done = run("--socket", tmp_path / ("x" * 108), "--state-directory", tmp_path)
+    assert done.returncode == 69
+    assert "must have 1 to 107" in done.stderr
+
+
+def test_a_directory_that_is_not_there(tmp_path):
+    done = run("--socket", tmp_path / "no" / "socket", "--state-directory", tmp_path)
+    assert done.returncode == 69
+    assert "does its directory exist?" in done.stderr
+
+
+def test_the_longest_path_works(start_daemon, tmp_path_factory):
+    daemon = start_daemon()
+    directory = str(daemon.directory)
+    path = directory + "/" + "s" * (107 - len(directory) - 1)
+    other = subprocess.Popen(
+        [binary(), "--socket", path, "--config", daemon.config_path]
+        + ["--state-directory", daemon.directory / "other"],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: os.path.exists(path), "it listens")
+        time.sleep(0.1)
+        with Client(path) as client:
+            assert client("PING") == Simple("PONG")
+    finally:
+        other.terminate()
+        assert other.wait(timeout=10) == 0
+
+
+@pytest.mark.daemon(config='socket: {mode: "0600"}')
+def test_the_mode_of_the_socket(daemon):
+    assert stat.S_IMODE(daemon.path.stat().st_mode) == 0o600
+
+
+# Arguments and configuration
+
+
+def test_check_config_prints_the_settings_in_force(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("limits:\n  max-arguments: 99\n")
+    done = run("--check-config", "--config", config, "--socket", "/tmp/x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "limits.max-arguments: 99\n" in done.stdout
+    assert "socket.path: /tmp/x\n" in done.stdout
+
+
+def test_the_configuration_that_is_shipped_is_the_default(tmp_path):
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("")
+    shipped = run("--check-config", "--config", PROJECT / "config/countdownd.yaml")
+    assert shipped.stdout == run("--check-config", "--config", empty).stdout
+    assert shipped.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("limits:\n  max-conections: 5\n", ":2: limits.max-conections: unknown setting"),
+        ("limits: {max-arguments: 1}", "an integer from 8 to"),
+        ("countdown: {every: 0}", "from 1ms"),
+        ("log-level: loud", "one of trace, debug"),
+        ("a: [", "not YAML"),
+    ],
+)
+@pytest.mark.parametrize("check", [[], ["--check-config"]])
+def test_a_bad_configuration_is_refused(tmp_path, text, problem, check):
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    done = run("--config", config, "--socket", tmp_path / "s", *check)
+    assert done.returncode == 78
+    assert problem in done.stderr and str(config) in done.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_configuration_that_is_not_there_is_refused(tmp_path):
+    done = run("--config", tmp_path / "none.yaml", "--socket", tmp_path / "s")
+    assert done.returncode == 78 and "cannot be read" in done.stderr
+
+
+def test_drop_ins(start_daemon, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("countdown: {count: 5, every: 2s}")
+    (tmp_path / "config.yaml.d").mkdir()
+    (tmp_path / "config.yaml.d" / "10.yaml").write_text("countdown: {count: 7}")
+    done = run("--check-config", "--config", config)
+    assert "countdown.count: 7\n" in done.stdout and "countdown.every: 2s\n" in done.stdout
+
+
+def test_wrong_arguments(tmp_path):
+    assert run("--nonsense").returncode == 64
+    assert run("--log-level", "loud").returncode == 64
+    assert run("extra").returncode == 64
+
+
+def test_version_and_help():
+    assert run("--version").stdout.startswith("countdownd ")
+    text = run("--help").stdout
+    for word in ("--socket", "--config", "--virtual-time", "EXIT STATUS", "SIGTERM"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    "arguments, config, is_logged",
+    [([], None, True), (["--log-level", "error"], None, False), ([], "log-level: error", False)],
+)
+def test_log_level(start_daemon, arguments, config, is_logged):
+    daemon = start_daemon(arguments=arguments, config=config)
+    assert ("listens" in daemon.log) == is_logged
+    client = daemon.connect()
+    client.send_bytes(b"*x\r\n")
+    assert client.is_closed()
+    time.sleep(0.05)
+    assert ("protocol error" in daemon.log) == is_logged
+
+
+def test_secrets_are_not_logged(start_daemon):
+    daemon = start_daemon(arguments=["--log-level", "trace"])
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "META", "SECRET", "TOKEN", "SECRET")
+    client("TIMER", "SET", "k", "1h", "PAYLOAD", "SECRET", "OWNER", "connection")
+    client("COUNTDOWN", "START", "k", "META", "SECRET", "NONSENSE")
+    client("AUTH", "SECRET")
+    client.close()
+    eventually(lambda: daemon.info("timers")["timers"] == "0", "it is gone")
+    assert "SECRET" not in daemon.log
+
+
+# The end
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_it(daemon, number):
+    daemon.is_expected_to_run = False
+    daemon.process.send_signal(number)
+    assert daemon.process.wait(timeout=5) == 0
+    assert not daemon.path.exists()
+    assert "ended" in daemon.log
+
+
+def test_sigterm_with_busy_clients(daemon):
+    """Whatever a client gets is whole; none is kept waiting, and the daemon is gone within 2 s."""
+    answers = {}
+
+    def be_busy(number):
+        client = daemon.connect()
+        data = request("COUNTDOWN", "START", f"k{number}") + request("ECHO", "x" * 5_000)
+        answers[number] = bytearray()
+        client.socket.settimeout(10)
+        try:
+            while True:
+                client.socket.sendall(data * 10)
+                expected = 10
+                while expected > 0:
+                    received = client.socket.recv(1 << 16)
+                    if not received:
+                        return
+                    answers[number] += received
+                    expected -= received.count(b"x\r\n")
+        except ConnectionError:
+            pass
+
+    threads = [threading.Thread(target=be_busy, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    deaf = daemon.connect()
+    deaf.socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            deaf.socket.send(request("ECHO", "x" * 60_000))
+    subscriber = daemon.connect()
+    subscriber.send("PSUBSCRIBE", "*")
+    time.sleep(0.5)
+    begin = time.monotonic()
+    assert daemon.terminate() == 0
+    assert time.monotonic() - begin < 2
+    for thread in threads:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+    from countdownd import parse
+
+    for data in answers.values():
+        assert data
+        position = 0
+        while position < len(data):
+            _, position = parse(data, position)
+
+
+def test_a_client_that_waits_at_the_socket_is_no_crash(start_daemon):
+    """It is served the moment the daemon takes connections, before anything else is."""
+    daemon = start_daemon()
+    for _ in range(10):
+        daemon.terminate()
+        daemon.start_without_waiting()
+        client = eventually(lambda: connected(daemon.path), "it listens", pause=0)
+        assert view(client("TIMER", "SET", "t", "1h"))["key"] == b"t"
+        client.close()
+        daemon.is_expected_to_run = True
+
+
+def connected(path):
+    try:
+        return Client(path)
+    except OSError:
+        return None
+
+
+def test_sigterm_the_moment_it_listens(start_daemon):
+    daemon = start_daemon()
+    for _ in range(10):
+        daemon.terminate()
+        daemon.start_without_waiting()
+        eventually(lambda: connected(daemon.path), "it listens", pause=0).close()
+    assert daemon.terminate() == 0
+
+
+def test_sigterm_twice(daemon):
+    daemon.terminate(wait=False)
+    try:
+        daemon.process.send_signal(signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    assert daemon.process.wait(timeout=5) == 0
+
+
+def test_nothing_runs_while_nothing_is_due(daemon):
+    client = daemon.connect()
+    for number in range(100):
+        client("TIMER", "SET", number, "1h")
+    time.sleep(0.3)
+
+    def switches():
+        total = 0
+        for task in os.listdir(f"/proc/{daemon.pid}/task"):
+            status = open(f"/proc/{daemon.pid}/task/{task}/status").read()
+            total += int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+        return total
+
+    before = switches()
+    time.sleep(1)
+    assert switches() - before < 10

@@ -1,0 +1,308 @@
+"""What the daemon tells about itself, and what is done to it."""
+
+import os
+import re
+import time
+
+import pytest
+
+from countdownd import Closed, Error, Simple, Verbatim, eventually, request, view
+
+SECTIONS = [
+    "Server", "Clients", "Memory", "Stats", "Timers", "Lateness", "Persistence", "Systemd",
+    "Commandstats",
+]  # fmt: skip
+
+
+# INFO, DBSIZE, TIME
+
+
+def test_info_has_all_sections(speaker):
+    text = speaker("INFO")
+    assert isinstance(text, Verbatim if speaker.protocol == 3 else bytes)
+    assert re.findall(r"^# (\w+)\r$", text.decode(), re.M) == SECTIONS
+    for name in ("all", "default", "everything"):
+        assert text.count(b"# ") == speaker("INFO", name).count(b"# ")
+    for section in SECTIONS:
+        assert speaker("INFO", section).startswith(f"# {section}\r\n".encode())
+    assert re.findall(rb"# (\w+)", speaker("INFO", "timers", "SERVER")) == [b"Timers", b"Server"]
+    assert speaker("INFO", "replication") == b""
+
+
+def test_info_asked_for_the_same_section_again_and_again(client):
+    assert client("INFO", *["commandstats"] * 16_000).count(b"# ") == 1
+
+
+def test_info_tells_the_truth(daemon, client):
+    info = daemon.info()
+    assert int(info["process_id"]) == daemon.pid
+    assert info["socket"] == str(daemon.path)
+    assert info["clock"] == "real"
+    assert abs(int(info["used_memory_rss"]) - daemon.resident()) < 8 << 20
+    assert int(info["maxclients"]) == 10_000
+    before = daemon.info("stats")
+    client("COUNTDOWN", "START", "a")
+    client("COUNTDOWN", "START", "a")
+    client("COUNTDOWN", "START", "b")
+    client("COUNTDOWN", "CANCEL", "b")
+    client("HUD", "SHOW", "s", "FADEIN", "0")
+    client("TIMER", "SET", "t", "1h")
+    client("TIMER", "SET", "u", "1ms")
+    client("NONSENSE")
+    client("TIMER", "GET", "")
+    eventually(lambda: client("TIMER", "GET", "u") is None, "u fires")
+    others = [daemon.connect(protocol=3) for _ in range(5)]
+    others[0].send("SUBSCRIBE", "timer:t", "timer:x")
+    others[1].send("PSUBSCRIBE", "t*")
+    others[2]("MONITOR")
+    eventually(lambda: int(daemon.info("clients")["pubsub_clients"]) == 2, "they are subscribed")
+    after = daemon.info()
+
+    def grown(name):
+        return int(after[name]) - int(before[name])
+
+    assert grown("starts_accepted") == 2
+    assert grown("starts_refused") == 1
+    assert grown("cancelled") == 1
+    assert grown("total_error_replies") == 2
+    assert (after["countdowns"], after["huds"], after["timers"]) == ("1", "1", "1")
+    assert after["entities"] == "3" == str(client("DBSIZE"))
+    assert after["armed"] == "2", "a visible HUD waits for nothing"
+    assert 0 < int(after["next_deadline_in_ms"]) <= 60_000
+    assert after["connected_clients"] == "7"
+    assert after["monitors"] == "1"
+    assert (after["pubsub_channels"], after["pubsub_patterns"]) == ("2", "1")
+    assert int(after["expired"]) >= 1
+    assert int(after["late_us_p50"]) <= int(after["late_us_p99"]) <= int(after["late_us_max"])
+    stat = dict(pair.split("=") for pair in after["cmdstat_countdown|start"].split(","))
+    assert stat["calls"] == "3" and stat["failed_calls"] == "0"
+    stat = dict(pair.split("=") for pair in after["cmdstat_timer|get"].split(","))
+    assert stat["failed_calls"] == "1"
+    assert grown("total_connections_received") >= 5
+
+
+def test_resetstat(daemon, client):
+    client("COUNTDOWN", "START", "a")
+    client("TIMER", "SET", "t", "1ms")
+    eventually(lambda: client("TIMER", "GET", "t") is None, "it fires")
+    assert client("CONFIG", "RESETSTAT") == Simple("OK")
+    info = daemon.info()
+    assert (info["starts_accepted"], info["expired"]) == ("0", "0")
+    assert "cmdstat_countdown|start" not in info
+    assert info["countdowns"] == "1"
+
+
+def test_time(client):
+    seconds, microseconds = client("TIME")
+    assert abs(int(seconds) + int(microseconds) / 1e6 - time.time()) < 5
+
+
+# CONFIG, COMMAND
+
+
+@pytest.mark.daemon(config="limits: {max-arguments: 99}\nhud: {screens: {pay: {max-level: alert}}}")
+def test_config_get(speaker):
+    reply = speaker("CONFIG", "GET", "limits.*")
+    assert isinstance(reply, dict if speaker.protocol == 3 else list)
+    limits = view(reply)
+    assert limits["limits.max-arguments"] == b"99"
+    assert limits["limits.max-output"] == b"8388608"
+    everything = view(speaker("CONFIG", "GET", "*"))
+    assert everything.items() >= limits.items()
+    assert everything["hud.screens.pay.max-level"] == b"alert"
+    assert everything["socket.path"].endswith(b"/socket")
+    two = view(speaker("CONFIG", "GET", "COUNTDOWN.COUNT", "hud.min"))
+    assert two == {"countdown.count": b"60", "hud.min": b"0"}
+    assert view(speaker("CONFIG", "GET", "nothing")) == {}
+    assert speaker("CONFIG", "GET").code == "ERR"
+    assert speaker("CONFIG", "SET", "a", "b").code == "ERR"
+
+
+def test_every_limit_of_the_documentation_is_shown(client):
+    from countdownd import PROJECT
+
+    table = (PROJECT / "docs/protocol.md").read_text().split("## Conventions")[0]
+    documented = re.findall(r"^\| `(max-[a-z-]+)`", table, re.M)
+    shown = view(client("CONFIG", "GET", "limits.*"))
+    assert sorted(shown) == sorted("limits." + name for name in documented)
+
+
+def test_command_lists_what_there_is(speaker):
+    rows = speaker("COMMAND")
+    count = speaker("COMMAND", "COUNT")
+    assert count == len(rows) == len({row[0] for row in rows})
+    names = speaker("COMMAND", "LIST")
+    assert len(names) == len(set(names))
+    for row in rows:
+        assert len(row) == 10
+        subcommands = [subcommand[0] for subcommand in row[9]]
+        assert row[0] in names or all(name in names for name in subcommands)
+    info = speaker("COMMAND", "INFO", "countdown", "nonsense", "ping")
+    assert [row and row[0] for row in info] == [b"countdown", None, b"ping"]
+    start = next(row for row in info[0][9] if row[0] == b"countdown|start")
+    assert start[1] == -3 and start[3:6] == [2, 2, 1]
+    assert info[2][1] == -1
+
+
+def test_command_knows_subcommands_by_name(speaker):
+    (row,) = speaker("COMMAND", "INFO", "countdown|start")
+    assert row[0] == b"countdown|start"
+    docs = view(speaker("COMMAND", "DOCS", "countdown|start", "hello"))
+    assert list(docs) == ["countdown|start", "hello"]
+    assert view(docs["hello"])["group"] == b"connection"
+
+
+def test_command_docs(speaker):
+    docs = view(speaker("COMMAND", "DOCS"))
+    assert len(docs) == speaker("COMMAND", "COUNT")
+    countdown = view(docs["countdown"])
+    start = view(view(countdown["subcommands"])["countdown|start"])
+    arguments = [view(argument) for argument in start["arguments"]]
+    assert arguments[0]["name"] == b"key" and arguments[0]["type"] == b"key"
+    assert [argument.get("token") for argument in arguments[1:4]] == [b"COUNT", b"EVERY", b"FIRE"]
+    owner = next(one for one in arguments if one.get("token") == b"OWNER")
+    assert [view(choice)["token"] for choice in owner["arguments"]] == [b"none", b"connection"]
+    assert list(view(speaker("COMMAND", "DOCS", "ping", "nonsense", "ping"))) == ["ping"]
+
+
+def test_every_command_of_the_documentation_exists(client):
+    from countdownd import PROJECT
+
+    text = (PROJECT / "docs/protocol.md").read_text()
+    names = {name.decode() for name in client("COMMAND", "LIST")}
+    for family in ("COUNTDOWN", "HUD", "TIMER"):
+        documented = set(re.findall(rf"`{family} ([A-Z]+)", text))
+        assert documented == {
+            name.split("|")[1].upper() for name in names if name.startswith(family.lower() + "|")
+        }
+
+
+def test_command_getkeys(client):
+    assert client("COMMAND", "GETKEYS", "TIMER", "SET", "t", "1s") == [b"t"]
+    for words in (["PING"], ["NONSENSE", "x"], ["COUNTDOWN", "LIST"], ["COUNTDOWN", "START"], []):
+        assert client("COMMAND", "GETKEYS", *words).code == "ERR"
+
+
+# SLOWLOG, MONITOR
+
+
+@pytest.mark.daemon(config="slowlog: {threshold: 0, length: 3}")
+def test_slowlog(speaker):
+    speaker("SLOWLOG", "RESET")
+    speaker("CLIENT", "SETNAME", "me")
+    speaker("COUNTDOWN", "START", "meta", "META", "secret", "TITLE", "x" * 200)
+    speaker("TIMER", "SET", "t", "1h", "PAYLOAD", "secret")
+    speaker("PUBSUB", "NUMSUB", *map(str, range(100)))
+    entries = speaker("SLOWLOG", "GET")
+    assert len(entries) == 3
+    assert [entry[0] for entry in entries] == sorted((e[0] for e in entries), reverse=True)
+    _, when, took, words, address, name = entries[2]
+    assert abs(when - time.time()) < 60 and took >= 0
+    assert words[:5] == [b"COUNTDOWN", b"START", b"meta", b"META", b"(redacted)"]
+    assert words[6] == b"x" * 128 + b"... (72 more bytes)"
+    assert address == b"unix:%d" % os.getpid() and name == b"me"
+    assert b"secret" not in b"".join(entries[1][3])
+    assert len(entries[0][3]) == 32 and entries[0][3][-1] == b"... (71 more arguments)"
+    assert len(speaker("SLOWLOG", "GET", "1")) == 1
+    assert len(speaker("SLOWLOG", "GET", "-1")) == 3
+    assert speaker("SLOWLOG", "GET", "-2").code == "ERR"
+    assert speaker("SLOWLOG", "LEN") == 3
+    assert speaker("SLOWLOG", "RESET") == Simple("OK")
+
+
+def monitored(monitor, until):
+    lines = []
+    while True:
+        lines.append(monitor.receive())
+        assert isinstance(lines[-1], Simple)
+        if until in lines[-1]:
+            return lines
+
+
+def test_monitor_shows_every_command_but_no_secrets(daemon, client):
+    monitor = daemon.connect()
+    assert monitor("MONITOR") == Simple("OK")
+    client("COUNTDOWN", "START", "k", "meta", "SECRET", "Token", "SECRET")
+    client("TIMER", "SET", "payload", "1s", "PAYLOAD", "SECRET")
+    client("COUNTDOWN", "RESEND", "k", "TOKEN", "SECRET")
+    client("COUNTDOWN", "START", "k", "TITLE", "META", "META", "SECRET")
+    client("AUTH", "SECRET")
+    client("HELLO", "3", "AUTH", "user", "SECRET")
+    client("ECHO", b"\x00\"\\\r\n\xff")
+    lines = monitored(monitor, '"ECHO"')
+    text = "\n".join(lines)
+    assert "SECRET" not in text
+    assert re.match(r'^\d+\.\d{6} \[0 unix:\d+\] "COUNTDOWN" "START" "k" "meta" ', lines[0])
+    assert '"TIMER" "SET" "payload" "1s" "PAYLOAD" "(redacted)"' in text
+    assert lines[-1].endswith(r'"ECHO" "\x00\"\\\r\n\xff"')
+
+
+@pytest.mark.daemon(config="limits: {max-output: 1KiB}")
+def test_a_monitor_that_overflows_while_its_own_command_fails(daemon, client):
+    """The reply that was begun is taken back; but by then the whole output is gone."""
+    monitor = daemon.connect()
+    monitor.send_bytes(request("MONITOR") + request("COUNTDOWN", "GET", "") * 200)
+    assert monitor.is_closed()
+    eventually(lambda: "what MONITOR shows" in daemon.log, "the log says why")
+    assert client("PING") == Simple("PONG")
+
+
+# Time on command
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_clock_advance(daemon, client):
+    before = client("TIME")
+    time.sleep(0.05)
+    assert client("TIME") == before, "it stands still"
+    now = client("CLOCK", "ADVANCE", "1h")
+    assert now == (int(before[0]) + 3_600) * 1_000 + int(before[1]) // 1_000
+    assert client("CLOCK", "ADVANCE", "0") == now
+    assert client("CLOCK", "ADVANCE", "x").code == "ERR"
+    assert daemon.info("server")["clock"] == "virtual"
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_what_follows_clock_advance_in_a_pipeline_is_later(client):
+    client.send_bytes(
+        request("COUNTDOWN", "START", "k")
+        + request("CLOCK", "ADVANCE", "10s")
+        + request("COUNTDOWN", "GET", "k")
+        + request("CLOCK", "ADVANCE", "50s")
+        + request("COUNTDOWN", "START", "k")
+    )
+    replies = [client.reply() for _ in range(5)]
+    assert view(replies[2])["remaining_ms"] == 50_000
+    assert view(replies[4])["accepted"] == 1
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_clock_advance_stops_when_too_much_is_due(client):
+    client("TIMER", "SET", "t", "1ms", "EVERY", "1ms")
+    assert client("CLOCK", "ADVANCE", "1000ms") > 0
+    assert view(client("TIMER", "GET", "t"))["fired"] == 1_000
+
+
+def test_real_time_cannot_be_moved(client):
+    assert "--virtual-time" in client("CLOCK", "ADVANCE", "1s")
+
+
+# The end
+
+
+@pytest.mark.parametrize("words", [[], ["NOSAVE"], ["SAVE"]])
+def test_shutdown(daemon, words):
+    client, other = daemon.connect(), daemon.connect()
+    other("PING")
+    daemon.is_expected_to_run = False
+    client.send("SHUTDOWN", *words)
+    with pytest.raises(Closed):
+        client.receive()
+    assert other.is_closed()
+    assert daemon.process.wait(timeout=5) == 0
+    assert not daemon.path.exists()
+
+
+def test_shutdown_with_a_bad_option_does_not(client):
+    assert isinstance(client("SHUTDOWN", "NOW"), Error)
+    assert client("PING") == Simple("PONG")

@@ -1,0 +1,14 @@
+#!/bin/bash
+# integration-test.sh [PYTEST ARGUMENT]... - the real daemon with real clients.
+# Tests .build/debug/countdownd, else .build/release/countdownd, or what COUNTDOWND names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+requirements=Tests/Integration/requirements.txt
+venv=.build/venv
+if ! cmp -s "$requirements" "$venv/requirements.txt"; then
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
+  cp "$requirements" "$venv/requirements.txt"
+fi
+exec "$venv/bin/python" -m pytest -p no:cacheprovider -o testpaths=Tests/Integration "$@"
