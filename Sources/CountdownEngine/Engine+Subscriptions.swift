@@ -26,6 +26,8 @@ struct SnapshotWalks {
     waiting.remove(pattern)
   }
 
+  var isFinished: Bool { current == nil && waiting.isEmpty }
+
   /// Where to look next; nil when all has been told.
   ///
   /// - Parameter ends: how far the indices of each kind go.
@@ -99,6 +101,7 @@ extension Engine {
   package mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) -> Int {
     subscriptions.unsubscribe(connection, fromPattern: pattern)
     snapshotWalks[connection]?.end(pattern)
+    if snapshotWalks[connection]?.isFinished == true { snapshotWalks[connection] = nil }
     return subscriptions.own(connection).count
   }
 
