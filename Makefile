@@ -18,10 +18,31 @@ packages: ## Install the Debian packages that building needs
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-tools python3 python3-venv
 
+# STATIC=1 puts the Swift runtime into the binaries, for machines without it.
+STATIC ?=
+RELEASE_FLAGS := -c release $(if $(STATIC),--static-swift-stdlib)
+
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
-	@swift build -c release --product countdownd
-	@swift build -c release --product countdownctl
+	@swift build $(RELEASE_FLAGS) --product countdownd
+	@swift build $(RELEASE_FLAGS) --product countdownctl
+
+.PHONY: man
+man: build ## Write the man pages to .build/man
+	@swift build -c release --product generate-manual
+	@mkdir -p .build/man
+	@for t in countdownd countdownctl; do \
+	  $(RELEASE)/generate-manual $(RELEASE)/$$t --date "$$(date -u +%F)" -o .build/man && \
+	  sed -i 's/^$$/.Pp/' .build/man/$$t.1 || exit 1; done
+	@ls .build/man/*.1
+
+.PHONY: completions
+completions: build ## Write shell completions to .build/completions
+	@mkdir -p .build/completions
+	@for t in countdownd countdownctl; do for s in bash zsh fish; do \
+	  $(RELEASE)/$$t --generate-completion-script $$s > .build/completions/$$t.$$s || exit 1; \
+	done; done
+	@ls .build/completions/*
 
 .PHONY: run
 run: build ## Build everything and start a daemon at .build/run/countdownd.sock
@@ -40,8 +61,15 @@ demo: build ## Play a verify-code flow and a HUD flow live in the terminal
 .PHONY: test
 test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
 	@swift build --build-tests
-	@swift test --skip-build
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build
 	@scripts/integration-test.sh
+
+SECONDS_OF_FUZZ ?= 20
+SEED ?= 0
+.PHONY: fuzz
+fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FUZZ=20, SEED=0)
+	@swift build -c release --product wheel-fuzz
+	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
 .PHONY: lint
 lint: ## Check format and style

@@ -52,7 +52,8 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
-    .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(
+      name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .target(
       name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
@@ -83,13 +84,34 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    .testTarget(name: "TimerWheelTests", dependencies: ["TimerWheel"], swiftSettings: settings),
+    // Plays random histories against a naive model: in a test, and for as long as wanted.
+    .target(
+      name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
+      swiftSettings: settings),
+    .executableTarget(
+      name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
+
+    .testTarget(
+      name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
+      swiftSettings: settings),
+    .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
+    .testTarget(
+      name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
     .testTarget(
       name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
     .testTarget(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
     .testTarget(
       name: "CountdownConfigurationTests", dependencies: ["CountdownConfiguration"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownEngineTests", dependencies: ["CountdownEngine"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

@@ -59,11 +59,10 @@ struct CommandName: Hashable, Sendable {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
-  /// Nil for what cannot be any command: too long, or with a zero byte, which would not count.
+  /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count <= 16 else { return nil }
+    guard bytes.count <= 16, !bytes.contains(0) else { return nil }
     for (index, byte) in bytes.enumerated() {
-      guard byte != 0 else { return nil }
       let capital = UInt64(byte.uppercased)
       if index < 8 {
         low |= capital &<< UInt64(index &* 8)

@@ -34,8 +34,8 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HELLO", nil, "[protover] [AUTH username password] [SETNAME clientname]",
-    group: .connection, [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
+    "HELLO", nil, "[protover] [AUTH username password] [SETNAME clientname]", group: .connection,
+    [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
   ) { call throws(CommandError) in
     try hello(call)
   },
@@ -67,7 +67,7 @@ let connectionCommands: [CommandSpec] = [
       _ = call.dispatcher.engine.unsubscribe(session.client.connection, fromPattern: pattern)
     }
     call.dispatcher.stopMonitor(session)
-    session.dropTicks()
+    _ = session.waitingTicks.takeAll()
     session.name = []
     session.output.version = .resp2
     session.output.simple("RESET")

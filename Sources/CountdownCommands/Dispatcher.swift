@@ -75,18 +75,19 @@ package final class Dispatcher {
       let before = host.stopwatch
       do throws(CommandError) {
         try spec.handler(call)
-        statistics.record(index, microseconds: host.stopwatch - before)
       } catch {
         statistics.record(index, microseconds: host.stopwatch - before, failed: true)
         throw error
       }
       let took = host.stopwatch - before
+      statistics.record(index, microseconds: took)
       if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
         slowLog.append(arguments, took: took, session: session, at: now)
       }
     } catch {
-      // A reply that had begun is taken back; nothing is left of it when the session was closed.
-      session.output.bytes.removeSubrange(min(mark, session.output.bytes.count)...)
+      // A reply that had begun is taken back; there is none where a monitor went over its limit
+      // by the line about this very command, and all of its output was dropped.
+      if session.output.bytes.count > mark { session.output.bytes.removeSubrange(mark...) }
       session.output.error(error.text)
       statistics.errors += 1
     }
@@ -170,36 +171,36 @@ package final class Dispatcher {
   private func deliver(_ publication: Publication) {
     let channel = publication.kind.channelPrefix + publication.key
     let payload = publication.event.encoded()
-    let tick = publication.event.name == .tick ? publication.event.sequence : nil
     if !publication.subscribers.isEmpty {
       var frame = SharedFrame([Array("message".utf8), channel, payload])
       for id in publication.subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, to: session, tick: tick, of: channel, waitsAs: channel)
+        send(&frame, publication, to: session, channel: channel)
       }
     }
     for (pattern, subscribers) in publication.patterns {
       var frame = SharedFrame([Array("pmessage".utf8), pattern, channel, payload])
       for id in subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, to: session, tick: tick, of: channel, waitsAs: pattern + [0] + channel)
+        send(&frame, publication, to: session, channel: channel, pattern: pattern)
       }
     }
   }
 
-  /// - Parameter tick: the event's number if it is a tick, which a newer one may replace.
   private func send(
-    _ frame: inout SharedFrame, to session: Session, tick: Int64?, of channel: [UInt8],
-    waitsAs waitingName: @autoclosure () -> [UInt8]
+    _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
+    channel: [UInt8], pattern: [UInt8] = []
   ) {
     guard !session.isClosing else { return }
     let bytes = frame.bytes(session.output.version)
     statistics.eventsSent += 1
-    if session.isBackedUp, let tick {
-      if session.wait(bytes, of: waitingName(), sequence: tick) { statistics.ticksMerged += 1 }
+    if session.isBackedUp, publication.event.name == .tick {
+      let hasMerged = session.waitingTicks.put(
+        bytes, sequence: publication.event.sequence, channel: channel, pattern: pattern)
+      if hasMerged { statistics.ticksMerged += 1 }
     } else {
-      // What happened after it makes a tick that still waits wrong.
-      if session.isBackedUp { dropWaitingTicks(of: session, channel) }
+      // What happens now makes a tick that still waits wrong.
+      statistics.ticksMerged += Int64(session.waitingTicks.drop(channel))
       session.output.bytes.append(contentsOf: bytes)
       touched.append(session)
     }
@@ -212,19 +213,10 @@ package final class Dispatcher {
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.output.bytes = []
-    session.dropTicks()
+    _ = session.waitingTicks.takeAll()
     host.close(
       session.client.connection,
       reason: "it has not read \(unread) bytes of \(what), max-output is \(settings.maxOutput)")
-  }
-
-  private func dropWaitingTicks(of session: Session, _ channel: [UInt8]) {
-    guard session.hasWaitingTicks else { return }
-    if session.dropTick(of: channel) { statistics.ticksMerged += 1 }
-    for pattern in engine.subscriptions(of: session.client.connection).patterns
-    where session.dropTick(of: pattern + [0] + channel) {
-      statistics.ticksMerged += 1
-    }
   }
 
   // MARK: Monitors

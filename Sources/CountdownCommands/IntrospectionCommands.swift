@@ -82,8 +82,9 @@ extension Call {
 
   /// The ten elements of COMMAND INFO; null for a command that does not exist.
   fileprivate func replyInfo(_ name: String) {
+    // One of a family is asked for as `countdown|start`.
     let family = dispatcher.table.family(name)
-    let single = dispatcher.table.row(name)
+    let single = dispatcher.table.row(String(name.map { $0 == "|" ? " " : $0 }))
     guard single != nil || !family.isEmpty else { return session.output.null() }
     replyInfo(
       name.lowercased().replacingBlank(with: "|"), arity: single?.arity ?? -2,

@@ -7,17 +7,15 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(channels)",
     "Listens to channels; first comes a snapshot of each."
   ) { call throws(CommandError) in
+    let client = call.session.client
     let channels = try call.channelNames()
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.checkSubscriptions(call.session.client, to: channels)
+      try call.dispatcher.engine.checkLimits(client, channels: channels)
     }
     for channel in channels {
-      let count = try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.subscribe(call.session.client, to: channel, at: call.now)
-      }
+      let count = call.dispatcher.engine.subscribe(client, to: channel, at: call.now)
       call.confirm("subscribe", channel, count)
-      call.dispatcher.engine.snapshot(
-        of: channel, to: call.session.client.connection, at: call.now)
+      call.dispatcher.engine.snapshot(of: channel, to: client.connection, at: call.now)
     }
   },
 
@@ -26,14 +24,13 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed], complexity: "O(patterns); then O(entities), bit by bit",
     "Listens to channels that match; first comes a snapshot of each entity."
   ) { call throws(CommandError) in
+    let client = call.session.client
     let patterns = try call.channelNames()
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.checkSubscriptions(call.session.client, toPatterns: patterns)
+      try call.dispatcher.engine.checkLimits(client, patterns: patterns)
     }
     for pattern in patterns {
-      let count = try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.subscribe(call.session.client, toPattern: pattern)
-      }
+      let count = call.dispatcher.engine.subscribe(client, toPattern: pattern)
       call.confirm("psubscribe", pattern, count)
     }
   },

@@ -28,9 +28,7 @@ package final class Session {
   package var isBackedUp = false
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
-  /// The newest tick of each channel that waits for the client to read on.
-  private var waitingTicks: [[UInt8]: (sequence: Int64, frame: [UInt8])] = [:]
-  private var waitingTickBytes = 0
+  var waitingTicks = WaitingTicks()
 
   package init(client: Client, pid: Int32, address: String, at now: Moment) {
     self.client = client
@@ -40,36 +38,11 @@ package final class Session {
     lastActive = now
   }
 
-  package var pendingOutput: Int { unwrittenBytes + output.bytes.count + waitingTickBytes }
+  /// What the client has not read, in bytes.
+  package var pendingOutput: Int { unwrittenBytes + output.bytes.count + waitingTicks.bytes }
 
-  // MARK: Ticks that wait
-
-  var hasWaitingTicks: Bool { !waitingTicks.isEmpty }
-
-  /// True if an older one made way for it.
-  func wait(_ frame: [UInt8], of channel: [UInt8], sequence: Int64) -> Bool {
-    let old = waitingTicks.updateValue((sequence, frame), forKey: channel)
-    waitingTickBytes += frame.count - (old?.frame.count ?? 0)
-    return old != nil
-  }
-
-  /// True if there was one.
-  func dropTick(of channel: [UInt8]) -> Bool {
-    guard let old = waitingTicks.removeValue(forKey: channel) else { return false }
-    waitingTickBytes -= old.frame.count
-    return true
-  }
-
-  func dropTicks() {
-    waitingTicks = [:]
-    waitingTickBytes = 0
-  }
-
-  /// Appends what waited, in the order it happened, once the client has read on.
+  /// Appends what waited, once the client has read on.
   package func releaseTicks() {
-    for tick in waitingTicks.values.sorted(by: { $0.sequence < $1.sequence }) {
-      output.bytes.append(contentsOf: tick.frame)
-    }
-    dropTicks()
+    for frame in waitingTicks.takeAll() { output.bytes.append(contentsOf: frame) }
   }
 }

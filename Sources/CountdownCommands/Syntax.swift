@@ -1,9 +1,7 @@
 /// The syntax lines of the command table, taken apart for `COMMAND DOCS` and for counting.
 ///
-///     key  [COUNT n]  [FIRE]  [EARLY skip|show]  [pattern ...]  channel [channel ...]
-///     [AUTH username password]
-///
-/// Brackets in brackets are not understood.
+///     key  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username password]  [pattern ...]
+///     channel [channel ...]
 enum Syntax {
   struct Parameter: Equatable {
     /// What the value is called; the token's own name where there is no value.
@@ -13,6 +11,7 @@ enum Syntax {
     var choices: [String] = []
     var isOptional = false
     var repeats = false
+    /// How many words follow the token; 1 where there is no token.
     var valueCount = 1
     var hasValue: Bool { valueCount > 0 }
   }
@@ -41,14 +40,15 @@ enum Syntax {
     if repeats { words.removeLast() }
     var parameter: Parameter
     if words[0].allSatisfy({ $0.isUppercase || $0 == "-" }) {
+      let values = words.dropFirst()
       parameter =
-        switch words.count {
-        case 1: Parameter(name: words[0].lowercased())
-        case 2: value(words[1])
-        default: Parameter(name: words[1...].joined(separator: " "))
+        switch values.count {
+        case 0: Parameter(name: words[0].lowercased())
+        case 1: value(words[1])
+        default: Parameter(name: values.joined(separator: " "))
         }
       parameter.token = String(words[0])
-      parameter.valueCount = words.count - 1
+      parameter.valueCount = values.count
     } else {
       parameter = value(words[0])
     }

@@ -36,7 +36,8 @@ package struct BlockingRules: Equatable, Sendable {
     return String(path)
   }
 
-  /// The lower-cased words of a camelCase, snake_case or kebab-case name.
+  /// The lower-cased words of a camelCase, snake_case or kebab-case name. The last capital of
+  /// several begins the next word: `SMSSend` is two.
   private static func words(_ name: Substring) -> [String] {
     var words: [String] = []
     var word = ""
@@ -44,6 +45,11 @@ package struct BlockingRules: Equatable, Sendable {
       if character.isUppercase, word.last?.isLowercase == true {
         words.append(word.lowercased())
         word = ""
+      } else if character.isLowercase, word.count > 1, let capital = word.last,
+        capital.isUppercase
+      {
+        words.append(word.dropLast().lowercased())
+        word = String(capital)
       }
       if character.isLetter {
         word.append(character)

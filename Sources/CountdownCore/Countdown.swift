@@ -86,11 +86,13 @@ package struct Countdown: Equatable, Sendable {
     return true
   }
 
-  /// Makes it end `left` from now, or leaves `left` to go while paused. False when it is ready.
+  /// Makes it end `left` from now, or leaves `left` to go while paused: with nothing left to go
+  /// there is nothing to be paused. False when it is ready.
   package mutating func retime(_ left: Interval, at now: Instant) -> Bool {
     switch phase {
     case .counting: phase = .counting(until: now + left)
-    case .paused: phase = .paused(left: left)
+    case .paused where left > .zero: phase = .paused(left: left)
+    case .paused: phase = .counting(until: now)
     case .ready: return false
     }
     return true

@@ -160,6 +160,8 @@ package struct Presentation: Equatable, Sendable {
     } else {
       guard owner == gone else { return }
     }
+    // Nobody is left who could resume it.
+    resume(at: now, emit)
     dismiss(.ownerGone, at: now, emit)
   }
 
@@ -216,8 +218,13 @@ package struct Presentation: Equatable, Sendable {
   /// When it begins to disappear, as far as is known now; the fade-in still has to end for that.
   package var disappearsAt: Instant? {
     switch phase {
-    case .visible: return nextStep
+    case .visible: break
     case .waiting, .appearing, .disappearing, .hidden: return nil
+    }
+    switch dismissal {
+    case .delayed(let until): return earliest(release(dismissedAt: until), limit)
+    case .held(let since, _): return earliest(release(dismissedAt: since), limit)
+    case nil: return limit
     }
   }
 
@@ -246,13 +253,18 @@ package struct Presentation: Equatable, Sendable {
   /// When a dismissal that is held may happen.
   private var heldUntil: Instant? {
     guard case .held(let since, _) = dismissal else { return nil }
+    return release(dismissedAt: since)
+  }
+
+  /// When MIN lets go of what is dismissed at `moment`.
+  private func release(dismissedAt moment: Instant) -> Instant {
     let from =
       switch request.minimumFrom {
       case .visible: visibleSince
       case .request: requestedAt
-      case .stop: since
+      case .stop: moment
       }
-    return max(since, from + request.minimum)
+    return max(moment, from + request.minimum)
   }
 
   private var limit: Instant? { request.longest.map { limitedSince + $0 } }
@@ -277,6 +289,7 @@ package struct Presentation: Equatable, Sendable {
         disappear(step, at: now, due: due, emit)
       case .disappearing:
         phase = .hidden
+        dismissal = nil
         emit(Occurrence(event: .didDisappear, generation: generation, due: due, end: end))
       case .hidden:
         return

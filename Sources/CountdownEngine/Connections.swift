@@ -6,9 +6,7 @@ import CountdownCore
 /// moment on, however long the clearing up takes.
 struct Connections: ~Copyable {
   private var owned: [UInt64: Set<EntityRef>] = [:]
-  /// Gone through by iterators: taking the first of a set away again and again would look for it
-  /// from the beginning each time.
-  private var departed: [(connection: UInt64, owned: Set<EntityRef>.Iterator)] = []
+  private var departed: [(connection: UInt64, left: Set<EntityRef>.Iterator)] = []
   private(set) var entitiesOfUser: [UInt32: Int] = [:]
 
   var hasDeparted: Bool { !departed.isEmpty }
@@ -38,15 +36,17 @@ struct Connections: ~Copyable {
     owned[id]?.remove(entity)
   }
 
-  /// The connection that left first and something it still owns, or nil once it owns nothing.
+  /// The connection that left last and something it owned, or nil once that was all. O(1): a set
+  /// that is emptied bit by bit would be searched for its first element from the start each time.
   mutating func nextDeparted() -> (connection: UInt64, entity: EntityRef?) {
-    // From the end: taking the first away would move all others each time.
     let last = departed.count - 1
-    return (departed[last].connection, departed[last].owned.next())
+    return (departed[last].connection, departed[last].left.next())
   }
 
+  /// The connection that `nextDeparted` named owns nothing more. O(1).
   mutating func forgetDeparted(_ connection: UInt64) {
-    departed.removeAll { $0.connection == connection }
+    let last = departed.removeLast()
+    precondition(last.connection == connection, "only who left last can be forgotten")
   }
 
   // MARK: Users

@@ -60,7 +60,8 @@ extension Engine {
   package mutating func listCountdowns(
     _ query: ListQuery, at now: Moment
   ) -> Page<CountdownView> {
-    countdowns.page(query, owner: { $0.owner }) { CountdownView($0, at: now) }
+    for index in countdowns.lookedAt(query) { _ = settleCountdown(index, at: now) }
+    return countdowns.page(query, owner: { $0.owner }, view: { CountdownView($0, at: now) })
   }
 
   /// False if there was nothing to cancel.
@@ -110,6 +111,8 @@ extension Engine {
           publish(countdown: index, .tick, due: due, at: now)
         }
       case .ready:
+        // It was woken for its deadline, or for a tick that is merged into this.
+        if case .ready(let deadline) = countdowns[index].machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
         publish(countdown: index, .ready, due: due, at: now)
       case .forgotten:
@@ -143,14 +146,20 @@ extension Engine {
   private mutating func settledCountdown(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) -> UInt32? {
-    guard let index = countdowns.find(key) else { return nil }
-    guard connections.isThere(countdowns[index].owner) else {
+    guard let index = countdowns.find(key), settleCountdown(index, at: now) else { return nil }
+    return index
+  }
+
+  /// Lets happen what is due for a countdown; false if it is not there, or not any more.
+  mutating func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
+    guard let entity = countdowns.entity(at: Int(index)) else { return false }
+    guard connections.isThere(entity.owner) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
-      return nil
+      return false
     }
-    guard let due = due(countdowns[index].alarm), due <= now.boot else { return index }
+    guard let due = due(entity.alarm), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
-    return countdowns.find(key)
+    return countdowns.entity(at: Int(index)) != nil
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {

@@ -109,15 +109,19 @@ extension Engine {
 
   /// The front presentation of each screen.
   package mutating func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
-    huds.page(query, owner: { $0.presentations.last!.machine.owner }) { entity in
-      let (level, machine) = entity.presentations.last!
-      return HUDView(entity.key, level, machine, at: now)
-    }
+    for index in huds.lookedAt(query) { _ = settleHUD(index, at: now) }
+    return huds.page(
+      query, owner: { $0.presentations.last!.machine.owner },
+      view: { entity in
+        let (level, machine) = entity.presentations.last!
+        return HUDView(entity.key, level, machine, at: now)
+      })
   }
 
   // MARK: Time
 
   mutating func expireHUD(_ index: UInt32, at now: Moment) {
+    guard giveBackLeasesOfDeparted(index, at: now) else { return }
     for level in huds[index].presentations.map(\.level) {
       guard let position = huds[index].index(of: level) else { continue }
       var occurrences: [Presentation.Occurrence] = []
@@ -145,14 +149,27 @@ extension Engine {
 
   /// The screen of that name, after what is due for it has happened.
   private mutating func settledHUD(_ screen: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = huds.find(screen) else { return nil }
+    guard let index = huds.find(screen), settleHUD(index, at: now) else { return nil }
+    return index
+  }
+
+  /// Lets happen what is due for a screen; false if it is not there, or not any more.
+  mutating func settleHUD(_ index: UInt32, at now: Moment) -> Bool {
+    guard huds.entity(at: Int(index)) != nil, giveBackLeasesOfDeparted(index, at: now)
+    else { return false }
+    guard let due = huds[index].nextExpiry, due <= now.boot else { return true }
+    expireHUD(index, at: now)
+    return huds.entity(at: Int(index)) != nil
+  }
+
+  /// Nothing is shown for an owner that is gone, however long the clearing up takes. False if
+  /// nothing is left of the screen.
+  private mutating func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
     for owner in huds[index].owners where !connections.isThere(owner) {
       giveBackLeases(index, of: owner, at: now)
-      guard huds.find(screen) != nil else { return nil }
+      guard huds.entity(at: Int(index)) != nil else { return false }
     }
-    guard let due = huds[index].nextExpiry, due <= now.boot else { return index }
-    expireHUD(index, at: now)
-    return huds.find(screen)
+    return true
   }
 
   private mutating func find(

@@ -59,32 +59,33 @@ struct SnapshotWalks {
 extension Engine {
   // MARK: Channels
 
-  /// Refuses what would be beyond the limit. A command asks for all it says before it begins.
-  package func checkSubscriptions(
-    _ client: Client, to channels: [[UInt8]] = [], toPatterns patterns: [[UInt8]] = []
+  /// Refuses more channels and patterns than a connection may have, before any of them is
+  /// subscribed: a command does all it says or changes nothing.
+  package func checkLimits(
+    _ client: Client, channels: [[UInt8]] = [], patterns: [[UInt8]] = []
   ) throws(EngineError) {
     let own = subscriptions.own(client.connection)
-    let newChannels = Set(channels.filter { !own.channels.contains($0) })
-    let newPatterns = Set(patterns.filter { !own.patterns.contains($0) })
-    let new = newChannels.count + newPatterns.count
+    let new =
+      Set(channels.filter { !own.channels.contains($0) }).count
+      + Set(patterns.filter { !own.patterns.contains($0) }).count
     guard new == 0 || own.count + new <= settings.limits.subscriptions else {
       throw .limit(name: "max-subscriptions", value: settings.limits.subscriptions)
     }
   }
 
-  /// The number of channels and patterns the connection is subscribed to afterwards.
+  /// The number of channels and patterns the connection is subscribed to afterwards. What is due
+  /// for the channel happens before: a new subscriber is told how things are, then what happens.
   package mutating func subscribe(
     _ client: Client, to channel: [UInt8], at now: Moment
-  ) throws(EngineError) -> Int {
-    try checkSubscriptions(client, to: [channel])
+  ) -> Int {
+    if let (kind, key) = Subscriptions.parse(channel), let index = find(kind, key) {
+      _ = settle(EntityRef(kind, index), at: now)
+    }
     _ = subscriptions.subscribe(client.connection, to: channel)
     return subscriptions.own(client.connection).count
   }
 
-  package mutating func subscribe(
-    _ client: Client, toPattern pattern: [UInt8]
-  ) throws(EngineError) -> Int {
-    try checkSubscriptions(client, toPatterns: [pattern])
+  package mutating func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Int {
     _ = subscriptions.subscribe(client.connection, toPattern: pattern)
     snapshotWalks[client.connection, default: SnapshotWalks()].begin(pattern)
     return subscriptions.own(client.connection).count
@@ -134,26 +135,30 @@ extension Engine {
     of channel: [UInt8], to connection: UInt64, at now: Moment
   ) {
     guard let (kind, key) = Subscriptions.parse(channel) else { return }
-    let found = key.withUnsafeBytes { sendSnapshot(kind, $0, to: connection, at: now) }
-    guard !found else { return }
-    sendSnapshot(
-      .nothing(kind, key: key, nowUnixMS: now.wall.microseconds / 1_000), Generation(0), kind,
-      key, to: connection, pattern: nil)
+    if let index = find(kind, key), settle(EntityRef(kind, index), at: now) {
+      sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
+    } else {
+      sendSnapshot(
+        .nothing(kind, key: key, nowUnixMS: now.wall.microseconds / 1_000), Generation(0), kind,
+        key, to: connection, pattern: nil)
+    }
   }
 
-  private mutating func sendSnapshot(
-    _ kind: EntityKind, _ key: UnsafeRawBufferPointer, to connection: UInt64, at now: Moment
-  ) -> Bool {
-    // Asking for the view makes happen what is due.
-    let index: UInt32?
-    switch kind {
-    case .countdown: index = countdown(key, at: now) == nil ? nil : countdowns.find(key)
-    case .hud: index = hud(key, level: nil, at: now) == nil ? nil : huds.find(key)
-    case .timer: index = timer(key, at: now) == nil ? nil : timers.find(key)
+  /// Lets happen what is due for an entity; false if it is not there, or not any more.
+  private mutating func settle(_ entity: EntityRef, at now: Moment) -> Bool {
+    switch entity.kind {
+    case .countdown: settleCountdown(entity.index, at: now)
+    case .hud: settleHUD(entity.index, at: now)
+    case .timer: settleTimer(entity.index, at: now)
     }
-    guard let index else { return false }
-    sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
-    return true
+  }
+
+  private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
+    switch kind {
+    case .countdown: countdowns.find(key)
+    case .hud: huds.find(key)
+    case .timer: timers.find(key)
+    }
   }
 
   private mutating func sendSnapshot(
@@ -191,11 +196,11 @@ extension Engine {
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
+      let entity = EntityRef(walk.kind, UInt32(walk.index))
       guard let key = key(walk.kind, at: walk.index),
-        Glob.matches(walk.pattern, walk.kind.channelPrefix + key)
+        Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
       else { continue }
-      sendSnapshot(
-        EntityRef(walk.kind, UInt32(walk.index)), to: connection, pattern: walk.pattern, at: now)
+      sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }
     snapshotWalks[connection] = walks
   }

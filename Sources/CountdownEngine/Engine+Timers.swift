@@ -25,11 +25,10 @@ extension Engine {
         after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
     else { preconditionFailure("a timer repeats at most once a millisecond") }
 
-    if let index = settledTimer(key, at: now) {
-      cancelTimer(index, reason: .replaced, at: now)
-    } else {
-      try checkLimits(client)
-    }
+    let old = settledTimer(key, at: now)
+    // Another user's timer that is replaced is one more of this user's.
+    if old.map({ timers[$0].uid }) != client.uid { try checkLimits(client) }
+    if let old { cancelTimer(old, reason: .replaced, at: now) }
     let index = timers.insert(
       TimerEntity(
         key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
@@ -46,7 +45,8 @@ extension Engine {
   }
 
   package mutating func listTimers(_ query: ListQuery, at now: Moment) -> Page<TimerView> {
-    timers.page(query, owner: { $0.owner }) { TimerView($0, at: now) }
+    for index in timers.lookedAt(query) { _ = settleTimer(index, at: now) }
+    return timers.page(query, owner: { $0.owner }, view: { TimerView($0, at: now) })
   }
 
   /// False if there was nothing to delete.
@@ -106,15 +106,20 @@ extension Engine {
 
   /// The timer of that name, after what is due for it has happened.
   private mutating func settledTimer(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = timers.find(key) else { return nil }
-    guard connections.isThere(timers[index].owner) else {
+    guard let index = timers.find(key), settleTimer(index, at: now) else { return nil }
+    return index
+  }
+
+  /// Lets happen what is due for a timer; false if it is not there, or not any more.
+  mutating func settleTimer(_ index: UInt32, at now: Moment) -> Bool {
+    guard let entity = timers.entity(at: Int(index)) else { return false }
+    guard connections.isThere(entity.owner) else {
       cancelTimer(index, reason: .ownerGone, at: now)
-      return nil
+      return false
     }
-    guard let due = timers[index].machine.nextExpiry, due <= now.on(timers[index].clock)
-    else { return index }
+    guard let due = entity.machine.nextExpiry, due <= now.on(entity.clock) else { return true }
     expireTimer(index, at: now)
-    return timers.find(key)
+    return timers.entity(at: Int(index)) != nil
   }
 
   private mutating func changeTimer(

@@ -20,14 +20,22 @@ package struct ListQuery: Sendable {
 }
 
 extension EntityTable {
+  /// The indices that a page may look at.
+  func lookedAt(_ query: ListQuery) -> Range<UInt32> {
+    let start = min(query.cursor, indexEnd)
+    let end = min(indexEnd, start + query.limit * ListQuery.looksPerResult)
+    return UInt32(start)..<UInt32(end)
+  }
+
   /// Whatever is in the table from the first page to the last is visited exactly once, because
   /// nothing changes its index. O(limit).
   func page<View>(
     _ query: ListQuery, owner: (Entity) -> Owner, view: (Entity) -> View
   ) -> Page<View> {
     var page = Page<View>(cursor: 0, views: [])
-    let end = min(indexEnd, query.cursor + query.limit * ListQuery.looksPerResult)
-    var next = query.cursor
+    let range = lookedAt(query)
+    let end = Int(range.upperBound)
+    var next = Int(range.lowerBound)
     while next < end, page.views.count < query.limit {
       defer { next += 1 }
       guard let entity = entity(at: next) else { continue }

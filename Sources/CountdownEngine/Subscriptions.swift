@@ -5,19 +5,20 @@ struct Subscriptions: ~Copyable {
   private var otherChannels: [[UInt8]: [UInt64]] = [:]
   private var patterns: [[UInt8]: [UInt64]] = [:]
   private var ofConnection: [UInt64: Own] = [:]
-  /// What is left to be ended of connections that are gone.
-  private var departing: [UInt64: Departing] = [:]
+  private var departing: [Departing] = []
+
+  /// The subscriptions that a connection which is gone still has in the tables.
+  private struct Departing {
+    let connection: UInt64
+    var channels: Set<[UInt8]>.Iterator
+    var patterns: Set<[UInt8]>.Iterator
+  }
 
   /// What one connection listens to.
   struct Own {
     var channels: Set<[UInt8]> = []
     var patterns: Set<[UInt8]> = []
     var count: Int { channels.count + patterns.count }
-  }
-
-  private struct Departing {
-    var channels: Set<[UInt8]>.Iterator
-    var patterns: Set<[UInt8]>.Iterator
   }
 
   var patternCount: Int { patterns.count }
@@ -52,11 +53,11 @@ struct Subscriptions: ~Copyable {
 
   mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) {
     guard ofConnection[connection]?.channels.remove(channel) != nil else { return }
-    remove(connection, from: channel)
+    withdraw(connection, from: channel)
     forgetIfEmpty(connection)
   }
 
-  private mutating func remove(_ connection: UInt64, from channel: [UInt8]) {
+  private mutating func withdraw(_ connection: UInt64, from channel: [UInt8]) {
     if let (kind, key) = Self.parse(channel) {
       Self.remove(connection, from: key, in: &channels[kind, default: [:]])
     } else {
@@ -70,21 +71,25 @@ struct Subscriptions: ~Copyable {
     forgetIfEmpty(connection)
   }
 
-  /// Ends up to `budget` subscriptions of a connection that is gone; what is left of the budget
-  /// is more than 0 when none is left.
+  /// Ends up to `budget` subscriptions of connections that are gone, `connection` one of them;
+  /// what is left of the budget is more than 0 when none is left.
   mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
+    // It hears nothing more, so its own list goes at once; what is left of it is gone through by
+    // iterators, as looking for the first of a shrinking set each time is quadratic.
     if let own = ofConnection.removeValue(forKey: connection) {
-      departing[connection] = Departing(
-        channels: own.channels.makeIterator(), patterns: own.patterns.makeIterator())
+      departing.append(
+        Departing(
+          connection: connection, channels: own.channels.makeIterator(),
+          patterns: own.patterns.makeIterator()))
     }
-    while budget > 0, departing[connection] != nil {
+    while budget > 0, let last = departing.indices.last {
       budget -= 1
-      if let channel = departing[connection]!.channels.next() {
-        remove(connection, from: channel)
-      } else if let pattern = departing[connection]!.patterns.next() {
-        Self.remove(connection, from: pattern, in: &patterns)
+      if let channel = departing[last].channels.next() {
+        withdraw(departing[last].connection, from: channel)
+      } else if let pattern = departing[last].patterns.next() {
+        Self.remove(departing[last].connection, from: pattern, in: &patterns)
       } else {
-        departing[connection] = nil
+        departing.removeLast()
       }
     }
   }

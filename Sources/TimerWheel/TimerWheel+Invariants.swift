@@ -2,26 +2,63 @@ extension TimerWheel {
   /// Stops the program if the wheel contradicts itself. O(timers); for tests and simulations.
   public func checkInvariants() {
     var seen = 0
-    for level in 0..<Slot.levels {
-      for position in 0..<Slot.perLevel {
-        let slot = Slot(level: level, position: position)
-        var inSlot = 0
-        var previous = RecordSlab.none
-        slots.forEach(in: slot, records) { index in
-          inSlot += 1
-          let record = records[index]
-          precondition(record.generation & 1 == 1, "a free record is linked")
-          precondition(Int(record.slot) == slot.offset, "a record does not know its slot")
-          precondition(record.previous == previous, "a list is broken")
-          let home = Slot(for: max(record.deadline, elapsed), from: elapsed)
-          precondition(
-            slot == home || slot == self.slot(for: record.deadline), "a timer is in the wrong slot")
-          previous = index
+    for list in 0..<(Slot.count + Slot.levels) { seen += check(list) }
+    precondition(seen == count, "the count is wrong: \(seen) seen, \(count)")
+  }
+
+  /// The number of timers in a list.
+  private func check(_ list: Int) -> Int {
+    let run = list - Slot.count
+    let isMarked =
+      run >= 0
+      ? runs & 1 << run != 0
+      : occupancy[list / Slot.perLevel] & 1 << (list % Slot.perLevel) != 0
+    let isEmpty = chunks.lists[list].isEmpty
+    precondition(
+      isMarked == !isEmpty || list == cascading?.id, "an occupancy bit is wrong")
+
+    var inList = 0
+    var last: UInt64 = 0
+    var earliest = UInt64.max
+    var previous = Chunks.none
+    var chunk = chunks.lists[list].head
+    while chunk != Chunks.none {
+      let header = chunks.headers[Int(chunk)]
+      precondition(header.previous == previous, "a list of chunks is broken")
+      precondition(Int(header.list) == list, "a chunk does not know its list")
+      var live = 0
+      for offset in 0..<UInt32(header.used) {
+        let position = chunk << 6 | offset
+        let index = chunks.records[Int(position)]
+        guard offset >= header.first, index != Records.none else { continue }
+        live += 1
+        let deadline = chunks.deadlines[Int(position)]
+        let record = records.base[Int(index)]
+        precondition(record.generation != 0, "a free record has an entry")
+        precondition(record.position == position, "a record does not know its entry")
+        earliest = min(earliest, deadline)
+        if run >= 0 {
+          precondition(deadline >= last || last <= elapsed, "a run is out of order")
+          last = deadline
+        } else {
+          checkHome(of: deadline, Slot(id: list))
         }
-        precondition(slots.isOccupied(slot) == (inSlot > 0), "an occupancy bit is wrong")
-        seen += inSlot
       }
+      precondition(live == Int(header.live) && live > 0, "a chunk's count is wrong")
+      inList += live
+      previous = chunk
+      chunk = header.next
     }
-    precondition(seen == count, "the count is wrong")
+    precondition(chunks.lists[list].tail == previous, "a list of chunks has no end")
+    if !isEmpty {
+      precondition(inList == Int(chunks.lists[list].live), "a list's count is wrong")
+      precondition(chunks.lists[list].earliest <= earliest, "a list's earliest is wrong")
+    }
+    return inList
+  }
+
+  private func checkHome(of deadline: Tick, _ slot: Slot) {
+    let home = Slot(for: max(deadline, elapsed), from: elapsed)
+    precondition(slot == home || slot == self.slot(for: deadline), "a timer is in the wrong slot")
   }
 }

@@ -12,9 +12,10 @@
 ///     }
 ///
 /// Eleven levels of 64 slots cover all 64 bits of a tick, so no deadline is too far and none is
-/// rounded. A timer sits on the level of the highest 6-bit digit in which its deadline differs
-/// from `elapsed`; when time enters a slot above level 0, the slot *cascades*: its timers move to
-/// lower levels. Cancelling unlinks at once: nothing dead stays behind.
+/// rounded. A timer sits on the level of the highest six-bit digit in which its deadline differs
+/// from `elapsed`. When time enters a slot above level 0, the slot is opened: one with at most 64
+/// timers is sorted into a *run*, from which they expire in order; a fuller one *cascades*, its
+/// timers move to the levels below. Cancelling takes out at once: nothing dead stays behind.
 ///
 /// Guarantees:
 /// - A timer never expires before `advance(to:)` is told that its deadline has come.
@@ -24,7 +25,9 @@
 ///
 /// Not thread-safe: confine it to one queue, thread or event loop.
 ///
-/// Source: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7.
+/// Sources: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7;
+/// W. T. Tang, R. S. M. Goh, I. L. Thng, "Ladder queue" (ACM TOMACS 2005), for sorting what is
+/// near only when it is near. How it came to be as it is: docs/timer-wheel.md.
 public struct TimerWheel: ~Copyable {
   /// A point in time, in ticks since whatever the caller counts from.
   public typealias Tick = UInt64
@@ -51,20 +54,36 @@ public struct TimerWheel: ~Copyable {
   /// How many timers are armed.
   public private(set) var count = 0
 
-  var records: RecordSlab
-  var slots: SlotTable
+  var records = Records()
+  /// The lists of all slots, and behind them one for the run of each level.
+  var chunks = Chunks(lists: Slot.count + Slot.levels)
+  /// A bit for each slot that has a timer, a word for each level.
+  let occupancy: UnsafeMutablePointer<UInt64>
+  /// A bit for each level that has a run.
+  private(set) var runs: UInt32 = 0
 
-  /// The slot above level 0 that is being cascaded, when a budget ran out in the middle of it.
-  var cascading: Slot?
+  /// The slot that is being cascaded, when a budget ran out in the middle of it.
+  private(set) var cascading: Slot?
 
-  /// The earliest deadline, where it is known without looking. Nil says "look", not "none".
-  private var knownNext: Tick?
+  /// No slot that is not open yet starts before this.
+  private var horizon: Tick = .max
+  /// No deadline is earlier than this.
+  private var nextBound: Tick = .max
+  /// Where a timer with that very deadline is; `none` if that is not known.
+  private var nextPosition = Chunks.none
 
   /// An empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
     elapsed = start
-    records = RecordSlab()
-    slots = SlotTable()
+    occupancy = .allocate(capacity: Slot.levels)
+    occupancy.initialize(repeating: 0, count: Slot.levels)
+  }
+
+  deinit { occupancy.deallocate() }
+
+  /// What the wheel has allocated, in bytes. It shrinks when the last timer is gone.
+  public var allocatedBytes: Int {
+    records.allocatedBytes + chunks.allocatedBytes + Slot.levels * MemoryLayout<UInt64>.stride
   }
 
   // MARK: Arming
@@ -75,15 +94,10 @@ public struct TimerWheel: ~Copyable {
   ///   - deadline: when it is due, in ticks; the past counts as due now.
   ///   - payload: 64 bits of the caller's, handed back when it expires.
   public mutating func schedule(deadline: Tick, payload: UInt64) -> Token {
-    let index = records.allocate(deadline: deadline, payload: payload)
-    link(index)
-    count += 1
-    if let known = knownNext {
-      if deadline < known { knownNext = deadline }
-    } else if count == 1 {
-      knownNext = deadline
-    }
-    return Token(index: index, generation: records[index].generation)
+    let (index, generation) = records.take(payload: payload)
+    count &+= 1
+    place(index, deadline)
+    return Token(index: index, generation: generation)
   }
 
   /// Disarms a timer at once. O(1).
@@ -91,11 +105,11 @@ public struct TimerWheel: ~Copyable {
   /// - Returns: false if the token names no armed timer: it has expired or was cancelled before.
   @discardableResult
   public mutating func cancel(_ token: Token) -> Bool {
-    guard isArmed(token) else { return false }
-    forgetNext(records[token.index].deadline)
-    unlink(token.index)
-    records.free(token.index)
-    count -= 1
+    guard records.holds(token.index, token.generation) else { return false }
+    remove(records.base[Int(token.index)].position)
+    records.giveBack(token.index)
+    count &-= 1
+    if count == 0 { reset() }
     return true
   }
 
@@ -105,40 +119,34 @@ public struct TimerWheel: ~Copyable {
   /// - Returns: false, and nothing changes, if the token names no armed timer.
   @discardableResult
   public mutating func reschedule(_ token: Token, deadline: Tick) -> Bool {
-    guard isArmed(token) else { return false }
-    forgetNext(records[token.index].deadline)
-    unlink(token.index)
-    records[token.index].deadline = deadline
-    link(token.index)
-    if count == 1 {
-      knownNext = deadline
-    } else if let known = knownNext, deadline < known {
-      knownNext = deadline
-    }
+    guard records.holds(token.index, token.generation) else { return false }
+    remove(records.base[Int(token.index)].position)
+    place(token.index, deadline)
     return true
   }
 
   /// Whether the token names a timer that is still armed. O(1).
   public func isArmed(_ token: Token) -> Bool {
-    records.holds(token.index, generation: token.generation)
+    records.holds(token.index, token.generation)
   }
 
   /// The deadline of an armed timer, in ticks; nil if the token names none. O(1).
   public func deadline(of token: Token) -> Tick? {
-    isArmed(token) ? records[token.index].deadline : nil
+    guard isArmed(token) else { return nil }
+    return chunks.deadlines[Int(records.base[Int(token.index)].position)]
   }
 
   // MARK: Time
 
   /// The exact earliest deadline of all armed timers; nil when none is armed.
   ///
-  /// O(1) when known from before, else O(timers in the first occupied slot).
+  /// O(1) while it is known. After the earliest timer was taken out: O(n / 64) for a first slot
+  /// that holds n timers.
   public var nextDeadline: Tick? {
     mutating get {
       if count == 0 { return nil }
-      if let knownNext { return knownNext }
-      knownNext = findNext()
-      return knownNext
+      if nextPosition == Chunks.none { (nextBound, nextPosition) = findNext() }
+      return nextBound
     }
   }
 
@@ -146,97 +154,256 @@ public struct TimerWheel: ~Copyable {
   ///
   /// Call it in a loop. Between two calls anything may be scheduled or cancelled. Nil means
   /// either that nothing more is due by `now` (some budget is left, and `elapsed` is `now`) or
-  /// that the budget is used up (it is 0; call again, soon). O(1) and at most 11 cascades per timer
-  /// over its whole life.
+  /// that the budget is used up (it is 0; call again, soon). Over its whole life a timer costs at
+  /// most one expiration, one place in a sorted run and ten moves down.
   ///
   /// - Parameters:
   ///   - now: the present, in ticks. A `now` before `elapsed` moves nothing.
-  ///   - budget: how many timers may be touched. Each expiration and each step of a cascade
-  ///     takes one, so that a slot holding a million timers cannot stall the caller.
+  ///   - budget: how many timers may be touched. Expirations, places in runs and moves down
+  ///     count, so that a slot holding a million timers cannot stall the caller. Moves are made
+  ///     by the chunk: up to 63 timers more may be touched than were allowed.
   public mutating func advance(to now: Tick, budget: inout Int) -> Expiration? {
     while budget > 0 {
       if let slot = cascading {
         cascade(slot, budget: &budget)
         continue
       }
-      if let index = slots.first(of: Slot(level: 0, containing: elapsed)) {
-        budget -= 1
-        return expire(index)
+      let run = firstRun()
+      if run.deadline < horizon {
+        guard run.deadline <= now else { break }
+        budget &-= 1
+        return expire(run.position)
       }
-      guard let next = slots.firstOccupied(after: elapsed), next.start(near: elapsed) <= now else {
-        if now > elapsed { elapsed = now }
-        return nil
+
+      let current = Slot(level: 0, containing: elapsed).id
+      if !chunks.lists[current].isEmpty {
+        budget &-= 1
+        // What is in a run was armed before what has come to this tick since.
+        if runs != 0, run.deadline <= elapsed { return expire(run.position) }
+        return expire(chunks.firstPosition(in: chunks.lists[current].head))
       }
-      elapsed = next.start(near: elapsed)
-      if next.level > 0 { cascading = next }
+
+      guard let next = firstOccupied() else {
+        horizon = .max
+        guard runs != 0, run.deadline <= now else { break }
+        budget &-= 1
+        return expire(run.position)
+      }
+      horizon = next.start(near: elapsed)
+      if run.deadline < horizon { continue }
+      guard horizon <= now else { break }
+      elapsed = horizon
+      horizon = elapsed
+      open(next, budget: &budget)
+    }
+    if budget > 0 {
+      if now > elapsed { elapsed = now }
+    } else {
+      budget = 0
     }
     return nil
   }
 
-  private mutating func expire(_ index: UInt32) -> Expiration {
-    let record = records[index]
-    forgetNext(record.deadline)
-    unlink(index)
-    records.free(index)
-    count -= 1
+  private mutating func expire(_ position: UInt32) -> Expiration {
+    let deadline = chunks.deadlines[Int(position)]
+    let index = chunks.records[Int(position)]
+    let record = records.base[Int(index)]
+    if deadline > elapsed { elapsed = deadline }
+    remove(position)
+    records.giveBack(index)
+    count &-= 1
+    if count == 0 { reset() }
     return Expiration(
-      token: Token(index: index, generation: record.generation),
-      deadline: record.deadline, payload: record.payload)
+      token: Token(index: index, generation: record.generation), deadline: deadline,
+      payload: record.payload)
   }
 
-  /// Moves timers of `slot`, whose start is `elapsed`, to the levels below.
+  // MARK: Opening slots
+
+  /// Time has entered a slot: its timers become a run, or move to the levels below.
+  private mutating func open(_ slot: Slot, budget: inout Int) {
+    let list = chunks.lists[slot.id]
+    if slot.level == 0 { return }
+    // All in one slot of a lower level: the chunks move as they are.
+    let first = Slot(for: max(list.earliest, elapsed), from: elapsed)
+    if list.live > UInt32(Chunks.size), first == Slot(for: max(list.latest, elapsed), from: elapsed)
+    {
+      budget &-= Int(list.live) / Chunks.size
+      chunks.move(slot.id, to: first.id)
+      setOccupied(slot.id, false)
+      setOccupied(first.id, true)
+      return
+    }
+    // A key of the sort holds a place in the chunk and the time within the slot, in 64 bits.
+    guard list.live <= UInt32(Chunks.size), slot.shift <= 58 else {
+      cascading = slot
+      return
+    }
+    budget &-= Int(list.live)
+    nextPosition = Chunks.none  // entries move
+    let run = Slot.count + slot.level
+    chunks.sort(slot.id, into: run, from: elapsed, bits: slot.shift, &records)
+    setOccupied(slot.id, false)
+    runs |= 1 &<< UInt32(slot.level)
+  }
+
+  /// Moves the timers of `slot`, whose start is `elapsed`, to the levels below, by the chunk.
   private mutating func cascade(_ slot: Slot, budget: inout Int) {
+    nextPosition = Chunks.none  // entries move
     while budget > 0 {
-      guard let index = slots.first(of: slot) else {
+      let chunk = chunks.lists[slot.id].head
+      guard chunk != Chunks.none else {
         cascading = nil
+        setOccupied(slot.id, false)
+        horizon = elapsed
         return
       }
-      budget -= 1
-      unlink(index)
-      link(index, to: Slot(for: max(records[index].deadline, elapsed), from: elapsed))
+      let header = chunks.headers[Int(chunk)]
+      var position = chunk &<< 6 | UInt32(header.first)
+      let end = (chunk &<< 6) &+ UInt32(header.used)
+      while position < end {
+        let index = chunks.records[Int(position)]
+        if index != Records.none {
+          let deadline = chunks.deadlines[Int(position)]
+          let target = Slot(for: max(deadline, elapsed), from: elapsed).id
+          if chunks.hasRoom(in: target) {
+            records.base[Int(index)].position = chunks.append(deadline, index, to: target)
+          } else {
+            records.base[Int(index)].position = appendToNewChunk(deadline, index, Slot(id: target))
+          }
+        }
+        position &+= 1
+      }
+      budget &-= Int(header.live)
+      chunks.lists[slot.id].live &-= UInt32(header.live)
+      chunks.lists[slot.id].earliestPosition = Chunks.none
+      _ = chunks.dropChunk(chunk)
     }
-    if slots.first(of: slot) == nil { cascading = nil }
   }
 
-  // MARK: Slots
+  // MARK: Placing
 
   /// Where a deadline belongs now. While a slot is being cascaded, newcomers for its range queue
   /// up behind those still waiting in it, or equal deadlines would expire out of order.
+  @inline(__always)
   func slot(for deadline: Tick) -> Slot {
     let effective = max(deadline, elapsed)
     if let cascading, cascading.covers(effective, near: elapsed) { return cascading }
     return Slot(for: effective, from: elapsed)
   }
 
-  private mutating func link(_ index: UInt32) {
-    link(index, to: slot(for: records[index].deadline))
+  @inline(__always)
+  private mutating func place(_ index: UInt32, _ deadline: Tick) {
+    let slot = slot(for: deadline)
+    let position: UInt32
+    if chunks.hasRoom(in: slot.id) {
+      position = chunks.append(deadline, index, to: slot.id)
+    } else {
+      position = appendToNewChunk(deadline, index, slot)
+    }
+    records.base[Int(index)].position = position
+    if deadline <= nextBound {
+      nextBound = deadline
+      nextPosition = position
+    }
+    // A slot that starts before the horizon lies in it whole: a wider one would be open already.
+    if deadline < horizon { horizon = (deadline &>> slot.shift) &<< slot.shift }
   }
 
-  private mutating func link(_ index: UInt32, to slot: Slot) {
-    slots.append(index, to: slot, in: &records)
+  @inline(never)
+  private mutating func appendToNewChunk(
+    _ deadline: Tick, _ index: UInt32, _ slot: Slot
+  ) -> UInt32 {
+    chunks.appendChunk(to: slot.id)
+    setOccupied(slot.id, true)
+    return chunks.append(deadline, index, to: slot.id)
   }
 
-  private mutating func unlink(_ index: UInt32) {
-    slots.remove(index, in: &records)
+  @inline(__always)
+  private mutating func remove(_ position: UInt32) {
+    if position == nextPosition { nextPosition = Chunks.none }
+    if chunks.remove(position) { dropChunk(of: position) }
   }
 
-  private mutating func forgetNext(_ deadline: Tick) {
-    if knownNext == deadline { knownNext = nil }
+  /// The chunk of `position` has no live entries any more.
+  @inline(never)
+  private mutating func dropChunk(of position: UInt32) {
+    guard let list = chunks.dropChunk(position &>> 6) else { return }
+    if list >= Slot.count {
+      runs &= ~(1 &<< UInt32(list &- Slot.count))
+    } else if list != cascading?.id {
+      setOccupied(list, false)
+    }
   }
 
-  private func findNext() -> Tick? {
-    var earliest: Tick?
-    func look(_ slot: Slot) {
-      slots.forEach(in: slot, records) { index in
-        let deadline = records[index].deadline
-        if earliest == nil || deadline < earliest! { earliest = deadline }
+  @inline(__always)
+  private func setOccupied(_ slot: Int, _ isOccupied: Bool) {
+    let bit: UInt64 = 1 &<< UInt64(truncatingIfNeeded: slot & 63)
+    if isOccupied {
+      occupancy[slot &>> 6] |= bit
+    } else {
+      occupancy[slot &>> 6] &= ~bit
+    }
+  }
+
+  /// The last timer is gone: what was allocated for many is given back.
+  @inline(never)
+  private mutating func reset() {
+    nextPosition = Chunks.none
+    nextBound = .max
+    cascading = nil
+    horizon = .max
+    records.reset()
+    chunks.reset()
+  }
+
+  // MARK: Looking ahead
+
+  /// The occupied slot that time enters first on its way on from `elapsed`. The slots that
+  /// `elapsed` is in are not looked at: above level 0 they are open.
+  private func firstOccupied() -> Slot? {
+    for level in 0..<Slot.levels {
+      let position = Slot(level: level, containing: elapsed).position
+      // In two steps, because a shift by 64 in one go would be by 0.
+      let ahead = occupancy[level] & ((~0 &<< position) &<< 1)
+      if ahead != 0 {
+        return Slot(id: level &* Slot.perLevel &+ ahead.trailingZeroBitCount)
       }
+    }
+    return nil
+  }
+
+  /// The run with the earliest deadline. Of equal ones that of the highest level: a run's timers
+  /// were armed before time entered its slot, those of lower levels after.
+  @inline(__always)
+  private func firstRun() -> (deadline: Tick, position: UInt32) {
+    var deadline = Tick.max
+    var position = Chunks.none
+    var left = runs
+    while left != 0 {
+      let level = left.trailingZeroBitCount
+      left &= left &- 1
+      let head = chunks.firstPosition(in: chunks.lists[Slot.count &+ level].head)
+      if chunks.deadlines[Int(head)] <= deadline {
+        deadline = chunks.deadlines[Int(head)]
+        position = head
+      }
+    }
+    return (deadline, position)
+  }
+
+  private func findNext() -> (Tick, UInt32) {
+    let run = firstRun()
+    var next = (run.deadline, run.position)
+    func look(_ slot: Slot) {
+      let earliest = chunks.earliest(in: slot.id)
+      guard earliest < next.0 || next.1 == Chunks.none, !chunks.lists[slot.id].isEmpty
+      else { return }
+      next = (earliest, chunks.lists[slot.id].earliestPosition)
     }
     look(Slot(level: 0, containing: elapsed))
     if let cascading { look(cascading) }
-    if let slot = slots.firstOccupied(after: elapsed), earliest == nil || cascading != nil {
-      look(slot)
-    }
-    return earliest
+    if let slot = firstOccupied() { look(slot) }
+    return next
   }
 }

@@ -1,0 +1,122 @@
+import Synchronization
+
+/// Calls for as long as it is kept.
+public final class EventHandle: Sendable {
+  private let onCancel: Mutex<(@Sendable () -> Void)?>
+
+  init(onCancel: @escaping @Sendable () -> Void) {
+    self.onCancel = Mutex(onCancel)
+  }
+
+  deinit { cancel() }
+
+  /// Ends the calls; one that is under way runs to its end. Harmless when repeated.
+  public func cancel() {
+    let action = onCancel.withLock { action in
+      defer { action = nil }
+      return action
+    }
+    action?()
+  }
+}
+
+/// Tells many that their countdown is ready, over one subscription.
+final class ReadyHub: Sendable {
+  /// Returns false when it need not be called again.
+  typealias Observer = @Sendable (CountdownEvent) -> Bool
+
+  private struct Registration {
+    let key: String
+    let observer: Observer
+    /// The last generation it was told of.
+    var told: Int?
+  }
+
+  private struct State {
+    var nextID = 0
+    var registrations: [Int: Registration] = [:]
+    var idsByKey: [String: Set<Int>] = [:]
+    /// How the countdowns stand that are ready now: for who comes later.
+    var ready: [String: CountdownEvent] = [:]
+  }
+
+  private let subscription: Subscription
+  private let state = Mutex(State())
+  /// Who has to be told what the others know already.
+  private let late: AsyncStream<(Int, CountdownEvent)>.Continuation
+
+  init(events: CountdownEvents, subscription: Subscription) {
+    self.subscription = subscription
+    let (latecomers, late) = AsyncStream.makeStream(of: (Int, CountdownEvent).self)
+    self.late = late
+    Task { [weak self] in
+      for await (id, event) in latecomers { self?.tell(id, event) }
+    }
+    Task { [weak self] in
+      do {
+        for try await event in events { self?.receive(event) }
+      } catch {
+        // The subscription is persistent: only a broken protocol comes here, and `isOpen` tells.
+      }
+    }
+  }
+
+  deinit {
+    late.finish()
+    subscription.finish()
+  }
+
+  var isOpen: Bool { !subscription.isStopped }
+
+  func add(key: String, observer: @escaping Observer) -> EventHandle {
+    let (id, current) = state.withLock { state in
+      state.nextID += 1
+      let id = state.nextID
+      state.registrations[id] = Registration(key: key, observer: observer)
+      state.idsByKey[key, default: []].insert(id)
+      // Under the lock, as below: of an end and a beginning at once, the later has to win.
+      if state.idsByKey[key]?.count == 1 { subscription.add(channel: "countdown:" + key) }
+      return (id, state.ready[key])
+    }
+    if let current { late.yield((id, current)) }
+    return EventHandle { self.remove(id) }
+  }
+
+  private func remove(_ id: Int) {
+    // Out of the lock first: releasing an observer may release what it holds, another handle even.
+    let removed: Registration? = state.withLock { state in
+      guard let registration = state.registrations.removeValue(forKey: id) else { return nil }
+      let key = registration.key
+      state.idsByKey[key]?.remove(id)
+      if state.idsByKey[key]?.isEmpty == true {
+        state.idsByKey[key] = nil
+        state.ready[key] = nil
+        subscription.remove(channel: "countdown:" + key)
+      }
+      return registration
+    }
+    _ = removed
+  }
+
+  private func receive(_ event: CountdownEvent) {
+    guard event.kind == .countdown else { return }
+    let isReady =
+      event.name == .ready || event.name == .snapshot && event.fields["state"]?.string == "ready"
+    let ids = state.withLock { state in
+      guard let ids = state.idsByKey[event.key] else { return Set<Int>() }
+      state.ready[event.key] = isReady ? event : nil
+      return ids
+    }
+    if isReady { for id in ids.sorted() { tell(id, event) } }
+  }
+
+  private func tell(_ id: Int, _ event: CountdownEvent) {
+    let observer: Observer? = state.withLock { state in
+      guard let registration = state.registrations[id] else { return nil }
+      if let told = registration.told, told == event.generation { return nil }
+      state.registrations[id]?.told = event.generation
+      return registration.observer
+    }
+    if let observer, !observer(event) { remove(id) }
+  }
+}

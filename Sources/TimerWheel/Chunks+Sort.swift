@@ -1,0 +1,110 @@
+extension Chunks {
+  /// Makes a run of a list of at most 64 timers: one chunk, in the order of deadlines, those of
+  /// equal deadlines in the order they had.
+  ///
+  /// - Parameters:
+  ///   - start: deadlines before it count as it.
+  ///   - bits: the latest deadline is less than 2 to this after `start`; 6 to 58.
+  mutating func sort(
+    _ list: Int, into run: Int, from start: UInt64, bits: UInt64, _ slab: inout Records
+  ) {
+    let scratch = scratch
+    let count = collect(list, from: start)
+    if count > 12 { scratch.spread(count, bits: bits) }
+    scratch.insertionSort(count)
+
+    let chunk = lists[list].head
+    keepOnlyHead(of: list)
+    let first = Int(chunk &<< 6)
+    for place in 0..<count {
+      let source = Int(scratch.keys[place] & 63)
+      let record = scratch.records[source]
+      deadlines[first &+ place] = scratch.deadlines[source]
+      records[first &+ place] = record
+      slab.base[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
+    }
+    headers[Int(chunk)] = Header(
+      earliest: deadlines[first], next: Chunks.none, previous: Chunks.none, list: UInt16(run),
+      used: UInt8(count), live: UInt8(count), first: 0, earliestOffset: 0)
+    lists[run] = List(
+      earliest: deadlines[first], latest: deadlines[first + count - 1], head: chunk, tail: chunk,
+      live: UInt32(count), earliestPosition: UInt32(truncatingIfNeeded: first))
+    lists[list] = List()
+  }
+
+  /// Copies the live entries of a list; a key holds the time and, below it, the place it had.
+  private func collect(_ list: Int, from start: UInt64) -> Int {
+    var count = 0
+    var chunk = lists[list].head
+    while chunk != Chunks.none {
+      let header = headers[Int(chunk)]
+      for offset in UInt32(header.first)..<UInt32(header.used) {
+        let position = Int(chunk &<< 6 | offset)
+        let record = records[position]
+        guard record != Records.none else { continue }
+        let deadline = deadlines[position]
+        scratch.deadlines[count] = deadline
+        scratch.records[count] = record
+        scratch.keys[count] = (max(deadline, start) &- start) &<< 6 | UInt64(count)
+        count &+= 1
+      }
+      chunk = header.next
+    }
+    return count
+  }
+}
+
+/// Room for sorting one chunk.
+struct SortScratch {
+  let keys: UnsafeMutablePointer<UInt64>
+  private let other: UnsafeMutablePointer<UInt64>
+  let deadlines: UnsafeMutablePointer<UInt64>
+  let records: UnsafeMutablePointer<UInt32>
+  private let starts: UnsafeMutablePointer<UInt8>
+
+  init() {
+    keys = .allocate(capacity: Chunks.size)
+    other = .allocate(capacity: Chunks.size)
+    deadlines = .allocate(capacity: Chunks.size)
+    records = .allocate(capacity: Chunks.size)
+    starts = .allocate(capacity: Chunks.size + 1)
+  }
+
+  func deallocate() {
+    keys.deallocate()
+    other.deallocate()
+    deadlines.deallocate()
+    records.deallocate()
+    starts.deallocate()
+  }
+
+  /// Puts keys into 64 buckets by their highest six bits: nearly sorted, when times are spread.
+  func spread(_ count: Int, bits: UInt64) {
+    // Below the time lie six bits of place; its highest six stay.
+    let shift = bits
+    starts.initialize(repeating: 0, count: Chunks.size + 1)
+    for index in 0..<count { starts[Int(keys[index] &>> shift) &+ 1] &+= 1 }
+    for bucket in 1..<Chunks.size { starts[bucket] &+= starts[bucket &- 1] }
+    for index in 0..<count {
+      let bucket = Int(keys[index] &>> shift)
+      other[Int(starts[bucket])] = keys[index]
+      starts[bucket] &+= 1
+    }
+    keys.update(from: other, count: count)
+  }
+
+  /// Keys differ, by their places if by nothing else.
+  func insertionSort(_ count: Int) {
+    var index = 1
+    while index < count {
+      let key = keys[index]
+      var place = index
+      while place > 0, keys[place &- 1] > key {
+        keys[place] = keys[place &- 1]
+        place &-= 1
+      }
+      keys[place] = key
+      index &+= 1
+    }
+  }
+}

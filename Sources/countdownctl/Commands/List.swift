@@ -1,0 +1,86 @@
+import ArgumentParser
+import CountdownClient
+
+/// What to list.
+struct ListOptions: ParsableArguments {
+  @Option(help: .init("Only keys that match: *, ?, [a-z].", valueName: "glob")) var match: String?
+
+  @Option(help: .init("Only of this owner: none, or connection:ID.", valueName: "owner"))
+  var owner: String?
+
+  @Option(help: .init("Stop after so many.", valueName: "n")) var limit: Int?
+
+  func validate() throws {
+    if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
+  }
+}
+
+struct List: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Lists the countdowns.",
+    discussion: """
+      For HUDs and timers: countdownctl hud list, countdownctl timer list.
+
+      Examples:
+        countdownctl list --match '+45*'
+        countdownctl list --json | jq -r 'select(.state=="counting") | .key'
+      """)
+
+  @OptionGroup var global: GlobalOptions
+  @OptionGroup var options: ListOptions
+
+  func run(_ session: Session) async throws {
+    try await session.list("COUNTDOWN", options, columns: Self.columns) { view in
+      let view = try CountdownView(view)
+      return [
+        view.key, view.state.rawValue, view.state == .ready ? "" : view.remainingTime.humanText,
+        "\(view.remaining)/\(view.count)", String(view.sends), String(view.generation),
+        view.owner ?? "", view.title ?? "",
+      ]
+    }
+  }
+
+  private static let columns = Columns([
+    .init(title: "KEY"), .init(title: "STATE"), .init(title: "LEFT", alignRight: true),
+    .init(title: "STEPS", alignRight: true), .init(title: "SENDS", alignRight: true),
+    .init(title: "GENERATION", alignRight: true), .init(title: "OWNER"), .init(title: "TITLE"),
+  ])
+}
+
+extension Session {
+  /// Lists a family page by page, so that the first lines come at once however many there are.
+  /// Columns line up within a page; `row` gives the state as its second cell.
+  func list(
+    _ family: String, _ options: ListOptions, columns: Columns,
+    row: (JSONValue) throws -> [String]
+  ) async throws {
+    let style = Output.style
+    var cursor = "0"
+    var left = options.limit ?? .max
+    var isFirst = true
+    repeat {
+      let page = try await send(
+        [family, "LIST"],
+        [
+          ("MATCH", options.match), ("OWNER", options.owner),
+          ("CURSOR", cursor == "0" ? nil : cursor), ("LIMIT", "1000"),
+        ])
+      guard case .array(let parts) = page, parts.count == 2, case .array(let all) = parts[1] else {
+        throw CountdownClientError.protocolViolation("a page of another shape")
+      }
+      cursor = parts[0].string ?? parts[0].int.map { String($0) } ?? "0"
+      let views = all.prefix(left)
+      left -= views.count
+      if json {
+        Output.lines(views.map(\.text))
+      } else if !views.isEmpty {
+        let rows = try views.map(row)
+        Output.lines(
+          columns.lines(rows, withTitles: isFirst, style: style) { row, column, cell in
+            column == 1 ? style.state(cell, rows[row][1]) : cell
+          })
+        isFirst = false
+      }
+    } while cursor != "0" && left > 0
+  }
+}

@@ -1,0 +1,129 @@
+import ArgumentParser
+import CountdownClient
+
+struct Raw: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Sends any command and prints the reply, as redis-cli does.",
+    discussion: """
+      Without arguments commands are read from the standard input, one per line, with quotes as \
+      in redis-cli. On a terminal replies are printed with their types, into a pipe without.
+
+      Examples:
+        countdownctl raw COUNTDOWN GET +4512345678
+        countdownctl raw --pretty COMMAND DOCS 'countdown start' | less
+        countdownctl raw SUBSCRIBE countdown:+4512345678
+        countdownctl raw < commands.txt
+      """)
+
+  // Declared anew, under other names: what follows a command that passes its arguments through is
+  // not seen by the command above it, and ArgumentParser reads a shared group there only.
+  @Option(
+    name: .customLong("socket"), help: .init("The daemon's socket.", valueName: "path"),
+    completion: .file())
+  var ownSocket: String?
+
+  @Flag(name: .customLong("json"), help: "Print each reply as one line of JSON.")
+  var ownJSON = false
+
+  @ParentCommand var parent: Countdownctl
+
+  var global: GlobalOptions {
+    var options = parent.global
+    if let ownSocket { options.socket = ownSocket }
+    if ownJSON { options.json = true }
+    return options
+  }
+
+  @Flag(help: "Print types and quotes also into a pipe.") var pretty = false
+  @Flag(help: "Print neither types nor quotes also on a terminal.") var plain = false
+
+  @Argument(
+    parsing: .captureForPassthrough,
+    help: .init("The command and its arguments.", valueName: "word"))
+  var words: [String] = []
+
+  func validate() throws {
+    // Passed through too; no command is called that.
+    if let first = words.first, ["-h", "--help"].contains(first) {
+      throw CleanExit.helpRequest(self)
+    }
+    if pretty && plain { throw ValidationError("--pretty and --plain exclude each other") }
+  }
+
+  func run(_ session: Session) async throws {
+    var hadError = false
+    if words.isEmpty {
+      while let line = readLine() {
+        guard let words = WordSplitter.words(line) else {
+          Output.error("unbalanced quotes: \(line.printable)")
+          hadError = true
+          continue
+        }
+        guard !words.isEmpty, words[0].first != UInt8(ascii: "#") else { continue }
+        if try await execute(words, session) { hadError = true }
+      }
+    } else {
+      // A terminator that ArgumentParser leaves in.
+      let command = words.first == "--" ? Array(words.dropFirst()) : words
+      guard !command.isEmpty else { throw ValidationError("which command?") }
+      hadError = try await execute(command.map { Array($0.utf8) }, session)
+    }
+    if hadError { throw ExitCode.serverError }
+  }
+
+  /// Returns whether the reply is an error.
+  private func execute(_ words: [[UInt8]], _ session: Session) async throws -> Bool {
+    let name = String(decoding: words[0], as: UTF8.self).uppercased()
+    if CountdownClient.answersWithPushes(words[0]) || name == "MONITOR" {
+      try await session.stream(words) { print($0, session) }
+      return false
+    }
+    do {
+      print(try await session.client.send(bytes: words), session)
+      return false
+    } catch CountdownClientError.server(let code, let message) {
+      print(.error(message.isEmpty ? code : "\(code) \(message)"), session)
+      return true
+    }
+  }
+
+  private func print(_ value: RESPValue, _ session: Session) {
+    if session.json {
+      if case .error(let text) = value {
+        Output.line(JSONValue.object([.init("error", .string(text))]).text)
+      } else {
+        Output.line(JSONValue(value).text)
+      }
+    } else if pretty || !plain && Output.isTerminal {
+      Output.line(RedisText.formatted(value))
+    } else {
+      Output.bytes(RedisText.plain(value) + [0x0A])
+    }
+  }
+}
+
+extension Session {
+  /// Sends a command and prints whatever comes, until the daemon ends it or Ctrl-C does.
+  ///
+  /// Prints on the event loop: when nobody reads what is printed, nothing more is read from the
+  /// socket, and the daemon's own limit applies instead of a queue here.
+  func stream(
+    _ words: [[UInt8]], print: @escaping @Sendable (RESPValue) -> Void
+  ) async throws {
+    let (ends, end) = AsyncStream.makeStream(of: CountdownClientError.self)
+    let connection = try await Connection.open(path: path, name: "countdownctl") { value in
+      if case .error(let text) = value {
+        end.yield(CountdownClientError(reply: text))
+      } else {
+        print(value)
+      }
+    }
+    defer { connection.close() }
+    connection.sendWithoutReply(words)
+    Task {
+      await connection.closed()
+      end.yield(.connectionClosed)
+    }
+    for await error in ends { throw error }
+  }
+}

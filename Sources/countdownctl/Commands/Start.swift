@@ -1,0 +1,78 @@
+import ArgumentParser
+import CountdownClient
+
+struct Start: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Asks \"may I send a code now?\", and starts the countdown if so.",
+    discussion: """
+      While the key counts or is paused nothing changes and the exit status is 1.
+
+      Examples:
+        countdownctl start +4512345678
+        countdownctl start +4512345678 --count 30 --title '%ds to go'
+        countdownctl start +4512345678 --json | jq .retry_after_ms
+        countdownctl start login --count 1 --every 5m --token r81
+      """)
+
+  @OptionGroup var global: GlobalOptions
+
+  @Argument(help: "What counts: a phone number or a user") var key: String
+
+  @Option(help: "How many steps, as configured (60) unless given.") var count: Int?
+
+  @Option(help: .init("How long a step is (default: as configured, 1s).", valueName: "duration"))
+  var every: DurationArgument?
+
+  @Flag(help: "Count the first step at once.") var fire = false
+
+  @Option(
+    help: .init("The text while counting; %d stands for the steps left.", valueName: "format"))
+  var title: String?
+
+  @Option(help: .init("The text when ready.", valueName: "text")) var readyTitle: String?
+
+  @Option(help: .init("Kept with it and shown in views.", valueName: "text")) var meta: String?
+
+  @Option(help: "Makes a repetition of this very start answer as the first did.")
+  var token: String?
+
+  func validate() throws {
+    if let count, count < 1 { throw ValidationError("--count is at least 1") }
+  }
+
+  func run(_ session: Session) async throws {
+    let view = try await session.send(
+      ["COUNTDOWN", "START", key] + (fire ? ["FIRE"] : []),
+      [
+        ("COUNT", count.map { String($0) }), ("EVERY", every?.text), ("TITLE", title),
+        ("READYTITLE", readyTitle), ("META", meta), ("TOKEN", token),
+      ])
+    try session.answer(view)
+  }
+}
+
+struct Resend: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Starts a countdown again, with what it was started with last.",
+    discussion: "While the key counts or is paused nothing changes and the exit status is 1.")
+
+  @OptionGroup var global: GlobalOptions
+
+  @Argument(help: "The countdown.") var key: String
+
+  @Option(help: "Makes a repetition of this very resend answer as the first did.")
+  var token: String?
+
+  func run(_ session: Session) async throws {
+    try session.answer(try await session.send(["COUNTDOWN", "RESEND", key], [("TOKEN", token)]))
+  }
+}
+
+extension Session {
+  /// Prints the answer to START or RESEND; a refusal is status 1.
+  fileprivate func answer(_ reply: JSONValue) throws {
+    let view = try CountdownView(reply)
+    Output.line(json ? reply.text : ViewText.answer(view, style: Output.style))
+    if view.accepted == false { throw ExitCode.refused }
+  }
+}

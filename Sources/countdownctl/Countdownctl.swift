@@ -1,0 +1,77 @@
+import ArgumentParser
+import CountdownClient
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+@main
+struct Countdownctl: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "countdownctl",
+    abstract: "Starts, watches and manages the countdowns, HUDs and timers of countdownd.",
+    discussion: """
+      Examples:
+        countdownctl start +4512345678 --count 60 --title '%ds to go'
+        countdownctl resend +4512345678
+        countdownctl watch
+        countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
+        countdownctl list --match '+45*' --json
+        countdownctl timer set tea 4m --payload 'tea is ready'
+        countdownctl raw COMMAND COUNT
+
+      Durations are an integer with ms, s, m, h or d; a bare integer is milliseconds.
+
+      Exit status:
+        0   done; a start or resend was accepted
+        1   refused (still counting), or there is no such thing
+        3   countdownd could not be reached
+        4   countdownd answered with an error
+        64  the command line is wrong
+
+      Environment:
+        COUNTDOWND_SOCKET  the socket to use without --socket
+        NO_COLOR           set to anything: no colours
+      """,
+    version: CountdownClient.version,
+    subcommands: [
+      Ping.self, Start.self, Resend.self, Get.self, Cancel.self, Pause.self, Resume.self,
+      Retime.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,
+    ])
+
+  @OptionGroup var global: GlobalOptions
+
+  static func main() async {
+    // A reader that has seen enough, `countdownctl list | head`, is not an error: `Output` ends
+    // quietly then.
+    signal(SIGPIPE, SIG_IGN)
+    await main(nil)
+  }
+}
+
+/// What can be said before and after every subcommand.
+struct GlobalOptions: ParsableArguments {
+  @Option(
+    help: .init(
+      "The daemon's socket (default: $COUNTDOWND_SOCKET, or /run/countdownd/countdownd.sock).",
+      valueName: "path"),
+    completion: .file())
+  var socket: String?
+
+  @Flag(help: "Print one line of JSON per result or event, with the protocol's field names.")
+  var json = false
+}
+
+/// What the process ends with, besides 0 and ArgumentParser's 64 for a wrong command line.
+extension ExitCode {
+  /// Refused, or there is no such thing.
+  static let refused = ExitCode(1)
+  /// countdownd could not be reached.
+  static let unreachable = ExitCode(3)
+  /// countdownd answered with an error, or broke off.
+  static let serverError = ExitCode(4)
+}

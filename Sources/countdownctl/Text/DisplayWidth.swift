@@ -1,0 +1,73 @@
+/// How many columns of a terminal a text takes, and texts made to take so many.
+enum DisplayWidth {
+  /// Columns of a text without control characters: two for CJK and emoji, none for what combines.
+  static func of(_ text: some StringProtocol) -> Int {
+    text.reduce(0) { $0 + of($1) }
+  }
+
+  static func of(_ character: Character) -> Int {
+    var width = 0
+    for scalar in character.unicodeScalars {
+      // This selector asks for the picture instead of the letter.
+      if scalar == "\u{FE0F}" { width = 2 }
+      width = max(width, of(scalar))
+    }
+    return width
+  }
+
+  private static func of(_ scalar: Unicode.Scalar) -> Int {
+    if scalar.value < 0x300 { return 1 }
+    switch scalar.properties.generalCategory {
+    case .nonspacingMark, .enclosingMark, .format: return 0
+    default: break
+    }
+    if wide.contains(where: { $0.contains(scalar.value) }) { return 2 }
+    return scalar.properties.isEmojiPresentation ? 2 : 1
+  }
+
+  /// The blocks that Unicode's EastAsianWidth.txt has as wide or fullwidth, as far as they matter.
+  private static let wide: [ClosedRange<UInt32>] = [
+    0x1100...0x115F, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0x9FFF,
+    0xA000...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+    0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF,
+    0x1FA70...0x1FAFF, 0x20000...0x3FFFD,
+  ]
+
+  /// The text in exactly so many columns: filled with spaces, or cut, which an ellipsis shows.
+  static func fit(_ text: String, _ columns: Int, alignRight: Bool = false) -> String {
+    let cut = truncate(text, columns)
+    let space = String(repeating: " ", count: max(0, columns - of(cut)))
+    return alignRight ? space + cut : cut + space
+  }
+
+  /// The text in at most so many columns.
+  static func truncate(_ text: String, _ columns: Int) -> String {
+    guard of(text) > columns else { return text }
+    guard columns > 0 else { return "" }
+    var result = ""
+    var used = 0
+    for character in text {
+      let width = of(character)
+      guard used + width <= columns - 1 else { break }
+      result.append(character)
+      used += width
+    }
+    return result + "…"
+  }
+}
+
+extension StringProtocol {
+  /// The text with what could move the cursor, or the reader, written as an escape: keys are any
+  /// bytes, and anybody may choose them.
+  var printable: String {
+    var result = ""
+    for scalar in unicodeScalars {
+      switch scalar.value {
+      case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
+        result += "\\u{" + String(scalar.value, radix: 16) + "}"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+}

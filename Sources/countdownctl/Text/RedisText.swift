@@ -1,0 +1,161 @@
+import CountdownClient
+
+/// Replies as redis-cli prints them.
+enum RedisText {
+  /// As on a terminal: with types, quotes and numbered elements.
+  static func formatted(_ value: RESPValue, indent: String = "") -> String {
+    switch value {
+    case .simpleString(let text): return text.printable
+    case .error(let text): return "(error) \(text.printable)"
+    case .integer(let value): return "(integer) \(value)"
+    case .double(let value): return "(double) \(value)"
+    case .boolean(let value): return value ? "(true)" : "(false)"
+    case .bigNumber(let digits): return "(big number) \(digits)"
+    case .null: return "(nil)"
+    case .bulkString(let bytes): return quoted(bytes)
+    case .verbatim(_, let text):
+      // The line ends anyway.
+      let isClosed = text.last == UInt8(ascii: "\n")
+      return String(decoding: isClosed ? text.dropLast() : text[...], as: UTF8.self)
+    case .array(let values), .push(let values):
+      return numbered(values, mark: ")", empty: "(empty array)", indent: indent)
+    case .set(let values):
+      return numbered(values, mark: "~", empty: "(empty set)", indent: indent)
+    case .map(let pairs):
+      guard !pairs.isEmpty else { return "(empty hash)" }
+      let digits = String(pairs.count).count
+      return pairs.enumerated().map { index, pair in
+        let prefix = pad(index + 1, digits) + "# "
+        let name = formatted(pair.key, indent: indent + spaces(prefix.count))
+        let isNested = pair.value.elements?.isEmpty == false || isFullMap(pair.value)
+        let deeper = indent + spaces(prefix.count)
+        let gap = isNested ? "\n" + deeper : " "
+        return (index == 0 ? "" : indent) + prefix + name + " =>" + gap
+          + formatted(pair.value, indent: deeper)
+      }.joined(separator: "\n")
+    }
+  }
+
+  /// As into a pipe: the bytes alone, one element per line.
+  static func plain(_ value: RESPValue) -> [UInt8] {
+    switch value {
+    case .simpleString(let text), .error(let text), .bigNumber(let text): return Array(text.utf8)
+    case .integer(let value): return Array(String(value).utf8)
+    case .double(let value): return Array(String(value).utf8)
+    case .boolean(let value): return Array((value ? "true" : "false").utf8)
+    case .null: return []
+    case .bulkString(let bytes), .verbatim(_, let bytes): return bytes
+    case .array(let values), .push(let values), .set(let values):
+      return Array(values.map { plain($0) }.joined(separator: [0x0A]))
+    case .map(let pairs):
+      return Array(
+        pairs.map { plain($0.key) + [0x20] + plain($0.value) }.joined(separator: [0x0A]))
+    }
+  }
+
+  private static func isFullMap(_ value: RESPValue) -> Bool {
+    guard case .map(let pairs) = value else { return false }
+    return !pairs.isEmpty
+  }
+
+  private static func numbered(
+    _ values: [RESPValue], mark: String, empty: String, indent: String
+  ) -> String {
+    guard !values.isEmpty else { return empty }
+    let digits = String(values.count).count
+    return values.enumerated().map { index, value in
+      let prefix = pad(index + 1, digits) + mark + " "
+      return (index == 0 ? "" : indent) + prefix
+        + formatted(value, indent: indent + spaces(prefix.count))
+    }.joined(separator: "\n")
+  }
+
+  private static func pad(_ number: Int, _ digits: Int) -> String {
+    let text = String(number)
+    return spaces(digits - text.count) + text
+  }
+
+  private static func spaces(_ count: Int) -> String { String(repeating: " ", count: count) }
+
+  /// In double quotes. UTF-8 stays readable, unlike with redis-cli; other bytes become `\xNN`.
+  static func quoted(_ bytes: [UInt8]) -> String {
+    let isText = String(validating: bytes, as: UTF8.self) != nil
+    var result: [UInt8] = [0x22]
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "\""): result += Array("\\\"".utf8)
+      case UInt8(ascii: "\\"): result += Array("\\\\".utf8)
+      case 0x0A: result += Array("\\n".utf8)
+      case 0x0D: result += Array("\\r".utf8)
+      case 0x09: result += Array("\\t".utf8)
+      case 0x20..<0x7F: result.append(byte)
+      case 0x80... where isText: result.append(byte)
+      default:
+        let digits = String(byte, radix: 16)
+        result += Array(("\\x" + (digits.count == 1 ? "0" : "") + digits).utf8)
+      }
+    }
+    return String(decoding: result + [0x22], as: UTF8.self)
+  }
+}
+
+/// Splits a line into words as redis-cli does: quotes, and `\n`, `\xNN` in double ones.
+enum WordSplitter {
+  /// Nil when a quote is not closed, or something sticks to a closed one.
+  static func words(_ line: String) -> [[UInt8]]? {
+    var words: [[UInt8]] = []
+    var rest = Array(line.utf8)[...]
+    while true {
+      rest = rest.drop { isSpace($0) }
+      guard let first = rest.first else { return words }
+      var word: [UInt8] = []
+      if first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") {
+        rest = rest.dropFirst()
+        guard let quoted = takeQuoted(&rest, quote: first) else { return nil }
+        word = quoted
+        if let next = rest.first, !isSpace(next) { return nil }
+      } else {
+        word = Array(rest.prefix { !isSpace($0) })
+        rest = rest.dropFirst(word.count)
+      }
+      words.append(word)
+    }
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || (0x09...0x0D).contains(byte)
+  }
+
+  private static func takeQuoted(_ rest: inout ArraySlice<UInt8>, quote: UInt8) -> [UInt8]? {
+    var word: [UInt8] = []
+    while let byte = rest.popFirst() {
+      if byte == quote { return word }
+      guard byte == UInt8(ascii: "\\"), let next = rest.first else {
+        word.append(byte)
+        continue
+      }
+      if quote == UInt8(ascii: "'") {
+        // Only the quote itself can be escaped here.
+        if next == quote { rest = rest.dropFirst() }
+        word.append(next == quote ? next : byte)
+        continue
+      }
+      rest = rest.dropFirst()
+      switch next {
+      case UInt8(ascii: "n"): word.append(0x0A)
+      case UInt8(ascii: "r"): word.append(0x0D)
+      case UInt8(ascii: "t"): word.append(0x09)
+      case UInt8(ascii: "x"):
+        let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+        if digits.utf8.count == 2, let value = UInt8(digits, radix: 16) {
+          word.append(value)
+          rest = rest.dropFirst(2)
+        } else {
+          word.append(next)
+        }
+      default: word.append(next)
+      }
+    }
+    return nil
+  }
+}

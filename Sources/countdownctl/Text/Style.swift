@@ -1,0 +1,41 @@
+/// Colour where a person looks, nothing elsewhere.
+struct Style {
+  let hasColour: Bool
+
+  func green(_ text: String) -> String { wrap(text, "32") }
+  func yellow(_ text: String) -> String { wrap(text, "33") }
+  func red(_ text: String) -> String { wrap(text, "31") }
+  func cyan(_ text: String) -> String { wrap(text, "36") }
+  func bold(_ text: String) -> String { wrap(text, "1") }
+  func dim(_ text: String) -> String { wrap(text, "2") }
+
+  private func wrap(_ text: String, _ code: String) -> String {
+    hasColour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+  }
+
+  /// The colour of a state.
+  func state(_ text: String, _ state: String) -> String {
+    switch state {
+    case "ready", "visible", "running": return green(text)
+    case "paused", "waiting", "disappearing": return yellow(text)
+    case "idle", "hidden", "cancelled": return dim(text)
+    default: return cyan(text)
+    }
+  }
+}
+
+/// A bar that empties or fills, eight steps to a column.
+enum Bar {
+  private static let eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
+
+  /// - Parameter fraction: what is full, from 0 to 1; what is beyond counts as the end.
+  static func text(_ fraction: Double, columns: Int) -> String {
+    guard columns > 0 else { return "" }
+    let bounded = fraction.isFinite ? min(max(fraction, 0), 1) : 0
+    let steps = Int((bounded * Double(columns * 8)).rounded())
+    let full = steps / 8
+    let rest = eighths[steps % 8]
+    let empty = columns - full - (rest.isEmpty ? 0 : 1)
+    return String(repeating: "█", count: full) + rest + String(repeating: "░", count: empty)
+  }
+}

@@ -1,0 +1,71 @@
+import CountdownClient
+
+/// Views in words.
+enum ViewText {
+  /// The answer to START and RESEND.
+  static func answer(_ view: CountdownView, style: Style) -> String {
+    let key = view.key.printable
+    let ready = "ready in \(view.remainingTime.humanText) (generation \(view.generation))"
+    switch (view.accepted ?? true, view.reason) {
+    case (true, .duplicate):
+      return style.green("accepted") + "  \(key) was accepted before; \(ready)"
+    case (true, _):
+      return style.green("accepted")
+        + "  \(key) counts \(view.count) × \(view.every.humanText); \(ready)"
+    case (false, _) where view.state == .paused:
+      return style.yellow("refused")
+        + "   \(key) is paused: not before \(view.retryAfter.humanText) after it goes on"
+    case (false, _):
+      return style.yellow("refused")
+        + "   \(key) still counts: try again in \(view.retryAfter.humanText)"
+    }
+  }
+
+  /// A countdown in one line, after a command changed it.
+  static func line(_ view: CountdownView, style: Style) -> String {
+    let left = view.state == .ready ? "" : "  \(view.remainingTime.humanText) left"
+    return "\(view.key.printable)  " + style.state(view.state.rawValue, view.state.rawValue) + left
+      + "  (generation \(view.generation))"
+  }
+
+  static func line(_ view: HUDView, style: Style) -> String {
+    var parts = [view.key.printable, style.state(view.state.rawValue, view.state.rawValue)]
+    if let kind = view.kind { parts.append(kind) }
+    if let fraction = view.fraction { parts.append("\(Int(fraction * 100)) %") }
+    if let status = view.status { parts.append(status.printable) }
+    if view.isDismissing, view.state != .hidden { parts.append("dismissing") }
+    if view.isPaused { parts.append("paused") }
+    if let left = view.remainingTime { parts.append("\(left.humanText) left") }
+    if let end = view.end { parts.append("end: \(end)") }
+    return parts.joined(separator: "  ") + "  (generation \(view.generation))"
+  }
+
+  static func line(_ view: TimerView, style: Style) -> String {
+    let every = view.every.map { ", then every \($0.humanText)" } ?? ""
+    return "\(view.key.printable)  " + style.state(view.state.rawValue, view.state.rawValue)
+      + "  due in \(view.remainingTime.humanText)\(every)  (generation \(view.generation))"
+  }
+
+  /// All fields of a view, names and values aligned.
+  static func table(_ view: JSONValue, style: Style) -> String {
+    guard case .object(let members) = view else { return view.text }
+    let width = members.map(\.name.count).max() ?? 0
+    return members.map { member in
+      style.dim(DisplayWidth.fit(member.name, width)) + "  "
+        + value(member.value, of: member.name, style: style)
+    }.joined(separator: "\n")
+  }
+
+  private static func value(_ value: JSONValue, of name: String, style: Style) -> String {
+    switch value {
+    case .null: return style.dim("—")
+    case .string(let text):
+      return name == "state" ? style.state(text, text) : text.printable
+    case .integer(let number) where name.hasSuffix("_unix_ms"):
+      return "\(number)  " + style.dim(WallClock.text(unixMilliseconds: number))
+    case .integer(let number) where name.hasSuffix("_ms"):
+      return "\(number)  " + style.dim(Duration.milliseconds(number).humanText)
+    case .integer, .number, .bool, .array, .object: return value.text
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import CountdownClient
+
+/// An event in one line, for pipes and logs: time, channel, event, what changed.
+enum EventLine {
+  static func text(_ event: CountdownEvent, time: String) -> String {
+    let channel = event.kind == .connection ? "-" : event.channel.printable
+    let details = details(event)
+    return ([time, channel, event.name.rawValue.printable] + details).joined(separator: "  ")
+  }
+
+  private static func details(_ event: CountdownEvent) -> [String] {
+    var details: [String]
+    switch event.kind {
+    case .connection: return []
+    case .countdown: details = countdown(event)
+    case .hud: details = hud(event)
+    case .timer: details = timer(event)
+    }
+    if let reason = event.fields["reason"]?.string { details.append("reason: \(reason)") }
+    if let generation = event.generation, event.name != .tick {
+      details.append("generation \(generation)")
+    }
+    return details.map { $0.printable }
+  }
+
+  private static func countdown(_ event: CountdownEvent) -> [String] {
+    guard let view = event.countdown else {
+      return event.fields["state"]?.string.map { [$0] } ?? []
+    }
+    var details: [String] = []
+    switch event.name {
+    case .started: details.append("\(view.count) × \(view.every.humanText)")
+    case .tick: details.append("\(view.remaining) left")
+    case .refused: details.append("try again in \(view.remainingTime.humanText)")
+    case .ready, .cancelled: break
+    default:
+      details.append(view.state.rawValue)
+      if view.remainingTime > .zero { details.append("\(view.remainingTime.humanText) left") }
+    }
+    if let title = view.title { details.append(title) }
+    if let late = event.lateMicroseconds, event.name == .ready { details.append("\(late) µs late") }
+    return details
+  }
+
+  private static func hud(_ event: CountdownEvent) -> [String] {
+    guard let view = event.hud else { return [] }
+    var details = [view.state.rawValue]
+    if let kind = view.kind { details.append(kind) }
+    if let fraction = view.fraction { details.append("\(Int(fraction * 100)) %") }
+    if let status = view.status { details.append(status) }
+    if let end = view.end { details.append("end: \(end)") }
+    return details
+  }
+
+  private static func timer(_ event: CountdownEvent) -> [String] {
+    var details: [String] = []
+    if event.name == .fired {
+      if let fired = event.fields["fired"]?.int { details.append("× \(fired)") }
+      if let missed = event.fields["missed"]?.int, missed > 0 { details.append("\(missed) missed") }
+      if let payload = event.fields["payload"]?.string { details.append(payload) }
+      if let late = event.lateMicroseconds { details.append("\(late) µs late") }
+    } else if let view = event.timer {
+      details.append(view.state.rawValue)
+      if view.state != .idle { details.append("due in \(view.remainingTime.humanText)") }
+      if let every = view.every { details.append("every \(every.humanText)") }
+    }
+    return details
+  }
+}

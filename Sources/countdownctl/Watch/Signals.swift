@@ -1,0 +1,36 @@
+import Dispatch
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Signals as a sequence, instead of what they would do by themselves.
+///
+/// Unchecked: the sources, whose type does not say that it is thread-safe, are only touched while
+/// there is one reference, in `init` and `deinit`.
+final class Signals: @unchecked Sendable {
+  let received: AsyncStream<Int32>
+  private let sources: [any DispatchSourceSignal]
+
+  init(_ numbers: [Int32]) {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Int32.self, bufferingPolicy: .bufferingNewest(16))
+    received = stream
+    sources = numbers.map { number in
+      // The source hears it nevertheless; without this the process would end first.
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      source.setEventHandler { continuation.yield(number) }
+      source.resume()
+      return source
+    }
+  }
+
+  deinit {
+    for source in sources { source.cancel() }
+  }
+}

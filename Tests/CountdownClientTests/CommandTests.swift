@@ -1,0 +1,154 @@
+import CountdownClient
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct CommandTests {
+  static let counting = map(
+    ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
+    ("accepted", "#t\r\n"), ("reason", "_\r\n"), ("remaining", ":60\r\n"),
+    ("remaining_ms", ":60000\r\n"), ("retry_after_ms", ":60000\r\n"),
+    ("deadline_unix_ms", ":1790000060000\r\n"), ("now_unix_ms", ":1790000000000\r\n"),
+    ("count", ":60\r\n"), ("every_ms", ":1000\r\n"), ("title", bulk("60s后重发")),
+    ("sends", ":1\r\n"), ("owner", bulk("none")), ("meta", bulk("m")))
+
+  @Test func startSaysAllOptionsAndReadsTheView() async throws {
+    let server = try await StandInServer { _, _ in Self.counting }
+    let client = try await CountdownClient.connect(path: server.path)
+    let view = try await client.startCountdown(
+      "+45", count: 60, every: .microseconds(999_001), fire: true, title: "%ds后重发",
+      readyTitle: "r", owner: .connection, meta: Array("m".utf8), token: "t")
+    #expect(
+      server.commands == [
+        [
+          "COUNTDOWN", "START", "+45", "COUNT", "60", "EVERY", "1000", "FIRE", "TITLE", "%ds后重发",
+          "READYTITLE", "r", "OWNER", "connection", "META", "m", "TOKEN", "t",
+        ]
+      ])
+    #expect(view.state == .counting)
+    #expect(view.accepted == true)
+    #expect(view.reason == nil)
+    #expect(view.generation == 5)
+    #expect(view.remainingTime == .seconds(60))
+    #expect(view.every == .seconds(1))
+    #expect(view.title == "60s后重发")
+    await client.close()
+    await #expect(throws: CountdownClientError.clientClosed) { try await client.send("PING") }
+    await #expect(throws: CountdownClientError.clientClosed) {
+      for try await _ in client.events(patterns: ["*"]) {}
+    }
+  }
+
+  @Test func concurrentCommandsEachGetTheirOwnReply() async throws {
+    let server = try await StandInServer { words, _ in bulk(words[1]) }
+    let client = try await CountdownClient.connect(path: server.path)
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<1000 {
+        group.addTask {
+          try await client.send("ECHO", String(number)).string == String(number)
+        }
+      }
+      for try await isRight in group { #expect(isRight) }
+    }
+    let replies = try await client.pipeline((0..<100).map { ["ECHO", String($0)] })
+    #expect(replies.map(\.string) == (0..<100).map { String($0) })
+    #expect(server.connections.count == 1)
+  }
+
+  @Test func anErrorReplyIsThrownWithItsCode() async throws {
+    let server = try await StandInServer { words, _ in
+      words[1] == "LIST" ? "*2\r\n$1\r\n0\r\n*0\r\n" : "-STALE it has generation 7 by now\r\n"
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    await #expect(
+      throws: CountdownClientError.server(code: "STALE", message: "it has generation 7 by now")
+    ) { try await client.cancelCountdown("k", generation: 5) }
+    let page = try await client.countdowns(matching: "k*")
+    #expect(page.isLast && page.elements.isEmpty)
+  }
+
+  @Test func aLostConnectionFailsTheCallAndTheNextOneConnectsAgain() async throws {
+    let server = try await StandInServer { words, peer in
+      if words == ["DIE"] { peer.hangUp() }
+      return words == ["PING"] ? "+PONG\r\n" : nil
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let unanswered = Task { try await client.send("SLOW") }
+    try await eventually { server.commands.contains(["SLOW"]) }
+    await #expect(throws: CountdownClientError.connectionClosed) { try await client.send("DIE") }
+    await #expect(throws: CountdownClientError.connectionClosed) {
+      try await unanswered.value
+    }
+    #expect(try await client.send("PING").string == "PONG")
+  }
+
+  @Test func aClientThatIsReleasedLetsItsConnectionGo() async throws {
+    let server = try await StandInServer { _, _ in "+PONG\r\n" }
+    do {
+      let client = try await CountdownClient.connect(path: server.path)
+      _ = try await client.send("PING")
+      #expect(server.connections.count == 1)
+    }
+    try await eventually { server.connections.isEmpty }
+  }
+
+  @Test func bytesThatAreNoReplyAreAViolation() async throws {
+    let server = try await StandInServer { _, _ in "?what\r\n" }
+    let client = try await CountdownClient.connect(path: server.path)
+    await #expect {
+      try await client.send("PING")
+    } throws: { error in
+      if case .protocolViolation = error as? CountdownClientError { return true }
+      return false
+    }
+  }
+
+  @Test func aCancelledTaskStopsWaiting() async throws {
+    let server = try await StandInServer { words, _ in words == ["PING"] ? "+PONG\r\n" : nil }
+    let client = try await CountdownClient.connect(path: server.path)
+    let task = Task { try await client.send("SLOW") }
+    try await eventually { server.commands.contains(["SLOW"]) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func whatCannotBeReachedSaysWhatToDo() async throws {
+    let missing = "/tmp/there-is-no-such.sock"
+    await #expect(throws: CountdownClientError.daemonNotRunning(path: missing)) {
+      try await CountdownClient.connect(path: missing)
+    }
+    #expect("\(CountdownClientError.daemonNotRunning(path: missing))".contains("systemctl start"))
+    let long = "/tmp/" + String(repeating: "x", count: 200)
+    await #expect(throws: CountdownClientError.pathTooLong(path: long, limit: 107)) {
+      try await CountdownClient.connect(path: long)
+    }
+  }
+
+  @Test func hudAndTimerCommandsSayWhatTheyMean() async throws {
+    let server = try await StandInServer { words, _ in
+      switch (words[0], words[1]) {
+      case ("HUD", "POP"), ("TIMER", "GET"): return "_\r\n"
+      case ("TIMER", "DEL"): return ":1\r\n"
+      case ("HUD", _):
+        return map(
+          ("key", bulk("main")), ("state", bulk("visible")), ("fraction", ",0.5\r\n"),
+          ("remaining_ms", "_\r\n"), ("dismissing", "#f\r\n"))
+      default: return map(("key", bulk("t")), ("state", bulk("running")), ("every_ms", ":5\r\n"))
+      }
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var options = CountdownClient.HUDOptions()
+    options.minimum = .milliseconds(500)
+    #expect(try await client.showHUD("main", options).state == .visible)
+    #expect(try await client.progressHUD("main", fraction: 0.5).fraction == 0.5)
+    #expect(try await client.popHUD("main") == nil)
+    #expect(try await client.setTimer("t", after: .seconds(1)).every == .milliseconds(5))
+    #expect(try await client.timer("t") == nil)
+    #expect(try await client.deleteTimer("t"))
+    #expect(
+      server.commands == [
+        ["HUD", "SHOW", "main", "MIN", "500"], ["HUD", "PROGRESS", "main", "0.5"],
+        ["HUD", "POP", "main"], ["TIMER", "SET", "t", "1000"], ["TIMER", "GET", "t"],
+        ["TIMER", "DEL", "t"],
+      ])
+  }
+}

@@ -1,0 +1,191 @@
+import CountdownClient
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct EventTests {
+  static func snapshot(_ channel: String, state: String, generation: Int = 1) -> String {
+    let key = channel.split(separator: ":")[1]
+    return message(
+      channel,
+      #"{"event":"snapshot","key":"\#(key)","generation":\#(generation),"state":"\#(state)"}"#)
+  }
+
+  /// Answers SUBSCRIBE as the daemon does: a confirmation and a snapshot for each.
+  static func subscribed(_ words: [String], state: String = "counting") -> String? {
+    guard words[0] == "SUBSCRIBE" else { return nil }
+    return words.dropFirst().enumerated().map { index, channel in
+      ">3\r\n" + bulk("subscribe") + bulk(channel) + ":\(index + 1)\r\n"
+        + snapshot(channel, state: state)
+    }.joined()
+  }
+
+  @Test func eventsAreDecoded() async throws {
+    let tick = #"""
+      {"event":"tick","key":"é\"+45","generation":5,"seq":19,"due_unix_ms":1790000001000,\#
+      "late_us":143,"state":"counting","remaining":58,"remaining_ms":57999,"title":"\u4f60\ud83d\ude00"}
+      """#
+    let server = try await StandInServer { words, _ in
+      guard words == ["PSUBSCRIBE", "countdown:*"] else { return Self.subscribed(words) }
+      return message("gate:later", "{}") + ">4\r\n" + bulk("pmessage") + bulk("countdown:*")
+        + bulk("countdown:é\"+45")
+        + bulk(tick)
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["hud:main"], patterns: ["countdown:*"])
+      .makeAsyncIterator()
+    let first = try #require(try await iterator.next())
+    #expect(first.kind == .hud && first.name == .snapshot && first.key == "main")
+    let second = try #require(try await iterator.next())
+    #expect(second.kind == .countdown && second.name == .tick && second.key == "é\"+45")
+    #expect(second.seq == 19 && second.generation == 5 && second.lateMicroseconds == 143)
+    #expect(second.dueUnixMS == 1_790_000_001_000)
+    #expect(second.countdown?.remaining == 58)
+    #expect(second.countdown?.remainingTime == .milliseconds(57_999))
+    #expect(second.countdown?.title == "你😀")
+  }
+
+  @Test func eventsComeBackAfterAReconnection() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await server.stop()
+    #expect(try await iterator.next()?.name == .disconnected)
+    try await server.listen()
+    #expect(try await iterator.next()?.name == .resubscribed)
+    #expect(try await iterator.next()?.name == .snapshot)
+    await client.close()
+    #expect(try await iterator.next() == nil)
+  }
+
+  @Test func theFirstConnectionHasToSucceed() async throws {
+    let client = CountdownClient.unconnected(path: "/tmp/there-is-no-such.sock")
+    await #expect(throws: CountdownClientError.daemonNotRunning(path: client.path)) {
+      for try await _ in client.events(patterns: ["*"]) {}
+    }
+  }
+
+  @Test func aRefusedSubscriptionEndsTheSequence() async throws {
+    let server = try await StandInServer { _, _ in "-LIMIT max-subscriptions is 1\r\n" }
+    let client = try await CountdownClient.connect(path: server.path)
+    await #expect(
+      throws: CountdownClientError.server(code: "LIMIT", message: "max-subscriptions is 1")
+    ) {
+      for try await _ in client.events(channels: ["timer:a", "timer:b"]) {}
+    }
+  }
+
+  @Test func aSequenceThatIsNoLongerReadUnsubscribes() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    let reader = Task {
+      for try await _ in client.events(channels: ["countdown:k"]) {}
+    }
+    try await eventually { server.connections.count == 2 }
+    reader.cancel()
+    try await eventually { server.connections.count == 1 }
+    do {
+      var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+      _ = try await iterator.next()
+      #expect(server.connections.count == 2)
+    }
+    try await eventually { server.connections.count == 1 }
+  }
+
+  @Test func aSlowReaderMakesTheDaemonWait() async throws {
+    let flood = String(
+      repeating: message("countdown:k", #"{"event":"tick","key":"k"}"#), count: 100_000)
+    let written = Mutex(false)
+    let server = try await StandInServer { words, peer in
+      guard words[0] == "SUBSCRIBE" else { return nil }
+      peer.push(flood) { written.withLock { $0 = true } }
+      return nil
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .tick)
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(!written.withLock { $0 }, "7 MB cannot be in a socket's buffer and 512 events")
+    for _ in 1..<100_000 { _ = try await iterator.next() }
+    #expect(written.withLock { $0 })
+  }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct ReadyTests {
+  final class Button: Sendable {
+    let taps = Mutex(0)
+  }
+
+  static func ready(_ key: String, _ generation: Int) -> String {
+    message(
+      "countdown:\(key)",
+      #"{"event":"ready","key":"\#(key)","generation":\#(generation),"state":"ready"}"#)
+  }
+
+  @Test func theClosureIsCalledOncePerGeneration() async throws {
+    let server = try await StandInServer { words, _ in EventTests.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    let button = Button()
+    let handle = client.onReady("k", target: button) { button, event in
+      #expect(event.key == "k")
+      button.taps.withLock { $0 += 1 }
+    }
+    let second = client.onReady("other", target: button) { _, _ in }
+    try await eventually { server.commands.filter { $0[0] == "SUBSCRIBE" }.joined().count >= 3 }
+    #expect(server.connections.count == 2, "all handles share one connection")
+    func push(_ text: String) { for peer in server.connections { peer.push(text) } }
+    try await server.connections[0].channel.close().get()
+    push(Self.ready("k", 1))
+    try await eventually { button.taps.withLock { $0 } == 1 }
+    push(Self.ready("k", 1))
+    push(Self.ready("k", 2))
+    try await eventually { button.taps.withLock { $0 } == 2 }
+    let late = client.onReady("k", target: button) { button, _ in button.taps.withLock { $0 += 10 }
+    }
+    try await eventually { button.taps.withLock { $0 } == 12 }
+    late.cancel()
+    second.cancel()
+    handle.cancel()
+    try await eventually { server.commands.contains(["UNSUBSCRIBE", "countdown:k"]) }
+    push(Self.ready("k", 3))
+    try await Task.sleep(for: .milliseconds(50))
+    #expect(button.taps.withLock { $0 } == 12)
+  }
+
+  @Test func readyAlreadyIsToldAtOnce() async throws {
+    let server = try await StandInServer { words, _ in
+      EventTests.subscribed(words, state: "ready")
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let button = Button()
+    let handle = client.onReady("k", target: button) { button, _ in
+      button.taps.withLock { $0 += 1 }
+    }
+    try await eventually { button.taps.withLock { $0 } == 1 }
+    handle.cancel()
+  }
+
+  @Test func theTargetIsHeldWeaklyAndAReleasedHandleEndsTheCalls() async throws {
+    let server = try await StandInServer { words, _ in EventTests.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    weak var observed: Button?
+    var handle: EventHandle?
+    do {
+      let button = Button()
+      observed = button
+      handle = client.onReady("k", target: button) { _, _ in Issue.record("the target is gone") }
+    }
+    #expect(observed == nil)
+    try await eventually { server.commands.contains(["SUBSCRIBE", "countdown:k"]) }
+    for peer in server.connections { peer.push(Self.ready("k", 7)) }
+    try await eventually { server.commands.contains(["UNSUBSCRIBE", "countdown:k"]) }
+    _ = handle
+    handle = nil
+
+    let kept = Button()
+    handle = client.onReady("l", target: kept) { _, _ in }
+    try await eventually { server.commands.contains(["SUBSCRIBE", "countdown:l"]) }
+    handle = nil
+    try await eventually { server.commands.contains(["UNSUBSCRIBE", "countdown:l"]) }
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import NIOCore
+import NIOPosix
+import RESP
+import Synchronization
+
+/// Answers as countdownd would, from a script: what is tested is the client alone.
+final class StandInServer: Sendable {
+  /// Gets the words of a command, returns the bytes of the reply; nil says nothing.
+  typealias Script = @Sendable ([String], Peer) -> String?
+
+  /// One client as the server sees it.
+  final class Peer: Sendable {
+    let channel: any Channel
+    init(channel: any Channel) { self.channel = channel }
+
+    func push(_ text: String, whenWritten: @escaping @Sendable () -> Void = {}) {
+      channel.writeAndFlush(ByteBuffer(string: text)).whenSuccess(whenWritten)
+    }
+
+    func hangUp() { channel.close(promise: nil) }
+  }
+
+  let path: String
+  private let script: Script
+  private let listener = Mutex<(any Channel)?>(nil)
+  private let peers = Mutex<[Peer]>([])
+  private let heard = Mutex<[[String]]>([])
+
+  init(_ script: @escaping Script) async throws {
+    path = NSTemporaryDirectory() + "ccl-\(UInt32.random(in: 0 ... .max)).sock"
+    self.script = script
+    try await listen()
+  }
+
+  deinit {
+    listener.withLock { $0 }?.close(promise: nil)
+    unlink(path)
+  }
+
+  /// Every command so far, without the handshake.
+  var commands: [[String]] {
+    heard.withLock { $0 }.filter { $0[0] != "HELLO" && $0[0] != "CLIENT" }
+  }
+
+  var connections: [Peer] { peers.withLock { $0 }.filter { $0.channel.isActive } }
+
+  func listen() async throws {
+    unlink(path)
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          let peer = Peer(channel: channel)
+          self.peers.withLock { $0.append(peer) }
+          try channel.pipeline.syncOperations.addHandler(
+            Handler { [weak self] words in
+              guard let self else { return nil }
+              self.heard.withLock { $0.append(words) }
+              if words[0] == "HELLO" { return "%1\r\n$5\r\nproto\r\n:3\r\n" }
+              if words[0] == "CLIENT" { return "-ERR unknown subcommand\r\n" }
+              return self.script(words, peer)
+            })
+        }
+      }
+      .bind(unixDomainSocketPath: path).get()
+    listener.withLock { $0 = channel }
+  }
+
+  /// Stops listening and drops everybody.
+  func stop() async throws {
+    try await listener.withLock { $0 }?.close().get()
+    for peer in connections { try await peer.channel.close().get() }
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var decoder = ReplyDecoder()
+    private let answer: ([String]) -> String?
+
+    init(answer: @escaping ([String]) -> String?) { self.answer = answer }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      decoder.feed(unwrapInboundIn(data).readableBytesView)
+      // A request is an array of bulks, and so is a reply.
+      while let request = try? decoder.next(), let words = request.elements {
+        guard let reply = answer(words.compactMap(\.string)) else { continue }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: reply)), promise: nil)
+      }
+    }
+  }
+}
+
+/// `$n text`
+func bulk(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }
+
+/// A map of texts that are RESP already.
+func map(_ pairs: (String, String)...) -> String {
+  "%\(pairs.count)\r\n" + pairs.map { bulk($0.0) + $0.1 }.joined()
+}
+
+func message(_ channel: String, _ json: String) -> String {
+  ">3\r\n" + bulk("message") + bulk(channel) + bulk(json)
+}
+
+struct TimedOut: Error {}
+
+/// Waits until a condition holds.
+func eventually(_ condition: () async throws -> Bool) async throws {
+  for _ in 0..<500 {
+    if try await condition() { return }
+    try await Task.sleep(for: .milliseconds(10))
+  }
+  throw TimedOut()
+}

@@ -1,0 +1,173 @@
+import CountdownEngine
+import Foundation
+import RESP
+import Testing
+
+@testable import CountdownCommands
+
+/// The one table of commands, and that every command's reply is well-formed in both versions.
+@Suite struct CommandTableTests {
+  let table = CommandTable()
+
+  /// A call of every command. A command that is missing here fails the test below.
+  static let calls: [String: [String]] = [
+    "COUNTDOWN START": [
+      "k COUNT 5 EVERY 1s FIRE TITLE %ds READYTITLE go OWNER none META m TOKEN t"
+    ],
+    "COUNTDOWN RESEND": ["k", "k TOKEN t"], "COUNTDOWN GET": ["k", "none"],
+    "COUNTDOWN LIST": ["", "MATCH * OWNER none LIMIT 1"], "COUNTDOWN PAUSE": ["k"],
+    "COUNTDOWN RESUME": ["k"], "COUNTDOWN RETIME": ["k 5s"], "COUNTDOWN CANCEL": ["k", "k"],
+    "HUD SHOW": ["s KIND info STATUS hello MIN 1s MAX 9s MASK clear REQUEST /api/Send"],
+    "HUD PROGRESS": ["s 0.5 STATUS half"], "HUD STATUS": ["s text"], "HUD TAP": ["s INSIDE"],
+    "HUD PAUSE": ["s"], "HUD RESUME": ["s"], "HUD GET": ["s", "none", "s LEVEL alert"],
+    "HUD LIST": [""], "HUD POP": ["s", "none"], "HUD DISMISS": ["s DELAY 5s", "none"],
+    "TIMER SET": ["t 5s EVERY 1s PAYLOAD p LATE skip CLOCK wall"], "TIMER GET": ["t", "none"],
+    "TIMER PAUSE": ["t"], "TIMER RESUME": ["t"], "TIMER RETIME": ["t 1m"], "TIMER LIST": [""],
+    "TIMER DEL": ["t", "t"], "PING": ["", "hello"], "ECHO": ["hello"],
+    "HELLO": ["", "VERSION SETNAME me", "VERSION AUTH u p SETNAME n", "4"], "AUTH": ["p", "u p"],
+    "SELECT": ["0", "1"], "CLIENT ID": [""], "CLIENT INFO": [""],
+    "CLIENT LIST": ["", "TYPE pubsub"], "CLIENT SETNAME": ["me"], "CLIENT GETNAME": [""],
+    "CLIENT SETINFO": ["LIB-NAME x"], "CLIENT KILL": ["ID 99", "/nowhere"],
+    "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"], "CLIENT HELP": [""],
+    "PUBSUB CHANNELS": ["", "*"], "PUBSUB NUMSUB": ["", "a b"], "PUBSUB NUMPAT": [""],
+    "PUBSUB HELP": [""], "DBSIZE": [""], "TIME": [""], "INFO": ["", "stats", "nonsense"],
+    "CONFIG GET": ["*", "limits.* countdown.*"], "CONFIG RESETSTAT": [""], "CONFIG HELP": [""],
+    "SLOWLOG GET": ["", "-1"], "SLOWLOG LEN": [""], "SLOWLOG RESET": [""], "SLOWLOG HELP": [""],
+    "CLOCK ADVANCE": ["5s"], "COMMAND": [""], "COMMAND COUNT": [""], "COMMAND LIST": [""],
+    "COMMAND INFO": ["", "ping countdown nothing"], "COMMAND DOCS": ["", "hello hud nothing"],
+    "COMMAND GETKEYS": ["COUNTDOWN GET k", "PING"], "COMMAND HELP": [""], "MONITOR": [""],
+    "SUBSCRIBE": ["countdown:k hud:s other"], "PSUBSCRIBE": ["hud:*"],
+    "UNSUBSCRIBE": ["other", ""],
+    "PUNSUBSCRIBE": ["", ""], "RESET": [""], "QUIT": [""],
+  ]
+
+  /// Those with another number of frames than one, snapshots included.
+  private static let frameCounts = [
+    "SUBSCRIBE countdown:k hud:s other": 5, "UNSUBSCRIBE": 2, "RESET": 1,
+  ]
+
+  @Test("Every command's reply is well-formed", arguments: [2, 3])
+  func wellFormed(version: Int) throws {
+    let counter = Counter()
+    let version = RESPEncoder.Version(rawValue: version)!
+    var rest = Set(table.rows.map(\.fullName))
+    for row in table.rows.sorted(by: { Self.order($0) < Self.order($1) }) {
+      guard row.fullName != "SHUTDOWN" else { continue }
+      let calls = try #require(Self.calls[row.fullName], "\(row.fullName) has no example here")
+      for call in calls {
+        counter.session.output.version = version
+        counter.session.isClosing = false
+        let arguments = call.replacing("VERSION", with: "\(version.rawValue)")
+        let line = arguments.isEmpty ? row.fullName : "\(row.fullName) \(arguments)"
+        let frames = try counter.frames(line.split(separator: " ").map(String.init))
+        // What the monitor shows comes before the reply.
+        let replies = frames.filter { if case .simple(let s) = $0 { s.first != "1" } else { true } }
+        #expect(replies.count == Self.frameCounts[line] ?? 1, "\(line): \(replies)")
+        for reply in replies { Self.check(reply, version, line) }
+      }
+      rest.remove(row.fullName)
+    }
+    #expect(rest == ["SHUTDOWN"])
+  }
+
+  /// Countdowns, HUDs and timers as the table has them; what changes the connection at the end.
+  private static func order(_ row: CommandSpec) -> Int {
+    let last = [
+      "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "MONITOR", "RESET", "QUIT",
+    ]
+    return last.firstIndex(of: row.name).map { $0 + 1 } ?? 0
+  }
+
+  /// No frame of RESP3 may come to a client that speaks RESP2.
+  private static func check(_ reply: Reply, _ version: RESPEncoder.Version, _ line: String) {
+    if version == .resp2 {
+      switch reply {
+      case .map, .set, .push, .boolean, .double, .verbatim:
+        Issue.record("\(line) answers RESP3 in RESP2")
+      default: break
+      }
+    }
+    for element in reply.elements { check(element, version, line) }
+  }
+
+  @Test("Every row's syntax is understood: names are words, no bracket is left over")
+  func syntax() {
+    for row in table.rows {
+      for parameter in Syntax.parse(row.syntax) {
+        let words = [parameter.name] + parameter.choices + (parameter.token.map { [$0] } ?? [])
+        for word in words {
+          #expect(!word.isEmpty)
+          #expect(!word.contains { "[]".contains($0) }, "\(row.fullName): \(word)")
+        }
+      }
+      #expect(row.arguments.least >= (row.subcommand == nil ? 1 : 2))
+      #expect(row.arguments.most.map { $0 >= row.arguments.least } ?? true)
+      #expect(row.name == row.name.uppercased())
+      #expect(row.name.utf8.count <= 16)
+      #expect(!row.summary.isEmpty)
+    }
+    #expect(Set(table.rows.map(\.fullName)).count == table.rows.count)
+  }
+
+  @Test("HELLO takes nothing, a version, and its options")
+  func helloArguments() throws {
+    let counter = Counter()
+    #expect(try counter.say("HELLO")["proto"] == .integer(2))
+    #expect(try counter.say("HELLO 3 SETNAME me")["proto"] == .integer(3))
+    #expect(try counter.say("CLIENT GETNAME") == .bulk("me"))
+    #expect(try counter.say("HELLO 3 AUTH u p SETNAME n").text.contains("no password"))
+    #expect(try counter.say("HELLO 4").text.hasPrefix("NOPROTO"))
+  }
+
+  @Test("The reference names every command")
+  func reference() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let text = try String(
+      contentsOf: root.appendingPathComponent("docs/protocol.md"), encoding: .utf8)
+    for row in table.rows where row.subcommand != "HELP" {
+      guard let subcommand = row.subcommand else {
+        #expect(text.contains(row.name), "\(row.name)")
+        continue
+      }
+      let isNamed = text.split(separator: "\n").contains { line in
+        line.contains(row.name)
+          && line.split { !($0.isLetter || $0 == "-") }.contains { $0 == subcommand }
+      }
+      #expect(isNamed, "\(row.fullName)")
+    }
+  }
+
+  @Test("COMMAND INFO has ten elements each, DOCS what it counts, null for what there is not")
+  func introspection() throws {
+    let counter = Counter()
+    for version in [RESPEncoder.Version.resp2, .resp3] {
+      counter.session.output.version = version
+      let all = try counter.say("COMMAND").elements
+      #expect(try counter.say("COMMAND COUNT") == .integer(Int64(all.count)))
+      for info in all {
+        #expect(info.elements.count == 10)
+        for sub in info.elements[9].elements { #expect(sub.elements.count == 10) }
+      }
+      #expect(try counter.say("COMMAND LIST").elements.count == table.rows.count)
+      #expect(try counter.say("COMMAND INFO nothing") == .array([.null]))
+      let docs = try counter.say("COMMAND DOCS")
+      #expect(docs.elements.count == all.count * 2)
+      let start = docs["countdown"]?["subcommands"]?["countdown|start"]
+      #expect(start?["arguments"]?.elements.count == 9)
+      #expect(start?["group"] == .bulk("countdown"))
+      #expect(start?["arguments"]?.elements[0]["type"] == .bulk("key"))
+      #expect(start?["arguments"]?.elements[3]["type"] == .bulk("pure-token"))
+    }
+  }
+
+  @Test("The number of arguments is checked before anything is done")
+  func argumentCounts() throws {
+    let counter = Counter()
+    for call in [
+      "COUNTDOWN START", "COUNTDOWN GET", "COUNTDOWN GET k x", "ECHO", "ECHO a b", "DBSIZE x",
+    ] {
+      try counter.expectError(call, "wrong number of arguments", "usage:")
+    }
+  }
+}

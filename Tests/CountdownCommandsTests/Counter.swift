@@ -1,0 +1,106 @@
+import CountdownCommands
+import CountdownCore
+import CountdownEngine
+import RESP
+import Testing
+
+/// Runs the connections that there are not: what it is asked to do is written down.
+final class HostStandIn: CommandHost {
+  var now = Moment(
+    boot: Instant(microseconds: 0), wall: Instant(microseconds: 1_790_000_000_000_000))
+  /// How long each command takes, in microseconds.
+  var cost: Int64 = 0
+  private var elapsed: Int64 = 0
+  var stopwatch: Int64 {
+    defer { elapsed += cost }
+    return elapsed
+  }
+  var configuration: [(name: String, value: String)] = [
+    ("limits.max-output", "8388608"), ("countdown.count", "60"),
+  ]
+  private(set) var closed: [(connection: UInt64, reason: String)] = []
+  private(set) var isShutDown = false
+  var virtualClock: VirtualClock?
+
+  func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
+  func bufferedInput(of connection: UInt64) -> Int { 0 }
+  func close(_ connection: UInt64, reason: String) { closed.append((connection, reason)) }
+  func shutDown() { isShutDown = true }
+}
+
+/// A dispatcher with clients before it, without sockets.
+final class Counter {
+  let host = HostStandIn()
+  let dispatcher: Dispatcher
+  private(set) var sessions: [Session] = []
+
+  init(_ settings: Dispatcher.Settings = .init(), engine: EngineSettings = .init()) {
+    let engine = Engine(settings: engine, at: host.now)
+    dispatcher = Dispatcher(engine: engine, settings: settings, host: host)
+    _ = open()
+  }
+
+  var session: Session { sessions[0] }
+
+  func open(_ version: RESPEncoder.Version = .resp2) -> Session {
+    let id = UInt64(sessions.count + 1)
+    let session = Session(
+      client: Client(connection: id, uid: 1_000), pid: 7, address: "/sock:\(id)", at: host.now)
+    session.output.version = version
+    sessions.append(session)
+    dispatcher.open(session)
+    return session
+  }
+
+  /// Hands in a command; its bytes wait in the session's output.
+  func run(_ words: [String], by session: Session? = nil) {
+    var request = RESPEncoder()
+    request.array(words.count)
+    for word in words { request.bulk(word) }
+    var decoder = RequestDecoder()
+    request.bytes.withUnsafeBytes { decoder.append($0) }
+    let found = try? decoder.next()
+    #expect(found == true)
+    decoder.withArguments {
+      dispatcher.execute($0, for: session ?? self.session, at: host.now)
+    }
+  }
+
+  /// What a command is answered, up to now: replies and events.
+  func frames(_ words: [String], by session: Session? = nil) throws -> [Reply] {
+    run(words, by: session)
+    return try take(session)
+  }
+
+  /// The one reply to a command, in words split at blanks.
+  func say(_ line: String, by session: Session? = nil) throws -> Reply {
+    let frames = try frames(line.split(separator: " ").map(String.init), by: session)
+    #expect(frames.count == 1, "\(line)")
+    return try #require(frames.first)
+  }
+
+  func take(_ session: Session? = nil) throws -> [Reply] {
+    let session = session ?? self.session
+    defer { session.output.bytes = [] }
+    return try Reply.all(session.output.bytes)
+  }
+
+  func pass(_ milliseconds: Int64) {
+    host.now.boot.microseconds += milliseconds * 1_000
+    host.now.wall.microseconds += milliseconds * 1_000
+    while !dispatcher.advance(to: host.now, budget: 100) {}
+  }
+
+  /// The error that a command must be answered with.
+  func expectError(
+    _ line: String, _ parts: String..., sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    guard case .error(let text) = try say(line) else {
+      Issue.record("\(line) is no error", sourceLocation: sourceLocation)
+      return
+    }
+    for part in parts {
+      #expect(text.contains(part), "\(text)", sourceLocation: sourceLocation)
+    }
+  }
+}

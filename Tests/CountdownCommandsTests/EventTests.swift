@@ -1,0 +1,203 @@
+import CountdownCore
+import CountdownEngine
+import Foundation
+import RESP
+import Testing
+
+@testable import CountdownCommands
+
+/// Events on their way to clients: JSON, frames, merged ticks, the output limit.
+@Suite struct EventTests {
+  let counter = Counter()
+
+  /// The JSON of each message or pmessage among the frames.
+  private func events(_ frames: [Reply]) throws -> [[String: Any]] {
+    try frames.compactMap { frame in
+      guard ["message", "pmessage"].contains(frame.elements.first?.text) else { return nil }
+      let object = try JSONSerialization.jsonObject(
+        with: Data(frame.elements.last!.text.utf8), options: [])
+      return object as? [String: Any]
+    }
+  }
+
+  @Test("SUBSCRIBE: the confirmations, then the snapshots, then what happens")
+  func subscribes() throws {
+    let listener = counter.open(.resp3)
+    let frames = try counter.frames(["SUBSCRIBE", "countdown:k", "hud:s"], by: listener)
+    #expect(frames.map(\.elements[0].text) == ["subscribe", "subscribe", "message", "message"])
+    #expect(try events(frames).map { $0["state"] as? String } == ["idle", "hidden"])
+    _ = try counter.say("COUNTDOWN START k COUNT 2")
+    counter.pass(1_000)
+    counter.pass(1_000)
+    let heard = try events(counter.take(listener))
+    #expect(heard.map { $0["event"] as? String } == ["started", "tick", "ready"])
+    #expect(heard.map { $0["remaining"] as? Int } == [2, 1, 0])
+    #expect(heard[1]["due_unix_ms"] as? Int == 1_790_000_001_000)
+  }
+
+  @Test("Both versions get the same payload, as array and as push")
+  func versions() throws {
+    let old = counter.open(.resp2)
+    let new = counter.open(.resp3)
+    counter.run(["SUBSCRIBE", "timer:t"], by: old)
+    counter.run(["SUBSCRIBE", "timer:t"], by: new)
+    _ = try counter.say("TIMER SET t 1s PAYLOAD p")
+    let (first, second) = (try counter.take(old).last!, try counter.take(new).last!)
+    guard case .array(let array) = first, case .push(let push) = second else {
+      Issue.record("\(first) and \(second)")
+      return
+    }
+    #expect(array == push)
+  }
+
+  @Test("JSON is escaped; what is not UTF-8 is base64 in a field of that name")
+  func json() throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:a\"\\\n\u{1}重"], by: listener)
+    counter.run(["COUNTDOWN", "START", "a\"\\\n\u{1}重", "META", "\t\u{7F}/"])
+    let event = try #require(try events(counter.take(listener)).last)
+    #expect(event["key"] as? String == "a\"\\\n\u{1}重")
+    #expect(event["meta"] as? String == "\t\u{7F}/")
+
+    for (bytes, text) in [
+      ([0xFF], "/w=="), ([0xFF, 0xFE], "//4="), ([0xFF, 0xFE, 0xFD], "//79"),
+      ([0xC3, 0x28, 0x00, 0x01], "wygAAQ=="), ([0xED, 0xA0, 0x80], "7aCA"),
+    ] as [([UInt8], String)] {
+      var line = JSONLine()
+      line.field("key", bytes: bytes)
+      line.field("n", Int64(1))
+      #expect(
+        String(decoding: line.finish(), as: UTF8.self) == "{\"key_base64\":\"\(text)\",\"n\":1}")
+      #expect(Data(base64Encoded: text) == Data(bytes))
+    }
+  }
+
+  @Test("Every event of every kind is one line of valid JSON, and its view's header counts right")
+  func everyEvent() throws {
+    let listener = counter.open()
+    counter.run(["PSUBSCRIBE", "*"], by: listener)
+    for line in [
+      "COUNTDOWN START k COUNT 3 TITLE %d", "COUNTDOWN START k", "COUNTDOWN PAUSE k",
+      "COUNTDOWN RESUME k", "COUNTDOWN RETIME k 2s", "HUD SHOW k STATUS x", "HUD PROGRESS k 0.25",
+      "HUD TAP k INSIDE", "HUD PAUSE k", "HUD RESUME k", "HUD SHOW k KIND info", "HUD DISMISS k",
+      "TIMER SET k 1s EVERY 1s", "TIMER PAUSE k", "TIMER RESUME k", "TIMER RETIME k 500",
+    ] { _ = try counter.say(line) }
+    counter.pass(1_000)
+    counter.pass(5_000)
+    _ = try counter.say("TIMER DEL k")
+    _ = try counter.say("COUNTDOWN CANCEL k")
+    let heard = try events(counter.take(listener))
+    let names = Set(heard.compactMap { $0["event"] as? String })
+    #expect(
+      names == [
+        "started", "refused", "paused", "resumed", "retimed", "tick", "ready", "cancelled", "set",
+        "fired", "will-appear", "did-appear", "updated", "touched", "will-disappear",
+        "did-disappear",
+      ])
+    let numbers = heard.compactMap { $0["seq"] as? Int }
+    #expect(numbers == numbers.sorted())
+    #expect(Set(numbers).count == heard.count)
+    #expect(heard.allSatisfy { !"\($0["event"]!)".contains("\n") })
+  }
+
+  // MARK: Slow readers
+
+  @Test("Who is backed up gets the newest tick of each channel only, once it reads on")
+  func mergesTicks() throws {
+    let slow = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:a", "countdown:b"], by: slow)
+    _ = try counter.say("COUNTDOWN START a COUNT 10")
+    _ = try counter.say("COUNTDOWN START b COUNT 20")
+    _ = try counter.take(slow)
+    slow.isBackedUp = true
+    for _ in 0..<5 { counter.pass(1_000) }
+    #expect(slow.output.bytes.isEmpty)
+    slow.isBackedUp = false
+    slow.releaseTicks()
+    let numbers = try events(counter.take(slow)).compactMap { $0["remaining"] as? Int }
+    #expect(numbers.sorted() == [5, 15])
+    #expect(try counter.say("INFO stats").text.contains("ticks_merged:8\r\n"))
+  }
+
+  @Test("Other events are not merged, and make a tick that waits void")
+  func otherEventsAreNotMerged() throws {
+    for subscription in [["SUBSCRIBE", "countdown:a"], ["PSUBSCRIBE", "countdown:*"]] {
+      let counter = Counter()
+      let slow = counter.open()
+      counter.run(subscription, by: slow)
+      _ = try counter.say("COUNTDOWN START a COUNT 3")
+      _ = try counter.take(slow)
+      slow.isBackedUp = true
+      for _ in 0..<3 { counter.pass(1_000) }
+      slow.releaseTicks()
+      let names = try events(counter.take(slow)).compactMap { $0["event"] as? String }
+      #expect(names == ["ready"])
+    }
+  }
+
+  @Test("Beyond max-output the connection is closed, and the reason tells how much it was")
+  func outputLimit() throws {
+    var settings = Dispatcher.Settings()
+    settings.maxOutput = 2_000
+    let counter = Counter(settings)
+    let slow = counter.open()
+    counter.run(["SUBSCRIBE", "timer:t"], by: slow)
+    for _ in 0..<20 { _ = try counter.say("TIMER SET t 1s") }
+    #expect(slow.isClosing)
+    #expect(slow.output.bytes.isEmpty)
+    #expect(counter.host.closed.map(\.connection) == [2])
+    let reason = try #require(counter.host.closed.first?.reason)
+    let unread = try #require(reason.split(separator: " ").compactMap { Int($0) }.first)
+    #expect(unread > 2_000)
+    #expect(reason.contains("max-output is 2000"))
+    #expect(try counter.say("INFO stats").text.contains("output_limit_disconnections:1\r\n"))
+  }
+
+  @Test("A monitor that does not read is closed; a failing command of its own does not trap then")
+  func monitorBeyondTheLimit() throws {
+    var settings = Dispatcher.Settings()
+    settings.maxOutput = 300
+    let counter = Counter(settings)
+    counter.run(["MONITOR"])
+    // What it has not read grows until a line for itself, before its own error, is too much.
+    for _ in 0..<20 { counter.run(["COUNTDOWN", "PAUSE", "none"]) }
+    #expect(counter.session.isClosing)
+    #expect(counter.host.closed.map(\.connection).first == 1)
+  }
+
+  // MARK: RESP2 and subscribed
+
+  @Test("Subscribed in RESP2 only some commands are allowed; in RESP3 all are")
+  func subscribedMode() throws {
+    counter.run(["SUBSCRIBE", "other"])
+    _ = try counter.take()
+    #expect(try counter.say("COUNTDOWN GET k").text.contains("Can't execute 'countdown get'"))
+    #expect(try counter.say("DBSIZE").text.hasPrefix("ERR Can't execute"))
+    #expect(try counter.say("PING") == .array([.bulk("pong"), .bulk("")]))
+    #expect(try counter.say("PING x") == .array([.bulk("pong"), .bulk("x")]))
+    counter.session.output.version = .resp3
+    #expect(try counter.say("DBSIZE") == .integer(0))
+    #expect(try counter.say("PING") == .simple("PONG"))
+    counter.session.output.version = .resp2
+    #expect(try counter.say("RESET") == .simple("RESET"))
+    #expect(try counter.say("DBSIZE") == .integer(0))
+    counter.run(["PSUBSCRIBE", "x*"])
+    _ = try counter.take()
+    #expect(try counter.say("DBSIZE").text.hasPrefix("ERR Can't execute"))
+    #expect(try counter.say("PUNSUBSCRIBE").elements.last == .integer(0))
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test("A SUBSCRIBE beyond the limit, or with a name too long, subscribes nothing")
+  func subscribesAllOrNothing() throws {
+    var engine = EngineSettings()
+    engine.limits.subscriptions = 2
+    let counter = Counter(engine: engine)
+    #expect(try counter.say("SUBSCRIBE countdown:a b c").text.hasPrefix("LIMIT max-subscriptions"))
+    #expect(try counter.say("PUBSUB CHANNELS") == .array([]))
+    let long = String(repeating: "x", count: 1_025)
+    #expect(try counter.say("SUBSCRIBE countdown:a \(long)").text.hasPrefix("ERR"))
+    #expect(try counter.say("PUBSUB CHANNELS") == .array([]))
+    #expect(try counter.frames(["SUBSCRIBE", "a", "b"]).count == 2)
+  }
+}

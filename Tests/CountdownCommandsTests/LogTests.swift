@@ -1,0 +1,114 @@
+import RESP
+import Testing
+
+@testable import CountdownCommands
+
+/// What MONITOR and SLOWLOG show, and what they must not.
+@Suite struct LogTests {
+  let counter = Counter()
+
+  private func monitored(_ words: [String]) throws -> String {
+    let monitor = counter.open()
+    counter.run(["MONITOR"], by: monitor)
+    _ = try counter.take(monitor)
+    counter.run(words)
+    defer { counter.dispatcher.close(monitor) }
+    return try counter.take(monitor).map(\.text).joined()
+  }
+
+  @Test("MONITOR shows commands as Redis does, quoted")
+  func monitors() throws {
+    counter.host.now.wall.microseconds = 1_790_000_000_000_042
+    #expect(
+      try monitored(["ECHO", "a \"b\"\\\r\n\u{1}重"])
+        == "1790000000.000042 [0 /sock:1] \"ECHO\" \"a \\\"b\\\"\\\\\\r\\n\\x01\\xe9\\x87\\x8d\"")
+  }
+
+  @Test("MONITOR hides META, PAYLOAD and TOKEN, in whatever case")
+  func redacts() throws {
+    let line = try monitored(
+      ["COUNTDOWN", "START", "k", "meta", "hush1", "COUNT", "3", "TOKEN", "hush2"])
+    #expect(line.hasSuffix("\"meta\" \"(redacted)\" \"COUNT\" \"3\" \"TOKEN\" \"(redacted)\""))
+    #expect(!(try monitored(["TIMER", "SET", "t", "1s", "PAYLOAD", "hush3"]).contains("hush")))
+    #expect(!(try monitored(["COUNTDOWN", "RESEND", "k", "ToKeN", "hush4"]).contains("hush")))
+  }
+
+  @Test("A key may be called meta; a value called META does not lay bare what follows")
+  func redactsBehindAValueOfThatName() throws {
+    #expect(try monitored(["COUNTDOWN", "START", "meta", "COUNT", "3"]).hasSuffix("\"3\""))
+    let line = try monitored(["COUNTDOWN", "START", "k", "TITLE", "META", "META", "hush"])
+    #expect(line.hasSuffix("\"META\" \"(redacted)\" \"(redacted)\""))
+    #expect(
+      !(try monitored(["COUNTDOWN", "START", "k", "META", "TOKEN", "TOKEN", "hush"]).contains(
+        "hush")))
+  }
+
+  @Test("MONITOR shows neither AUTH nor what is no command")
+  func hides() throws {
+    #expect(try monitored(["AUTH", "secret"]) == "")
+    #expect(try monitored(["NOSUCH", "secret"]) == "")
+  }
+
+  @Test("SLOWLOG keeps the newest commands that took long, shortened and redacted")
+  func slowLog() throws {
+    var settings = Dispatcher.Settings()
+    settings.slowLogLength = 3
+    let counter = Counter(settings)
+    counter.host.cost = 9_999
+    _ = try counter.say("ECHO quick")
+    #expect(try counter.say("SLOWLOG LEN") == .integer(0))
+    counter.host.cost = 10_000
+    counter.run(["ECHO", String(repeating: "x", count: 200)])
+    counter.run(["COUNTDOWN", "START", "k", "META", "hush"])
+    counter.run(["PUBSUB", "NUMSUB"] + (0..<60).map { "c\($0)" })
+    counter.run(["ECHO", "last"])
+    _ = try counter.take()
+    let entries = try counter.say("SLOWLOG GET").elements
+    #expect(entries.count == 3)
+    #expect(entries.map { $0.elements[0] } == [.integer(3), .integer(2), .integer(1)])
+    #expect(entries.allSatisfy { $0.elements.count == 6 })
+    #expect(entries[0].elements[3] == .array([.bulk("ECHO"), .bulk("last")]))
+    #expect(entries[1].elements[3].elements.count == 32)
+    #expect(entries[1].elements[3].elements[31] == .bulk("... (31 more arguments)"))
+    #expect(entries[2].elements[3].elements[4] == .bulk("(redacted)"))
+    #expect(try counter.say("SLOWLOG GET 1").elements.count == 1)
+    #expect(try counter.say("SLOWLOG RESET") == .simple("OK"))
+  }
+
+  @Test("SHUTDOWN and QUIT end what they say")
+  func ends() throws {
+    #expect(try counter.frames(["SHUTDOWN", "NOSAVE"]).isEmpty)
+    #expect(counter.host.isShutDown)
+    let other = counter.open()
+    #expect(try counter.say("QUIT", by: other) == .simple("OK"))
+    #expect(other.isClosing)
+  }
+
+  @Test("A stream that is not understood is answered and ended")
+  func refuses() throws {
+    var decoder = RequestDecoder()
+    Array("*x\r\n".utf8).withUnsafeBytes { decoder.append($0) }
+    do throws(RESPProtocolError) { _ = try decoder.next() } catch {
+      counter.dispatcher.refuse(counter.session, error)
+    }
+    #expect(try counter.take() == [.error("ERR Protocol error: invalid multibulk length")])
+    #expect(counter.session.isClosing)
+  }
+
+  @Test("CLOCK ADVANCE lets virtual time pass event by event; without it, it is refused")
+  func virtualTime() throws {
+    try counter.expectError("CLOCK ADVANCE 1s", "start countdownd with --virtual-time")
+    let clock = VirtualClock(counter.host.now)
+    counter.host.virtualClock = clock
+    _ = counter.session
+    counter.session.output.version = .resp3
+    counter.run(["SUBSCRIBE", "countdown:k"])
+    counter.run(["COUNTDOWN", "START", "k", "COUNT", "3"])
+    _ = try counter.take()
+    let frames = try counter.frames(["CLOCK", "ADVANCE", "1m"])
+    #expect(frames.first == .integer(1_790_000_060_000))
+    #expect(frames.count == 4)
+    #expect(
+      frames.allSatisfy { !$0.text.contains("\"late_us\":") || $0.text.contains("\"late_us\":0,") })
+  }
+}

@@ -1,0 +1,111 @@
+import CountdownCore
+import Testing
+
+@testable import CountdownCommands
+
+/// What is said about a call that is wrong: which word, and what would be right.
+@Suite struct OptionTests {
+  let counter = Counter()
+
+  @Test("An unknown option is named, with the usage")
+  func unknownOption() throws {
+    try counter.expectError(
+      "COUNTDOWN START k COLOUR red", "ERR unknown option 'COLOUR'", "usage: COUNTDOWN START key")
+    try counter.expectError("HUD SHOW s FIRE", "unknown option 'FIRE'", "usage: HUD SHOW screen")
+    try counter.expectError("TIMER SET k 1s COUNT 5", "unknown option 'COUNT'")
+    try counter.expectError("HUD STATUS s text DELAY 5", "unknown option 'DELAY'")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test("An option given twice is refused, in whatever case")
+  func givenTwice() throws {
+    try counter.expectError("COUNTDOWN START k COUNT 1 count 2", "COUNT is given twice")
+    try counter.expectError("COUNTDOWN START k FIRE FIRE", "FIRE is given twice")
+    try counter.expectError("HUD DISMISS s LEVEL alert LEVEL alert", "LEVEL is given twice")
+  }
+
+  @Test("An option without its value is named")
+  func missingValue() throws {
+    try counter.expectError("COUNTDOWN START k COUNT", "COUNT needs a value")
+    try counter.expectError("TIMER SET k 1s EVERY", "EVERY needs a value")
+    try counter.expectError("HUD SHOW s kind", "KIND needs a value")
+  }
+
+  @Test("A duration that is none says what one is")
+  func durations() throws {
+    for wrong in ["x", "-1", "1.5s", "1w", "3651d", "1ss", "s", "999999999999999999999"] {
+      try counter.expectError(
+        "TIMER SET k \(wrong)", "'\(wrong)' is not a duration", "ms, s, m, h or d", "3650d")
+    }
+    try counter.expectError("COUNTDOWN START k EVERY 0", "EVERY is at least 1ms")
+    try counter.expectError("TIMER SET k 1s EVERY 0", "EVERY is at least 1ms")
+    try counter.expectError("COUNTDOWN START k COUNT 2 EVERY 3650d", "COUNT times EVERY", "3650d")
+  }
+
+  @Test("An integer out of range says the range")
+  func integers() throws {
+    for wrong in ["0", "-1", "2147483648", "x", "1.0", "9223372036854775808"] {
+      try counter.expectError(
+        "COUNTDOWN START k COUNT \(wrong)", "COUNT '\(wrong)'", "from 1 to 2147483647")
+    }
+    try counter.expectError("TIMER LIST LIMIT 1001", "LIMIT '1001'", "1 to 1000")
+    try counter.expectError("TIMER LIST CURSOR -1", "CURSOR '-1'")
+    try counter.expectError("TIMER DEL k GENERATION x", "GENERATION 'x'")
+  }
+
+  @Test("A choice that is none says the choices")
+  func choices() throws {
+    try counter.expectError(
+      "HUD SHOW s KIND spinner", "KIND 'spinner' is none of loading, progress, info, success, error"
+    )
+    try counter.expectError("TIMER SET k 1 CLOCK tai", "CLOCK 'tai' is none of boot, wall")
+    try counter.expectError("TIMER SET k 1 OWNER me", "OWNER 'me' is none of none, connection")
+    try counter.expectError("HUD PROGRESS s 1.1", "'1.1' is not a number from 0 to 1")
+    try counter.expectError("HUD PROGRESS s nan", "'nan' is not a number from 0 to 1")
+  }
+
+  @Test("Keys have 1 to 512 bytes, texts their limits")
+  func lengths() throws {
+    func error(_ words: [String]) throws -> String { try counter.frames(words)[0].text }
+    #expect(try error(["COUNTDOWN", "GET", ""]).contains("1 to 512 bytes"))
+    #expect(try error(["TIMER", "GET", String(repeating: "k", count: 513)]).contains("513"))
+    #expect(try error(["TIMER", "GET", String(repeating: "k", count: 512)]) == "null")
+    let long = String(repeating: "x", count: 4_097)
+    #expect(try error(["COUNTDOWN", "START", "k", "META", long]).contains("at most 4096"))
+    #expect(try error(["COUNTDOWN", "START", "k", "TOKEN", ""]).contains("TOKEN is empty"))
+  }
+
+  @Test("What a client sent stands in an error on one line, and short")
+  func quotes() throws {
+    let reply = try counter.frames(["a\r\nb\u{1}" + String(repeating: "x", count: 200)])[0].text
+    #expect(reply.hasPrefix("ERR unknown command 'a??b?xxx"))
+    #expect(reply.contains("…"))
+  }
+
+  @Test("Commands and options in any case; a name with a NUL at its end is another name")
+  func names() throws {
+    #expect(try counter.say("ping") == .simple("PONG"))
+    #expect(try counter.say("countdown Start k cOUNT 3")["count"] == .integer(3))
+    #expect(try counter.frames(["PING\0"])[0].text.contains("unknown command"))
+    #expect(try counter.frames(["DESTROY"])[0].text.contains("COMMAND LIST"))
+    #expect(try counter.frames(["COUNTDOWN"])[0].text.contains("needs one of START, RESEND"))
+    #expect(try counter.frames(["HUD", "HIDE"])[0].text.contains("unknown subcommand 'HIDE'"))
+  }
+
+  @Test("Durations as people write them")
+  func durationTable() {
+    func parse(_ text: String) -> Int64? {
+      Array(text.utf8).withUnsafeBytes { DurationText.parse($0)?.microseconds }
+    }
+    let table: [(String, Int64?)] = [
+      ("0", 0), ("1", 1_000), ("1500", 1_500_000), ("1500ms", 1_500_000), ("1500MS", 1_500_000),
+      ("90s", 90_000_000), ("10m", 600_000_000), ("2h", 7_200_000_000), ("2H", 7_200_000_000),
+      ("30d", 2_592_000_000_000), ("3650d", 315_360_000_000_000), ("007s", 7_000_000),
+      ("315360000000", 315_360_000_000_000), ("315360000001", nil), ("3651d", nil), ("", nil),
+      ("s", nil), ("ms", nil), ("1 s", nil), (" 1s", nil), ("1s ", nil), ("1us", nil), ("1sm", nil),
+      ("1mss", nil), ("+1s", nil), ("-1s", nil), ("1e3", nil), ("0x10", nil), ("１s", nil),
+      ("9223372036854775807", nil), ("99999999999999999999d", nil), ("1\0", nil), ("1m\0", nil),
+    ]
+    for (text, expected) in table { #expect(parse(text) == expected, "'\(text)'") }
+  }
+}

@@ -1,0 +1,268 @@
+import CountdownCore
+import Testing
+
+/// The rules of HUDs, one test each.
+@Suite struct HUDRuleTests {
+  let hud = HUDTimeline()
+
+  // MARK: Grace
+
+  @Test("GRACE: shown once it is over, not before")
+  func grace() {
+    hud.at(0).show(grace: 500)
+    hud.at(499).expect()
+    hud.at(10_000).expect("500 will-appear", "650 did-appear")
+  }
+
+  @Test("GRACE, EARLY skip: dismissed in it, the end is never-shown and nothing appears")
+  func graceSkipped() {
+    hud.at(0).show(grace: 500, min: 1_000)
+    hud.at(300).dismiss()
+    hud.at(10_000).expect("300 updated never-shown")
+    #expect(hud.machine?.end == .neverShown)
+    #expect(hud.machine?.isDismissing == false)
+  }
+
+  @Test("GRACE, EARLY show: dismissed in it, it appears at once and stays for MIN")
+  func graceShown() {
+    hud.at(0).show(grace: 500, min: 1_000, early: .show)
+    hud.at(300).dismiss()
+    hud.at(10_000).expect(
+      "300 will-appear", "450 did-appear", "1450 will-disappear dismissed",
+      "1600 did-disappear dismissed")
+  }
+
+  @Test("GRACE, EARLY show: a delayed dismissal in it shows too")
+  func graceShownByDelay() {
+    hud.at(0).show(grace: 500, min: 1_000, fade: 0, early: .show)
+    hud.at(0).dismiss(delay: 100)
+    hud.at(10_000).expect(
+      "100 will-appear", "100 did-appear", "1100 will-disappear dismissed",
+      "1100 did-disappear dismissed")
+  }
+
+  // MARK: MIN
+
+  @Test("MIN: a dismissal before it is held and happens at MIN, counted from did-appear")
+  func minimum() {
+    hud.at(0).show(min: 500)
+    hud.at(200).dismiss()
+    #expect(hud.remaining == 450)
+    hud.at(10_000).expect(
+      "0 will-appear", "150 did-appear", "650 will-disappear dismissed",
+      "800 did-disappear dismissed")
+  }
+
+  @Test("MIN: a dismissal after it happens at once")
+  func minimumOver() {
+    hud.at(0).show(min: 500)
+    hud.at(651).dismiss()
+    hud.expect("0 will-appear", "150 did-appear", "651 will-disappear dismissed")
+  }
+
+  @Test("MINFROM request counts from SHOW, but does not cut the fade-in short")
+  func minimumFromRequest() {
+    hud.at(0).show(grace: 100, min: 400, from: .request)
+    hud.at(300).dismiss()
+    hud.at(401).expect("100 will-appear", "250 did-appear", "400 will-disappear dismissed")
+    let short = HUDTimeline()
+    short.at(0).show(min: 10, from: .request)
+    short.at(20).dismiss()
+    short.at(200).expect("0 will-appear", "150 did-appear", "150 will-disappear dismissed")
+  }
+
+  @Test("MINFROM stop counts from the dismissal")
+  func minimumFromStop() {
+    hud.at(0).show(min: 500, from: .stop)
+    hud.at(2_000).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "150 did-appear", "2500 will-disappear dismissed",
+      "2650 did-disappear dismissed")
+  }
+
+  @Test("MIN: a second dismissal does not start MINFROM stop over")
+  func secondDismissal() {
+    hud.at(0).show(min: 500, fade: 0, from: .stop)
+    hud.at(1_000).dismiss()
+    hud.at(1_400).dismiss()
+    hud.at(1_450).dismiss(delay: 5_000)
+    hud.at(1_500).expect(
+      "0 will-appear", "0 did-appear", "1500 will-disappear dismissed",
+      "1500 did-disappear dismissed")
+  }
+
+  // MARK: MAX
+
+  @Test("MAX counts from did-appear; then it is timed out")
+  func maximum() {
+    hud.at(0).show(grace: 300, max: 1_000)
+    hud.at(10_000).expect(
+      "300 will-appear", "450 did-appear", "1450 will-disappear timed-out",
+      "1600 did-disappear timed-out")
+  }
+
+  @Test("MAX wins over MIN")
+  func maximumWins() {
+    hud.at(0).show(min: 5_000, max: 1_000, fade: 0)
+    hud.at(500).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "0 did-appear", "1000 will-disappear timed-out",
+      "1000 did-disappear timed-out")
+  }
+
+  @Test("MAX and a held dismissal in the same moment: the dismissal is the reason")
+  func maximumMeetsMinimum() {
+    hud.at(0).show(min: 1_000, max: 1_000, fade: 0)
+    hud.at(500).dismiss()
+    hud.at(1_000).expect(
+      "0 will-appear", "0 did-appear", "1000 will-disappear dismissed",
+      "1000 did-disappear dismissed")
+  }
+
+  @Test("MAX starts over with a new SHOW")
+  func maximumStartsOver() {
+    hud.at(0).show(max: 1_000, fade: 0)
+    hud.at(900).show(max: 1_000, fade: 0)
+    hud.at(10_000).expect(
+      "0 will-appear #1", "0 did-appear #1", "900 updated #2 over #1",
+      "1900 will-disappear #2 timed-out", "1900 did-disappear #2 timed-out")
+  }
+
+  @Test("A message's time is min(max(0.06 s · n + 0.5 s, MIN), MAX)")
+  func messageDurations() {
+    for kind in [Presentation.Kind.info, .success, .error] {
+      let capped = HUDTimeline()
+      capped.at(0).show(kind, "hello", max: 300, fade: 0)
+      capped.at(300).expect(
+        "0 will-appear", "0 did-appear", "300 will-disappear timed-out",
+        "300 did-disappear timed-out")
+      let read = HUDTimeline()
+      read.at(0).show(kind, "hello", fade: 0, readFor: 0)
+      read.at(800).expect(
+        "0 will-appear", "0 did-appear", "800 will-disappear timed-out",
+        "800 did-disappear timed-out")
+    }
+  }
+
+  @Test("Loading and progress stay for as long as they are wanted")
+  func loadingStays() {
+    for kind in [Presentation.Kind.loading, .progress] {
+      let hud = HUDTimeline()
+      hud.at(0).show(kind, "hello")
+      hud.at(1_000_000_000).expect("0 will-appear", "150 did-appear")
+      #expect(hud.remaining == nil)
+    }
+  }
+
+  @Test("A message's time follows its text")
+  func textChangesDuration() {
+    hud.at(0).show(.info, "a", fade: 0, readFor: 0)
+    hud.at(100).update("0123456789")
+    hud.at(10_000).expect(
+      "0 will-appear", "0 did-appear", "100 updated", "1100 will-disappear timed-out",
+      "1100 did-disappear timed-out")
+    hud.at(20_000).show(.info, "0123456789", fade: 0, readFor: 0)
+    hud.at(20_700).update("a")
+    hud.expect(
+      "20000 will-appear #2", "20000 did-appear #2", "20700 updated #2",
+      "20700 will-disappear #2 timed-out", "20700 did-disappear #2 timed-out")
+  }
+
+  // MARK: Superseding
+
+  @Test("A new SHOW while visible: no flicker, and MIN does not start over")
+  func supersedes() {
+    hud.at(0).show(min: 1_000, fade: 0)
+    hud.at(800).show(min: 1_000, fade: 0)
+    hud.at(900).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear #1", "0 did-appear #1", "800 updated #2 over #1",
+      "1000 will-disappear #2 dismissed", "1000 did-disappear #2 dismissed")
+  }
+
+  @Test("A new SHOW of another kind: MIN starts over")
+  func anotherKindStartsMinimumOver() {
+    hud.at(0).show(min: 1_000, fade: 0)
+    hud.at(800).show(.progress, min: 1_000, fade: 0)
+    hud.at(900).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear #1", "0 did-appear #1", "800 updated #2 over #1",
+      "1800 will-disappear #2 dismissed", "1800 did-disappear #2 dismissed")
+  }
+
+  @Test("A new SHOW in the fade-in goes on with it")
+  func supersedesWhileAppearing() {
+    hud.at(0).show()
+    hud.at(100).show()
+    hud.at(10_000).expect("0 will-appear #1", "100 updated #2 over #1", "150 did-appear #2")
+  }
+
+  @Test("A new SHOW takes back a dismissal that is held")
+  func supersedesHeldDismissal() {
+    hud.at(0).show(min: 1_000, fade: 0)
+    hud.at(100).dismiss()
+    hud.at(200).show(fade: 0)
+    hud.at(10_000).expect("0 will-appear #1", "0 did-appear #1", "200 updated #2 over #1")
+    #expect(hud.machine?.isDismissing == false)
+  }
+
+  @Test("SHOW while disappearing takes over at once, without grace, and events stay paired")
+  func takesOverWhileDisappearing() {
+    hud.at(0).show()
+    hud.at(1_000).dismiss()
+    hud.at(1_100).show(grace: 500)
+    hud.at(60_000).expect(
+      "0 will-appear #1", "150 did-appear #1", "1000 will-disappear #1 dismissed",
+      "1100 did-disappear #1 dismissed", "1100 will-appear #2", "1250 did-appear #2")
+  }
+
+  // MARK: DELAY
+
+  @Test("DELAY dismisses in that time; a later DISMISS replaces it")
+  func delays() {
+    hud.at(0).show(fade: 0)
+    hud.at(100).dismiss(delay: 1_000)
+    hud.at(200).dismiss(delay: 300)
+    hud.at(10_000).expect(
+      "0 will-appear", "0 did-appear", "500 will-disappear dismissed",
+      "500 did-disappear dismissed")
+    let other = HUDTimeline()
+    other.at(0).show(fade: 0)
+    other.at(100).dismiss(delay: 1_000)
+    other.at(200).dismiss()
+    other.expect(
+      "0 will-appear", "0 did-appear", "200 will-disappear dismissed",
+      "200 did-disappear dismissed")
+  }
+
+  @Test("DELAY ends before MIN: remaining tells when it really goes")
+  func delayBeforeMinimum() {
+    hud.at(0).show(min: 5_000, fade: 0)
+    hud.at(0).dismiss(delay: 1_000)
+    #expect(hud.remaining == 5_000)
+    hud.at(2_000).expect("0 will-appear", "0 did-appear")
+    #expect(hud.remaining == 3_000)
+    hud.at(5_000).expect("5000 will-disappear dismissed", "5000 did-disappear dismissed")
+  }
+
+  @Test("DELAY with MINFROM stop: MIN counts from the end of the delay")
+  func delayThenMinimumFromStop() {
+    hud.at(0).show(min: 500, fade: 0, from: .stop)
+    hud.at(0).dismiss(delay: 1_000)
+    #expect(hud.remaining == 1_500)
+    hud.at(1_500).expect(
+      "0 will-appear", "0 did-appear", "1500 will-disappear dismissed",
+      "1500 did-disappear dismissed")
+  }
+
+  // MARK: Lateness
+
+  @Test("Noticed late: what is due says so, and events stay paired")
+  func late() {
+    hud.at(0).show(grace: 100, max: 1_000)
+    hud.late(at: 5_000).expect("5000 will-appear")
+    hud.late(at: 9_000).expect("9000 did-appear")
+    hud.late(at: 10_000).expect("10000 will-disappear timed-out")
+    hud.late(at: 99_000).expect("99000 did-disappear timed-out")
+  }
+}

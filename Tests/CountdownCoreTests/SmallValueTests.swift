@@ -1,0 +1,125 @@
+import CountdownCore
+import Testing
+
+@Suite struct TitleTests {
+  private func title(_ format: String, _ remaining: Int64) -> String {
+    String(decoding: Title.text(Array(format.utf8), remaining: remaining), as: UTF8.self)
+  }
+
+  @Test("%d stands for the steps left, %% for a percent sign, any other % for itself")
+  func formats() {
+    #expect(title("%ds后重发", 59) == "59s后重发")
+    #expect(title("%d of %d", 7) == "7 of 7")
+    #expect(title("100%%", 7) == "100%")
+    #expect(title("%%d", 7) == "%d")
+    #expect(title("%%%d", 7) == "%7")
+    #expect(title("50% off", 7) == "50% off")
+    #expect(title("%s %@ %2d", 7) == "%s %@ %2d")
+    #expect(title("wait%", 7) == "wait%")
+    #expect(title("", 7) == "")
+    #expect(title("%d", 0) == "0")
+    #expect(title("%d", Int64(Int32.max)) == "2147483647")
+  }
+
+  @Test("Bytes that are not UTF-8 stay as they are")
+  func bytes() {
+    #expect(Title.text([0xFF, 0x25, 0x64, 0xFE], remaining: 1) == [0xFF, 0x31, 0xFE])
+  }
+}
+
+@Suite struct BlockingRulesTests {
+  let rules = BlockingRules(paths: ["/api/v1/orders", "/api/pay"])
+
+  @Test("Exact relative paths block, from /api/ on")
+  func paths() {
+    #expect(rules.blocks("https://host.example/base/api/v1/orders"))
+    #expect(rules.blocks("https://host.example/api/pay?amount=1#x"))
+    #expect(rules.blocks("/api/pay"))
+    #expect(!rules.blocks("/api/pay/now"))
+    #expect(!rules.blocks("/api/v1/orders/7"))
+    #expect(!rules.blocks("https://host.example/pay"))
+  }
+
+  @Test("Verbs in the last path segment block", arguments: BlockingRules.defaultVerbs)
+  func verbs(_ verb: String) {
+    #expect(rules.blocks("https://host.example/api/user/\(verb)Thing"))
+    #expect(rules.blocks("https://host.example/api/user/thing\(verb)"))
+    #expect(rules.blocks("/api/\(verb.lowercased())-thing"))
+    #expect(rules.blocks("/api/user/\(verb.uppercased())?x=1"))
+    #expect(rules.blocks("/api/user/\(verb)/"))
+    #expect(!rules.blocks("/api/\(verb)/list"))
+    #expect(!rules.blocks("/api/\(verb.lowercased())rness"))
+  }
+
+  @Test("A verb after an acronym is a word of its own")
+  func acronyms() {
+    #expect(rules.blocks("/api/user/SMSSend"))
+    #expect(rules.blocks("/api/user/getSMSCheckCode"))
+    #expect(!rules.blocks("/api/user/SENDER"))
+  }
+
+  @Test("Words are compared whole: Address is not Add, Settings is not Set")
+  func words() {
+    #expect(!rules.blocks("/api/user/GetAddress"))
+    #expect(!rules.blocks("/api/user/Settings"))
+    #expect(!rules.blocks("/api/user/list?action=Update"))
+    #expect(!rules.blocks("/api/user/list#Update"))
+    #expect(!rules.blocks(""))
+    #expect(!rules.blocks("/"))
+  }
+
+  @Test("Levels rise from normal over statusbar to alert")
+  func levels() {
+    #expect(Level.normal < .statusbar)
+    #expect(Level.statusbar < .alert)
+  }
+}
+
+@Suite struct LeasesTests {
+  let alice = Owner.connection(1)
+  let bob = Owner.connection(2)
+
+  @Test("One gives back its own, else nobody's, else the oldest")
+  func givesBack() {
+    var leases = Leases()
+    leases.take(for: alice)
+    leases.take(for: .none)
+    leases.take(for: bob)
+    var left: [[Owner]] = []
+    while leases.giveBack(by: bob) { left.append(leases.owners) }
+    #expect(left == [[alice, .none], [alice], []])
+    #expect(leases.isEmpty)
+    #expect(leases.count == 0)
+  }
+
+  @Test("An owner that goes gives back all of its own, once")
+  func drops() {
+    var leases = Leases()
+    for _ in 0..<3 { leases.take(for: alice) }
+    leases.take(for: bob)
+    #expect(leases.count == 4)
+    let dropped = [leases.drop(alice), leases.drop(alice)]
+    #expect(dropped == [true, false])
+    #expect(leases.count == 1)
+    leases.dropAll()
+    #expect(leases.isEmpty)
+  }
+}
+
+@Suite struct TimeTests {
+  @Test("Milliseconds are rounded up: never 0 while anything is left")
+  func roundsUp() {
+    #expect(Interval.zero.millisecondsRoundedUp == 0)
+    #expect(Interval(microseconds: 1).millisecondsRoundedUp == 1)
+    #expect(Interval(microseconds: 999).millisecondsRoundedUp == 1)
+    #expect(Interval(microseconds: 1_000).millisecondsRoundedUp == 1)
+    #expect(Interval(microseconds: 1_001).millisecondsRoundedUp == 2)
+  }
+
+  @Test("Sums of a few of the longest do not overflow")
+  func sums() {
+    let far = Instant(microseconds: 0) + .longest + .longest + .longest
+    #expect(far - Instant(microseconds: 0) == .longest * 3)
+    #expect(Interval.longest == .seconds(315_360_000))
+  }
+}

@@ -1,0 +1,221 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Countdowns by key: generations, tokens, resends, what is forgotten.
+@Suite struct CountdownEngineTests {
+  let desk = Desk()
+
+  @Test("A key is counted down, watched, made ready, kept and forgotten; nothing is left")
+  func wholeLife() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.at(0).start("a", count: 3)
+    desk.at(3_000).hears(
+      1, "0 a snapshot idle", "0 a started 3", "1000 a tick 2", "2000 a tick 1", "3000 a ready 0")
+    desk.at(602_999)
+    #expect(desk.get("a")?.state == .ready)
+    desk.at(603_000)
+    #expect(desk.get("a") == nil)
+    desk.hears(1)
+    desk.expectEmpty()
+  }
+
+  @Test("Keys are binary-safe and distinct")
+  func keys() throws {
+    for key in ["a", "A", "a ", "a\0", "", "日本"] { try desk.start(key) }
+    #expect(desk.engine.countdownCount == 6)
+    try desk.cancel("a\0")
+    #expect(desk.get("a") != nil)
+    #expect(desk.get("a\0") == nil)
+  }
+
+  @Test("A refusal changes nothing and tells the time left")
+  func refuses() throws {
+    let first = try desk.start("a", count: 10, meta: "one").view
+    desk.at(2_500)
+    let second = try desk.start("a", count: 99, meta: "two")
+    #expect(second.decision == .refused)
+    #expect(second.view.generation == first.generation)
+    #expect(second.view.remainingMS == 7_500)
+    #expect(second.view.remaining == 8)
+    #expect(second.view.meta == Array("one".utf8))
+    #expect(second.view.sends == 1)
+  }
+
+  @Test("A generation is never given twice, and a stale one hits nothing")
+  func generations() throws {
+    var seen: Set<Int64> = []
+    for _ in 0..<10 {
+      let generation = try desk.start("a", count: 1).view.generation.value
+      #expect(seen.insert(generation).inserted)
+      try desk.cancel("a")
+    }
+    let old = try desk.start("a", count: 1).view.generation.value
+    desk.at(1_000)
+    let current = try desk.resend("a").view.generation
+    #expect(current.value > old)
+    let stale = EngineError.stale(now: current)
+    #expect(throws: stale) { try desk.cancel("a", old) }
+    #expect(throws: stale) { try desk.pause("a", old) }
+    #expect(throws: stale) { try desk.resume("a", old) }
+    #expect(throws: stale) { try desk.retime("a", 0, old) }
+    #expect(desk.get("a")?.state == .counting)
+    #expect(try desk.cancel("a", current.value))
+  }
+
+  @Test("Generations and seq begin where the settings say")
+  func firstGeneration() throws {
+    var settings = EngineSettings()
+    settings.firstGeneration = 5_000
+    let desk = Desk(settings)
+    desk.subscribe(1, "countdown:a")
+    #expect(try desk.start("a").view.generation.value == 5_000)
+    #expect(desk.lastSequence == 5_000)
+  }
+
+  @Test("TOKEN: a retry answers as the first did and changes nothing")
+  func tokens() throws {
+    let first = try desk.start("a", count: 2, token: "t1").view
+    let retry = try desk.start("a", count: 9, token: "t1")
+    #expect(retry.decision == .acceptedBefore)
+    #expect(retry.view == first)
+    #expect(try desk.start("a", token: "t2").decision == .refused)
+    desk.at(2_000)
+    #expect(try desk.resend("a", token: "t1").decision == .acceptedBefore)
+    #expect(desk.get("a")?.state == .ready)
+    #expect(try desk.resend("a", token: "t2").decision == .accepted)
+    // Only the send that was accepted last is remembered.
+    #expect(try desk.resend("a", token: "t1").decision == .refused)
+    desk.at(4_000)
+    #expect(try desk.start("a", count: 2).decision == .accepted)
+    desk.at(6_000)
+    #expect(try desk.resend("a", token: "t2").decision == .accepted)
+  }
+
+  @Test("RESEND starts again with what the key was started with last")
+  func resends() throws {
+    #expect(throws: EngineError.notFound) { try desk.resend("a") }
+    try desk.start("a", count: 3, every: 500, meta: "m", title: "%d to go")
+    #expect(try desk.resend("a").decision == .refused)
+    desk.at(2_000)
+    let view = try desk.resend("a").view
+    #expect(view.count == 3)
+    #expect(view.remainingMS == 1_500)
+    #expect(view.meta == Array("m".utf8))
+    #expect(view.title == Array("3 to go".utf8))
+    #expect(view.sends == 2)
+  }
+
+  @Test("keep-ready 0 forgets at once")
+  func forgetsAtOnce() throws {
+    var settings = EngineSettings()
+    settings.keepReady = .zero
+    let desk = Desk(settings)
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 1)
+    desk.at(1_000).hears(1, "0 a snapshot idle", "0 a started 1", "1000 a ready 0")
+    desk.expectEmpty()
+  }
+
+  @Test("RETIME 0 is ready at once; to later and to earlier it moves the end")
+  func retimes() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 3)
+    try desk.retime("a", 0)
+    desk.hears(1, "0 a snapshot idle", "0 a started 3", "0 a retimed 0", "0 a ready 0")
+    try desk.resend("a")
+    try desk.at(500).retime("a", 10_000)
+    try desk.at(500).retime("a", 1_500)
+    desk.at(99_000).hears(
+      1, "0 a started 3", "500 a retimed 10", "500 a retimed 2", "1000 a tick 1", "2000 a ready 0")
+  }
+
+  @Test("RETIME 0 of a paused countdown makes it ready, not paused with nothing left")
+  func retimesPausedToNow() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 3)
+    try desk.pause("a")
+    #expect(try desk.retime("a", 0).state == .ready)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started 3", "0 a paused 3", "0 a retimed 0", "0 a ready 0")
+  }
+
+  @Test("FIRE: COUNT 5 EVERY 1s lasts 4 s; with COUNT 1 it is ready at once")
+  func fires() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 5, fire: true)
+    desk.at(4_000).hears(
+      1, "0 a snapshot idle", "0 a started 4", "1000 a tick 3", "2000 a tick 2", "3000 a tick 1",
+      "4000 a ready 0")
+    #expect(try desk.start("a", count: 1, fire: true).view.state == .ready)
+    desk.hears(1, "4000 a started 0", "4000 a ready 0")
+  }
+
+  @Test("PAUSE and RESUME; what changes nothing says nothing; ready refuses both")
+  func pauses() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 2)
+    try desk.at(500).pause("a")
+    try desk.at(700).pause("a")
+    try desk.at(9_000).resume("a")
+    try desk.at(9_000).resume("a")
+    desk.at(99_000).hears(
+      1, "0 a snapshot idle", "0 a started 2", "500 a paused 2", "9000 a resumed 2",
+      "9500 a tick 1", "10500 a ready 0")
+    #expect(throws: EngineError.isReady) { try desk.pause("a") }
+    #expect(throws: EngineError.isReady) { try desk.resume("a") }
+    #expect(throws: EngineError.isReady) { try desk.retime("a", 5) }
+  }
+
+  @Test("What a command says does not depend on how far behind the wheel is")
+  func settlesFirst() throws {
+    try desk.start("a", count: 1)
+    try desk.start("b", count: 1)
+    try desk.start("c", count: 1)
+    desk.unnoticed(at: 1_000)
+    #expect(desk.get("a")?.state == .ready)
+    #expect(try desk.start("b").decision == .accepted)
+    #expect(throws: EngineError.isReady) { try desk.pause("c") }
+  }
+
+  @Test("LIST tells what is so, however far behind the wheel is")
+  func listSettles() throws {
+    try desk.start("a", count: 1)
+    try desk.show("s", Presentation.Request(grace: .seconds(1), fadeIn: .zero))
+    try desk.set("t", 1_000)
+    desk.connect(2)
+    try desk.start("gone", count: 9, owner: .connection(2), by: 2)
+    desk.disconnect(2)
+    desk.unnoticed(at: 1_000)
+    let countdowns = desk.engine.listCountdowns(ListQuery(), at: desk.now).views
+    #expect(countdowns.map(\.state) == [.ready])
+    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.map(\.state) == [.visible])
+    #expect(desk.engine.listTimers(ListQuery(), at: desk.now).views.isEmpty)
+  }
+
+  @Test("Limits: of all and of one user; refused is unchanged, freed is free")
+  func limits() throws {
+    var settings = EngineSettings()
+    settings.limits.entities = 4
+    settings.limits.entitiesPerUser = 3
+    let desk = Desk(settings)
+    try desk.start("a")
+    try desk.show("a")
+    try desk.set("a", 1_000)
+    let ofUser = EngineError.limit(name: "max-entities-per-uid", value: 3)
+    #expect(throws: ofUser) { try desk.start("b") }
+    #expect(throws: ofUser) { try desk.show("b") }
+    #expect(throws: ofUser) { try desk.set("b", 1) }
+    try desk.start("c", uid: 1_001)
+    let ofAll = EngineError.limit(name: "max-entities", value: 4)
+    #expect(throws: ofAll) { try desk.start("d", uid: 1_002) }
+    // What is there already can be used, replaced and shown again.
+    #expect(try desk.start("a").decision == .refused)
+    try desk.set("a", 5_000)
+    try desk.show("a")
+    #expect(desk.engine.entityCount == 4)
+    try desk.delete("a")
+    try desk.start("b")
+    #expect(desk.engine.entityCount == 4)
+  }
+}

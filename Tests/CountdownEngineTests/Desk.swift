@@ -1,0 +1,289 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// An engine on virtual clocks with clients before it, so that a test reads as what is said and
+/// what is heard:
+///
+///     let desk = Desk()
+///     desk.subscribe(1, "countdown:a")
+///     desk.at(0).start("a", count: 2)
+///     desk.at(9_000).hears(1, "0 a snapshot idle", "0 a started 2", "1000 a tick 1", "2000 a ready 0")
+///
+/// Client 1 is connected. Times are in milliseconds on the boot clock, which began at 0; the wall
+/// clock is `wallStart` ahead.
+final class Desk {
+  static let wallStart: Int64 = 1_790_000_000_000_000
+  var engine: Engine
+  private(set) var now = Moment(
+    boot: Instant(microseconds: 0), wall: Instant(microseconds: Desk.wallStart))
+  /// How many steps one `advance` may take.
+  var budget = 1_000
+  private(set) var lastSequence: Int64 = 0
+  private var heard: [UInt64: [String]] = [:]
+  private(set) var events: [UInt64: [Event]] = [:]
+
+  init(_ settings: EngineSettings = EngineSettings()) {
+    engine = Engine(settings: settings, at: now)
+    engine.connect(1)
+  }
+
+  // MARK: Time
+
+  /// Time passes, event by event, as a driver that is never late lets it.
+  @discardableResult
+  func at(_ milliseconds: Int64) -> Desk {
+    let end = Instant(microseconds: milliseconds * 1_000)
+    while true {
+      let (boot, wall) = engine.nextDeadline
+      let next = [boot, wall.map { now.boot + ($0 - now.wall) }].compactMap { $0 }.min()
+      guard let next, next <= end else { break }
+      move(to: max(next, now.boot))
+      advance()
+    }
+    move(to: end)
+    advance()
+    return self
+  }
+
+  /// Time passes, and is not noticed before somebody says or asks something.
+  @discardableResult
+  func unnoticed(at milliseconds: Int64) -> Desk {
+    move(to: Instant(microseconds: milliseconds * 1_000))
+    return self
+  }
+
+  /// Time passes, and is noticed at once.
+  @discardableResult
+  func late(at milliseconds: Int64) -> Desk {
+    unnoticed(at: milliseconds)
+    advance()
+    return self
+  }
+
+  func setWall(by milliseconds: Int64) { now.wall = now.wall + .milliseconds(milliseconds) }
+
+  private func move(to boot: Instant) {
+    now.wall = now.wall + (boot - now.boot)
+    now.boot = boot
+  }
+
+  func advance() {
+    while !engine.advance(to: now, budget: budget) { collect() }
+    collect()
+  }
+
+  /// One call of the engine's own, with a budget of its own.
+  func step(_ budget: Int) -> Bool {
+    defer { collect() }
+    return engine.advance(to: now, budget: budget)
+  }
+
+  // MARK: Who asks
+
+  func client(_ connection: UInt64, uid: UInt32 = 1_000) -> Client {
+    Client(connection: connection, uid: uid)
+  }
+
+  func connect(_ connection: UInt64) { engine.connect(connection) }
+  func disconnect(_ connection: UInt64) { engine.disconnect(connection) }
+
+  func subscribe(_ connection: UInt64, _ channel: String) {
+    let channel = Array(channel.utf8)
+    _ = engine.subscribe(client(connection), to: channel, at: now)
+    engine.snapshot(of: channel, to: connection, at: now)
+    collect()
+  }
+
+  func subscribe(_ connection: UInt64, pattern: String, walk: Bool = true) {
+    _ = engine.subscribe(client(connection), toPattern: Array(pattern.utf8))
+    if walk { continueSnapshots(connection, budget: 1_000_000) }
+  }
+
+  func continueSnapshots(_ connection: UInt64, budget: Int) {
+    engine.continueSnapshots(to: connection, budget: budget, at: now)
+    collect()
+  }
+
+  func unsubscribe(_ connection: UInt64, _ channel: String) {
+    _ = engine.unsubscribe(connection, from: Array(channel.utf8))
+  }
+
+  /// Lends the bytes of a key; takes what was published afterwards.
+  func with<R>(_ key: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    defer { collect() }
+    return try Array(key.utf8).withUnsafeBytes { try body($0) }
+  }
+
+  // MARK: Countdowns
+
+  @discardableResult
+  func start(
+    _ key: String, count: UInt32 = 60, every: Int64 = 1_000, fire: Bool = false,
+    owner: Owner = .none, token: String? = nil, meta: String? = nil, title: String? = nil,
+    by connection: UInt64 = 1, uid: UInt32 = 1_000
+  ) throws -> (decision: StartDecision, view: CountdownView) {
+    var start = CountdownStart(
+      Countdown.Plan(count: count, every: .milliseconds(every), firesAtOnce: fire)!)
+    start.owner = owner
+    start.token = token.map { Array($0.utf8) }
+    start.meta = meta.map { Array($0.utf8) }
+    start.title = title.map { Array($0.utf8) }
+    return try with(key) {
+      try engine.startCountdown($0, start, by: client(connection, uid: uid), at: now)
+    }
+  }
+
+  @discardableResult
+  func resend(
+    _ key: String, token: String? = nil
+  ) throws -> (decision: StartDecision, view: CountdownView) {
+    let token = token.map { Array($0.utf8) }
+    return try with(key) {
+      try engine.resendCountdown($0, token: token, by: client(1), at: now)
+    }
+  }
+
+  func get(_ key: String) -> CountdownView? { with(key) { engine.countdown($0, at: now) } }
+
+  @discardableResult
+  func cancel(_ key: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(key) {
+      try engine.cancelCountdown($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func pause(_ key: String, _ generation: Int64? = nil) throws -> CountdownView {
+    try with(key) {
+      try engine.pauseCountdown($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func resume(_ key: String, _ generation: Int64? = nil) throws -> CountdownView {
+    try with(key) {
+      try engine.resumeCountdown($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func retime(
+    _ key: String, _ left: Int64, _ generation: Int64? = nil
+  ) throws -> CountdownView {
+    try with(key) {
+      try engine.retimeCountdown(
+        $0, to: .milliseconds(left), generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  // MARK: HUDs and timers
+
+  @discardableResult
+  func show(
+    _ screen: String, _ request: Presentation.Request = .plain, level: Level = .normal,
+    owner: Owner = .none
+  ) throws -> HUDView {
+    try with(screen) {
+      try engine.showHUD($0, level: level, request, owner: owner, by: client(1), at: now)
+    }
+  }
+
+  @discardableResult
+  func dismiss(_ screen: String, level: Level? = nil) throws -> HUDView? {
+    try with(screen) {
+      var target = HUDTarget(screen: $0)
+      target.level = level
+      return try engine.dismissHUD(target, delay: nil, at: now)
+    }
+  }
+
+  func hud(_ screen: String, level: Level? = nil) -> HUDView? {
+    with(screen) { engine.hud($0, level: level, at: now) }
+  }
+
+  @discardableResult
+  func set(
+    _ key: String, _ after: Int64, every: Int64? = nil, late: PlainTimer.Late = .fire,
+    clock: TimerClock = .boot, owner: Owner = .none
+  ) throws -> TimerView {
+    var set = TimerSet(after: .milliseconds(after))
+    set.every = every.map { .milliseconds($0) }
+    set.late = late
+    set.clock = clock
+    set.owner = owner
+    return try with(key) { try engine.setTimer($0, set, by: client(1), at: now) }
+  }
+
+  func timer(_ key: String) -> TimerView? { with(key) { engine.timer($0, at: now) } }
+
+  @discardableResult
+  func delete(_ key: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(key) {
+      try engine.deleteTimer($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  // MARK: What is heard
+
+  func collect() {
+    for publication in engine.takeOutbox() {
+      let event = publication.event
+      if event.name != .snapshot {
+        #expect(event.sequence > lastSequence, "seq does not rise")
+        lastSequence = event.sequence
+      }
+      if let late = event.lateMicroseconds { #expect(late >= 0, "early") }
+      let line = line(event, publication.key)
+      for connection in publication.subscribers + publication.patterns.flatMap(\.subscribers) {
+        heard[connection, default: []].append(line)
+        events[connection, default: []].append(event)
+      }
+    }
+  }
+
+  /// What a connection has heard since the last call.
+  func hears(
+    _ connection: UInt64, _ lines: String..., sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    #expect(heard[connection, default: []] == lines, sourceLocation: sourceLocation)
+    heard[connection] = []
+  }
+
+  func takeHeard(_ connection: UInt64) -> [String] {
+    defer { heard[connection] = [] }
+    return heard[connection] ?? []
+  }
+
+  func takeEvents(_ connection: UInt64) -> [Event] {
+    defer { events[connection] = [] }
+    return events[connection] ?? []
+  }
+
+  private func line(_ event: Event, _ key: [UInt8]) -> String {
+    var words = ["\(now.boot.microseconds / 1_000)", String(decoding: key, as: UTF8.self)]
+    words.append("\(event.name.text)")
+    switch event.subject {
+    case .countdown(let view): words.append("\(view.remaining)")
+    case .hud: if let end = event.end { words.append(end.rawValue) }
+    case .timer(let view):
+      if event.name == .fired { words.append("\(view.fired)") }
+      if let missed = event.missed, missed > 0 { words.append("missed \(missed)") }
+    case .nothing(let kind, _, _): words.append(kind == .hud ? "hidden" : "idle")
+    }
+    if let reason = event.reason { words.append("\(reason.text)") }
+    return words.joined(separator: " ")
+  }
+
+  /// Nothing is left: no entity, no armed timer, no event.
+  func expectEmpty(sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(engine.entityCount == 0, sourceLocation: sourceLocation)
+    #expect(engine.armedCount == 0, sourceLocation: sourceLocation)
+    let hasOutbox = engine.hasOutbox
+    #expect(!hasOutbox, sourceLocation: sourceLocation)
+  }
+}
+
+extension Presentation.Request {
+  static let plain = Presentation.Request(fadeIn: .zero, fadeOut: .zero)
+}

@@ -1,0 +1,211 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Connections that own things, and go.
+@Suite struct OwnerTests {
+  let desk = Desk()
+  let two = Owner.connection(2)
+
+  init() { desk.connect(2) }
+
+  @Test("A connection goes: all it owned is cancelled as owner-gone, the rest stays")
+  func connectionGoes() throws {
+    desk.subscribe(1, pattern: "*")
+    try desk.start("a", owner: two)
+    try desk.start("b")
+    try desk.set("t", 60_000, owner: two)
+    try desk.show("s", owner: two)
+    _ = desk.takeHeard(1)
+    desk.disconnect(2)
+    desk.advance()
+    #expect(
+      Set(desk.takeHeard(1)) == [
+        "0 a cancelled 60 owner-gone", "0 t cancelled owner-gone", "0 s will-disappear owner-gone",
+        "0 s did-disappear owner-gone",
+      ])
+    #expect(desk.engine.entityCount == 1)
+    #expect(desk.engine.armedCount == 1)
+  }
+
+  @Test("What a gone connection owned is mute at once, though not cleared up yet")
+  func muteAtOnce() throws {
+    desk.subscribe(1, pattern: "*")
+    try desk.start("a", count: 1, owner: two)
+    try desk.start("b", count: 1, owner: two)
+    try desk.set("t", 1_000, owner: two)
+    try desk.show("s", Presentation.Request(grace: .seconds(1)), owner: two)
+    _ = desk.takeHeard(1)
+    desk.disconnect(2)
+    #expect(desk.get("b") == nil)
+    desk.unnoticed(at: 1_000)
+    // All of them fall due before the clearing up begins.
+    #expect(!desk.step(3))
+    desk.advance()
+    let heard = desk.takeHeard(1)
+    #expect(
+      Set(heard) == [
+        "0 b cancelled 1 owner-gone", "1000 a cancelled 0 owner-gone",
+        "1000 t cancelled owner-gone",
+        "1000 s updated never-shown",
+      ])
+    #expect(heard.count == 4)
+    desk.expectEmpty()
+  }
+
+  @Test("A HUD of a gone connection is not shown when its grace ends before the clearing up")
+  func goneOwnersHUDIsNeverShown() throws {
+    desk.subscribe(1, "hud:s")
+    try desk.show("s", Presentation.Request(grace: .seconds(1)), owner: two)
+    desk.disconnect(2)
+    desk.late(at: 1_000).hears(1, "0 s snapshot hidden", "1000 s updated never-shown")
+    desk.expectEmpty()
+  }
+
+  @Test("START, GET, TIMER SET of what a gone connection owned begin anew")
+  func goneOwnersKeyIsFree() throws {
+    try desk.start("a", owner: two)
+    try desk.set("t", 60_000, owner: two)
+    desk.disconnect(2)
+    #expect(try desk.start("a").decision == .accepted)
+    #expect(desk.get("a")?.sends == 1)
+    try desk.set("t", 1_000)
+    desk.advance()
+    // The clearing up does not hit the successors.
+    #expect(desk.engine.entityCount == 2)
+    #expect(desk.get("a")?.owner == Owner.none)
+    #expect(desk.timer("t") != nil)
+  }
+
+  @Test("An index that was reused before the clearing up is not hit")
+  func reusedIndex() throws {
+    desk.connect(3)
+    try desk.start("keep")
+    try desk.start("old", count: 1, owner: two)
+    desk.disconnect(2)
+    // Asked for, it goes, and its index is the next one's.
+    #expect(desk.get("old") == nil)
+    try desk.start("new", owner: .connection(3))
+    desk.advance()
+    #expect(desk.get("new")?.state == .counting)
+    #expect(desk.engine.entityCount == 2)
+  }
+
+  @Test("What is over before its owner goes is not cancelled again")
+  func overBefore() throws {
+    desk.subscribe(1, "timer:t")
+    try desk.set("t", 500, owner: two)
+    desk.at(1_000)
+    desk.disconnect(2)
+    desk.advance()
+    desk.hears(1, "0 t snapshot idle", "0 t set", "500 t fired 1")
+  }
+
+  @Test("A START that is accepted changes the owner; a refused one does not")
+  func ownerChanges() throws {
+    try desk.start("a", count: 1, owner: two)
+    try desk.start("a", owner: .none)
+    #expect(desk.get("a")?.owner == two)
+    desk.at(1_000)
+    try desk.start("a", owner: .none)
+    desk.disconnect(2)
+    desk.advance()
+    #expect(desk.get("a") != nil)
+  }
+
+  @Test("A HUD that several own stays until the last of them goes")
+  func sharedHUD() throws {
+    desk.connect(3)
+    desk.subscribe(1, "hud:s")
+    try desk.show("s", owner: two)
+    try desk.show("s", owner: .connection(3))
+    _ = desk.takeHeard(1)
+    desk.disconnect(2)
+    desk.advance()
+    #expect(desk.hud("s")?.leases == 1)
+    desk.disconnect(3)
+    desk.advance()
+    desk.hears(1, "0 s will-disappear owner-gone", "0 s did-disappear owner-gone")
+    desk.expectEmpty()
+  }
+
+  @Test("Whose owner is gone while it is paused is not left over")
+  func pausedWhileOwnerGoes() throws {
+    try desk.start("a", owner: two)
+    try desk.pause("a")
+    try desk.show("s", owner: two)
+    _ = try desk.with("s") { try desk.engine.pauseHUD(HUDTarget(screen: $0), at: desk.now) }
+    desk.disconnect(2)
+    desk.advance()
+    desk.expectEmpty()
+  }
+
+  @Test("Clearing up takes no more steps a turn than the budget allows")
+  func boundedSteps() throws {
+    for index in 0..<100 { try desk.start("\(index)", owner: two) }
+    desk.disconnect(2)
+    var left = [desk.engine.entityCount]
+    while !desk.step(10) { left.append(desk.engine.entityCount) }
+    left.append(desk.engine.entityCount)
+    for (before, after) in zip(left, left.dropFirst()) {
+      #expect(before - after <= 10)
+    }
+    #expect(left.last == 0)
+  }
+
+  /// How long the steps of a clearing up take: the median, which a busy machine does not change.
+  private func medianStep(_ budget: Int) -> Duration {
+    let clock = ContinuousClock()
+    var durations: [Duration] = []
+    var finished = false
+    while !finished { durations.append(clock.measure { finished = desk.step(budget) }) }
+    return durations.sorted()[durations.count / 2]
+  }
+
+  @Test("Many timers of one closing client: hanging up is O(1), the clearing up in small steps")
+  func manyTimers() throws {
+    let count = 200_000
+    var set = TimerSet(after: .seconds(3_600))
+    set.owner = two
+    for index in 0..<count {
+      var key = UInt64(index)
+      _ = try withUnsafeBytes(of: &key) {
+        try desk.engine.setTimer($0, set, by: desk.client(2), at: desk.now)
+      }
+    }
+    let hangUp = ContinuousClock().measure { desk.disconnect(2) }
+    #expect(hangUp < .milliseconds(50))
+    #expect(medianStep(100) < .milliseconds(10))
+    desk.expectEmpty()
+  }
+
+  @Test("Many subscriptions of one closing client: no step copies those that are left")
+  func manySubscriptions() {
+    for index in 0..<50_000 {
+      _ = desk.engine.subscribe(
+        desk.client(2), to: Array("countdown:\(index)".utf8), at: desk.now)
+    }
+    desk.disconnect(2)
+    #expect(medianStep(100) < .milliseconds(10))
+    #expect(desk.engine.channelCount == 0)
+    #expect(desk.engine.subscriptionCount(of: 2) == 0)
+  }
+
+  @Test("Many connections going at once: all are cleared up")
+  func manyConnections() throws {
+    for connection in 10..<510 as Range<UInt64> {
+      desk.connect(connection)
+      try desk.start("\(connection)", owner: .connection(connection), by: connection)
+      desk.subscribe(connection, "countdown:\(connection + 1)")
+      desk.subscribe(connection, pattern: "timer:*")
+    }
+    for connection in 10..<510 as Range<UInt64> {
+      desk.disconnect(connection)
+      if connection.isMultiple(of: 7) { _ = desk.step(3) }
+    }
+    desk.advance()
+    desk.expectEmpty()
+    #expect(desk.engine.channelCount == 0)
+    #expect(desk.engine.patternCount == 0)
+  }
+}

@@ -1,0 +1,226 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Who hears what, and from when on.
+@Suite struct SubscriptionTests {
+  let desk = Desk()
+
+  @Test("Subscribed late: the snapshot first, then the ticks from there on")
+  func subscribesLate() throws {
+    try desk.start("a", count: 4)
+    desk.at(1_500)
+    desk.subscribe(1, "countdown:a")
+    desk.at(4_000).hears(
+      1, "1500 a snapshot 3", "2000 a tick 2", "3000 a tick 1", "4000 a ready 0")
+  }
+
+  @Test("Subscribed early: idle first, then started and the ticks")
+  func subscribesEarly() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.at(100).start("a", count: 2)
+    desk.at(9_000).hears(
+      1, "0 a snapshot idle", "100 a started 2", "1100 a tick 1", "2100 a ready 0")
+  }
+
+  @Test("The snapshot is first even if something was due that nobody had noticed yet")
+  func snapshotBeforeWhatWasDue() throws {
+    try desk.start("a", count: 1)
+    try desk.start("b", count: 2)
+    try desk.set("t", 1_000, every: 1_000)
+    desk.unnoticed(at: 1_500)
+    desk.subscribe(1, "countdown:a")
+    desk.subscribe(1, "countdown:b")
+    desk.subscribe(1, "timer:t")
+    desk.hears(1, "1500 a snapshot 0", "1500 b snapshot 1", "1500 t snapshot")
+  }
+
+  @Test("Nobody watching, no tick: one armed timer whatever COUNT is, and no event in between")
+  func unwatched() throws {
+    try desk.start("a", count: 1_000_000)
+    #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000_000_000))
+    #expect(desk.engine.armedCount == 1)
+    desk.subscribe(1, "countdown:a")
+    #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000))
+    #expect(desk.engine.armedCount == 1)
+    desk.at(1_000)
+    desk.unsubscribe(1, "countdown:a")
+    desk.at(2_000)
+    #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000_000_000))
+    desk.hears(1, "0 a snapshot 1000000", "1000 a tick 999999")
+  }
+
+  @Test("Subscribing again sends the snapshot again, and each event once")
+  func subscribesTwice() throws {
+    try desk.start("a", count: 2)
+    desk.subscribe(1, "countdown:a")
+    desk.subscribe(1, "countdown:a")
+    desk.at(1_000).hears(1, "0 a snapshot 2", "0 a snapshot 2", "1000 a tick 1")
+    #expect(desk.engine.subscriptionCount(of: 1) == 1)
+  }
+
+  @Test("A channel and a pattern that matches it each bring the event")
+  func channelAndPattern() throws {
+    desk.subscribe(1, "countdown:a")
+    desk.subscribe(1, pattern: "countdown:*")
+    try desk.start("a", count: 1)
+    desk.at(1_000).hears(
+      1, "0 a snapshot idle", "0 a started 1", "0 a started 1", "1000 a ready 0", "1000 a ready 0")
+  }
+
+  @Test("Channels of the three kinds are apart; others are about nothing")
+  func kinds() throws {
+    for channel in ["hud:a", "timer:a", "other", "countdown:", "countdown"] {
+      desk.subscribe(1, channel)
+    }
+    desk.hears(1, "0 a snapshot hidden", "0 a snapshot idle")
+    try desk.start("a", count: 1)
+    desk.at(1_000).hears(1)
+    #expect(desk.engine.channelCount == 5)
+    #expect(desk.engine.subscriberCount(of: Array("other".utf8)) == 1)
+  }
+
+  @Test("Every level of a screen has its snapshot")
+  func levels() throws {
+    var settings = EngineSettings()
+    settings.maximumLevel = .alert
+    let desk = Desk(settings)
+    try desk.show("s", level: .alert)
+    try desk.show("s", level: .normal)
+    desk.subscribe(1, "hud:s")
+    desk.hears(1, "0 s snapshot", "0 s snapshot")
+    #expect(desk.hud("s")?.level == .alert)
+    try desk.dismiss("s")
+    #expect(desk.hud("s")?.level == .normal)
+    #expect(throws: EngineError.levelNotAllowed(.alert, maximum: .normal)) {
+      try Desk().show("s", level: .alert)
+    }
+  }
+
+  // MARK: Patterns
+
+  @Test("A pattern's snapshots: each entity there from first to last exactly once, in small steps")
+  func patternSnapshots() throws {
+    for index in 0..<100 { try desk.start("keep\(index)") }
+    for index in 0..<100 { try desk.start("go\(index)") }
+    for index in 0..<50 { try desk.set("keep\(index)", 1_000_000) }
+    for index in 0..<50 { try desk.show("keep\(index)") }
+    desk.subscribe(1, pattern: "*keep*", walk: false)
+    var generator = SeededGenerator(seed: 7)
+    var round = 0
+    while !desk.engine.connectionsAwaitingSnapshots.isEmpty {
+      desk.continueSnapshots(1, budget: 3)
+      _ = try? desk.cancel("go\(Int.random(in: 0..<100, using: &generator))")
+      try desk.start("come\(round)")
+      round += 1
+    }
+    let heard = desk.takeHeard(1).map { $0.split(separator: " ")[1...2].joined(separator: " ") }
+    let expected = (0..<100).map { "keep\($0) snapshot" }
+    let counts = Dictionary(grouping: heard, by: \.self).mapValues(\.count)
+    for (index, line) in expected.enumerated() {
+      #expect(counts[line] == (index < 50 ? 3 : 1))
+    }
+    #expect(heard.count == 200)
+  }
+
+  @Test("A pattern's snapshot of what was due tells it as it is, and nothing of gone owners")
+  func patternSnapshotSettles() throws {
+    desk.connect(2)
+    try desk.start("a", count: 1)
+    try desk.start("b", owner: .connection(2), by: 2)
+    desk.disconnect(2)
+    desk.unnoticed(at: 1_000)
+    desk.subscribe(1, pattern: "countdown:*")
+    let snapshots = desk.takeHeard(1).filter { $0.contains("snapshot") }
+    #expect(snapshots == ["1000 a snapshot 0"])
+  }
+
+  @Test("Unsubscribed or gone in the middle of the snapshots: no more of them")
+  func unsubscribesWhileSnapshots() throws {
+    for index in 0..<100 { try desk.start("\(index)") }
+    desk.subscribe(1, pattern: "countdown:*", walk: false)
+    desk.continueSnapshots(1, budget: 10)
+    #expect(desk.takeHeard(1).count == 10)
+    _ = desk.engine.unsubscribe(1, fromPattern: Array("countdown:*".utf8))
+    #expect(desk.engine.connectionsAwaitingSnapshots.isEmpty)
+    desk.continueSnapshots(1, budget: 1_000)
+    desk.hears(1)
+    desk.connect(2)
+    desk.subscribe(2, pattern: "countdown:*", walk: false)
+    desk.disconnect(2)
+    desk.advance()
+    #expect(desk.engine.connectionsAwaitingSnapshots.isEmpty)
+    #expect(desk.engine.patternCount == 0)
+  }
+
+  @Test("A snapshot makes ticks count for the pattern's subscriber")
+  func patternTicks() throws {
+    try desk.start("a", count: 3)
+    desk.at(500)
+    desk.subscribe(1, pattern: "countdown:?")
+    desk.at(3_000).hears(1, "500 a snapshot 3", "1000 a tick 2", "2000 a tick 1", "3000 a ready 0")
+  }
+
+  @Test("The limit of subscriptions counts what is new only, and refuses before anything is done")
+  func subscriptionLimit() throws {
+    var settings = EngineSettings()
+    settings.limits.subscriptions = 3
+    let desk = Desk(settings)
+    func names(_ names: String...) -> [[UInt8]] { names.map { Array($0.utf8) } }
+    let client = desk.client(1)
+    try desk.engine.checkLimits(client, channels: names("a", "b", "c"))
+    try desk.engine.checkLimits(client, channels: names("a", "a", "a", "a"))
+    #expect(throws: EngineError.limit(name: "max-subscriptions", value: 3)) {
+      try desk.engine.checkLimits(client, channels: names("a", "b", "c", "d"))
+    }
+    desk.subscribe(1, "a")
+    desk.subscribe(1, "b")
+    desk.subscribe(1, pattern: "c")
+    try desk.engine.checkLimits(client, channels: names("a"), patterns: names("c"))
+    #expect(throws: EngineError.limit(name: "max-subscriptions", value: 3)) {
+      try desk.engine.checkLimits(client, patterns: names("d"))
+    }
+  }
+
+  // MARK: Listing
+
+  @Test("LIST is complete and free of duplicates while entities come and go", arguments: 0..<5)
+  func lists(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    for index in 0..<300 { try desk.start(index.isMultiple(of: 3) ? "keep\(index)" : "go\(index)") }
+    var query = ListQuery()
+    query.limit = 7
+    var seen: [String] = []
+    repeat {
+      let page = desk.engine.listCountdowns(query, at: desk.now)
+      #expect(page.views.count <= 7)
+      seen += page.views.map { String(decoding: $0.key, as: UTF8.self) }
+      query.cursor = page.cursor
+      _ = try? desk.cancel("go\(Int.random(in: 0..<300, using: &generator))")
+      try desk.start("come\(Int.random(in: 0..<1_000, using: &generator))")
+    } while query.cursor != 0
+    let kept = seen.filter { $0.hasPrefix("keep") }
+    #expect(kept.count == 100)
+    #expect(Set(kept).count == 100)
+    #expect(
+      Set(seen.filter { $0.hasPrefix("go") }).count == seen.filter { $0.hasPrefix("go") }.count)
+  }
+
+  @Test("LIST by pattern and owner; a cursor beyond the end is the end")
+  func listsSome() throws {
+    desk.connect(2)
+    try desk.start("a1", owner: .connection(2))
+    try desk.start("a2")
+    try desk.start("b1")
+    var query = ListQuery()
+    query.pattern = Array("a*".utf8)
+    #expect(desk.engine.listCountdowns(query, at: desk.now).views.count == 2)
+    query.owner = .connection(2)
+    #expect(desk.engine.listCountdowns(query, at: desk.now).views.map(\.key) == [Array("a1".utf8)])
+    query.cursor = Int(UInt32.max)
+    query.limit = 1_000
+    let page = desk.engine.listCountdowns(query, at: desk.now)
+    #expect(page.views.isEmpty)
+    #expect(page.cursor == 0)
+  }
+}

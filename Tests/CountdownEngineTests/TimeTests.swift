@@ -1,0 +1,195 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Lateness, jumps, wall-clock steps, order, budgets.
+@Suite struct TimeTests {
+  let desk = Desk()
+
+  @Test("An 8 h jump is not replayed tick by tick: one ready, due at its deadline")
+  func eightHours() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 60)
+    desk.late(at: 28_800_000)
+    // Ready since long ago, it is also forgotten.
+    desk.hears(1, "0 a snapshot idle", "0 a started 60", "28800000 a ready 0")
+    let ready = try #require(desk.events[1]?.last)
+    #expect(ready.dueUnixMS == Desk.wallStart / 1_000 + 60_000)
+    #expect(ready.lateMicroseconds == 28_740_000_000)
+    desk.expectEmpty()
+  }
+
+  @Test("A ready that a late tick is merged into is due at its deadline, not at the tick's")
+  func readyIsDueAtItsDeadline() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 3)
+    desk.late(at: 3_010)
+    let ready = try #require(desk.events[1]?.last)
+    #expect(ready.name == .ready)
+    #expect(ready.dueUnixMS == Desk.wallStart / 1_000 + 3_000)
+    #expect(ready.lateMicroseconds == 10_000)
+    #expect(desk.engine.statistics.lateness.max <= 10_100)
+  }
+
+  @Test("Late ticks are merged and show the right number")
+  func mergesLateTicks() throws {
+    desk.subscribe(1, "countdown:a")
+    try desk.start("a", count: 10)
+    desk.late(at: 4_500).at(6_000).hears(
+      1, "0 a snapshot idle", "0 a started 10", "4500 a tick 6", "5000 a tick 5", "6000 a tick 4")
+  }
+
+  @Test(
+    "Wall-clock steps move neither countdowns nor HUDs (MBProgressHUD and JGProgressHUD hold wall dates) nor boot timers"
+  )
+  func wallStepsMoveNothing() throws {
+    for step in [-7_200_000, 7_200_000] as [Int64] {
+      let desk = Desk()
+      desk.subscribe(1, "countdown:a")
+      desk.subscribe(1, "hud:s")
+      desk.subscribe(1, "timer:t")
+      _ = desk.takeHeard(1)
+      try desk.start("a", count: 1, every: 2_000)
+      try desk.set("t", 2_000)
+      try desk.show(
+        "s", Presentation.Request(minimum: .seconds(2), fadeIn: .zero, fadeOut: .zero))
+      desk.at(1_000)
+      desk.setWall(by: step)
+      try desk.dismiss("s")
+      #expect(desk.get("a")?.remainingMS == 1_000)
+      #expect(desk.get("a")?.deadlineUnixMS == Desk.wallStart / 1_000 + step + 2_000)
+      desk.at(1_999)
+      #expect(desk.takeHeard(1).count == 4)
+      desk.at(2_000).hears(
+        1, "2000 a ready 0", "2000 t fired 1", "2000 s will-disappear dismissed",
+        "2000 s did-disappear dismissed")
+    }
+  }
+
+  @Test("CLOCK wall follows the wall clock: set forward it fires, set back it waits")
+  func wallTimers() throws {
+    desk.subscribe(1, pattern: "timer:*")
+    try desk.set("w", 10_000, clock: .wall)
+    try desk.set("v", 20_000, clock: .wall)
+    desk.at(1_000)
+    desk.setWall(by: 9_500)
+    desk.late(at: 1_000).hears(1, "0 w set", "0 v set", "1000 w fired 1")
+    #expect(desk.timer("v")?.remainingMS == 9_500)
+    desk.setWall(by: -60_000)
+    desk.late(at: 1_000)
+    #expect(desk.timer("v")?.remainingMS == 69_500)
+    #expect(desk.timer("v")?.deadlineUnixMS == Desk.wallStart / 1_000 + 20_000)
+    desk.at(70_499).hears(1)
+    desk.at(70_500).hears(1, "70500 v fired 1")
+    desk.expectEmpty()
+  }
+
+  @Test("A wall timer armed after a step back, before where the clock had been, is not early")
+  func wallTimerAfterStepBack() throws {
+    desk.subscribe(1, "timer:w")
+    try desk.set("far", 3_600_000, clock: .wall)
+    desk.late(at: 10_000)
+    desk.setWall(by: -8_000)
+    try desk.set("w", 3_000, clock: .wall)
+    let finished = desk.step(100)
+    #expect(finished)
+    desk.hears(1, "0 w snapshot idle", "10000 w set")
+    guard finished else { return }
+    desk.at(13_000).hears(1, "13000 w fired 1")
+  }
+
+  @Test("A repeating wall timer set forward counts what it missed, set back waits in phase")
+  func repeatingWallTimer() throws {
+    desk.subscribe(1, "timer:w")
+    try desk.set("w", 1_000, every: 1_000, clock: .wall)
+    desk.setWall(by: 3_500)
+    desk.late(at: 0)
+    desk.setWall(by: -2_000)
+    desk.late(at: 0).at(2_500).hears(
+      1, "0 w snapshot idle", "0 w set", "0 w fired 1 missed 2", "2500 w fired 2")
+  }
+
+  @Test("A paused wall timer survives a step back, and a resumed one is on the wheel again")
+  func pausedWallTimer() throws {
+    desk.subscribe(1, "timer:w")
+    try desk.set("w", 1_000, clock: .wall)
+    _ = try desk.with("w") { try desk.engine.pauseTimer($0, generation: nil, at: desk.now) }
+    desk.late(at: 100)
+    desk.setWall(by: -50_000)
+    desk.late(at: 200)
+    _ = try desk.with("w") { try desk.engine.resumeTimer($0, generation: nil, at: desk.now) }
+    desk.at(1_199)
+    #expect(desk.engine.timerCount == 1)
+    desk.at(1_200)
+    desk.expectEmpty()
+  }
+
+  @Test("Repeating timers keep phase; LATE fire, skip, coalesce")
+  func repeating() throws {
+    desk.subscribe(1, pattern: "timer:*")
+    try desk.set("f", 1_000, every: 1_000, late: .fire)
+    try desk.set("s", 1_000, every: 1_000, late: .skip)
+    try desk.set("c", 1_000, every: 1_000, late: .coalesce)
+    _ = desk.takeHeard(1)
+    desk.late(at: 3_500).hears(1, "3500 f fired 1 missed 2", "3500 c fired 1 missed 2")
+    let due = desk.events[1]!.suffix(2).map { $0.dueUnixMS! - Desk.wallStart / 1_000 }
+    #expect(due == [1_000, 3_000])
+    desk.at(4_000).hears(1, "4000 f fired 2", "4000 s fired 1", "4000 c fired 2")
+    #expect(desk.timer("s")?.missed == 3)
+    #expect(desk.timer("f")?.missed == 2)
+  }
+
+  @Test("Order among equal deadlines: as they were armed")
+  func orderOfEqualDeadlines() throws {
+    desk.subscribe(1, pattern: "timer:*")
+    for key in ["d", "a", "c", "b"] { try desk.set(key, 1_000) }
+    _ = desk.takeHeard(1)
+    desk.late(at: 5_000).hears(
+      1, "5000 d fired 1", "5000 a fired 1", "5000 c fired 1", "5000 b fired 1")
+  }
+
+  @Test("Order of deadlines, across kinds")
+  func orderOfDeadlines() throws {
+    desk.subscribe(1, pattern: "*")
+    try desk.set("t", 3_000)
+    try desk.start("c", count: 1, every: 2_000)
+    try desk.show("h", Presentation.Request(grace: .seconds(1), fadeIn: .seconds(10)))
+    _ = desk.takeHeard(1)
+    desk.late(at: 9_000).hears(1, "9000 h will-appear", "9000 c ready 0", "9000 t fired 1")
+  }
+
+  @Test("A budget that runs out goes on where it stopped", arguments: [1, 2, 7])
+  func budgets(_ budget: Int) throws {
+    desk.subscribe(1, pattern: "timer:*")
+    for index in 0..<50 { try desk.set("\(index)", Int64(index / 5)) }
+    _ = desk.takeHeard(1)
+    desk.unnoticed(at: 1_000)
+    var calls = 1
+    while !desk.step(budget) {
+      calls += 1
+      guard calls < 1_000 else { break }
+    }
+    #expect(calls >= 50 / budget)
+    #expect(desk.takeHeard(1) == (0..<50).map { "1000 \($0) fired 1" })
+    desk.expectEmpty()
+  }
+
+  @Test("A timer made for now fires now, not one round later")
+  func zeroDelay() throws {
+    desk.subscribe(1, "timer:t")
+    try desk.at(5).set("t", 0)
+    desk.at(5).hears(1, "0 t snapshot idle", "5 t set", "5 t fired 1")
+  }
+
+  @Test("The longest times do not overflow")
+  func longest() throws {
+    let tenYears: Int64 = 3_650 * 86_400_000
+    try desk.set("b", tenYears, every: tenYears)
+    try desk.set("w", tenYears, every: tenYears, clock: .wall)
+    try desk.start("c", count: 3_650, every: 86_400_000)
+    #expect(desk.timer("w")?.remainingMS == tenYears)
+    desk.late(at: tenYears * 2)
+    #expect(desk.timer("b")?.fired == 1)
+    #expect(desk.timer("b")?.missed == 1)
+  }
+}

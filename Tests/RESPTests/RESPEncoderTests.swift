@@ -1,0 +1,56 @@
+import RESP
+import Testing
+
+@Suite struct RESPEncoderTests {
+  private func encode(
+    _ version: RESPEncoder.Version, _ write: (inout RESPEncoder) -> Void
+  ) -> String {
+    var encoder = RESPEncoder(version)
+    write(&encoder)
+    return String(decoding: encoder.bytes, as: UTF8.self)
+  }
+
+  private func expect(
+    _ resp2: String, _ resp3: String, sourceLocation: SourceLocation = #_sourceLocation,
+    _ write: (inout RESPEncoder) -> Void
+  ) {
+    #expect(encode(.resp2, write) == resp2, sourceLocation: sourceLocation)
+    #expect(encode(.resp3, write) == resp3, sourceLocation: sourceLocation)
+  }
+
+  @Test("What both versions write alike")
+  func alike() {
+    expect("+OK\r\n", "+OK\r\n") { $0.simple("OK") }
+    expect("-ERR no\r\n", "-ERR no\r\n") { $0.error("ERR no") }
+    expect("$3\r\nabc\r\n", "$3\r\nabc\r\n") { $0.bulk("abc" as String) }
+    expect("$0\r\n\r\n", "$0\r\n\r\n") { $0.bulk([UInt8]()) }
+    expect("$3\r\n重\r\n", "$3\r\n重\r\n") { $0.bulk("重" as String) }
+    expect("$2\r\n\r\n\r\n", "$2\r\n\r\n\r\n") { $0.bulk([0x0D, 0x0A]) }
+    expect("$4\r\nname\r\n", "$4\r\nname\r\n") { $0.bulk("name" as StaticString) }
+    expect("*2\r\n", "*2\r\n") { $0.array(2) }
+  }
+
+  @Test("What RESP2 has no type for is written as its nearest")
+  func nearest() {
+    expect("$-1\r\n", "_\r\n") { $0.null() }
+    expect(":1\r\n", "#t\r\n") { $0.boolean(true) }
+    expect(":0\r\n", "#f\r\n") { $0.boolean(false) }
+    expect("$3\r\n0.5\r\n", ",0.5\r\n") { $0.double(0.5) }
+    expect("*6\r\n", "%3\r\n") { $0.map(3) }
+    expect("*3\r\n", "~3\r\n") { $0.set(3) }
+    expect("*3\r\n", ">3\r\n") { $0.push(3) }
+    expect("$3\r\n重\r\n", "=7\r\ntxt:重\r\n") { $0.text("重") }
+  }
+
+  @Test("An error is one line, whatever is in it")
+  func errorsAreOneLine() {
+    expect("-ERR a  b c\r\n", "-ERR a  b c\r\n") { $0.error("ERR a\r\nb\nc") }
+  }
+
+  @Test("Integers to the ends of their range")
+  func integers() {
+    for value in [0, 1, 9, 10, -1, -9, -10, 1_234_567, .max, .min] as [Int64] {
+      expect(":\(value)\r\n", ":\(value)\r\n") { $0.integer(value) }
+    }
+  }
+}

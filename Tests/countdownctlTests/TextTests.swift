@@ -1,0 +1,136 @@
+import CountdownClient
+import Testing
+
+@testable import countdownctl
+
+@Suite struct TextTests {
+  @Test(arguments: [
+    ("", 0), ("+45", 3), ("你还有58s", 9), ("テスト", 6), ("한국", 4), ("e\u{301}", 1), ("😀", 2),
+    ("👨‍👩‍👧", 2), ("❤️", 2), ("ｶ", 1), ("█▏░", 3), ("—…×", 3),
+  ])
+  func widthIsWhatATerminalTakes(_ text: String, _ columns: Int) {
+    #expect(DisplayWidth.of(text) == columns)
+  }
+
+  @Test func fittingFillsOrCuts() {
+    #expect(DisplayWidth.fit("ab", 4) == "ab  ")
+    #expect(DisplayWidth.fit("ab", 4, alignRight: true) == "  ab")
+    #expect(DisplayWidth.fit("abcde", 4) == "abc…")
+    // A wide character that would only half fit leaves a space.
+    #expect(DisplayWidth.fit("你好吗", 5) == "你好…")
+    #expect(DisplayWidth.fit("你好吗", 4) == "你… ")
+    #expect(DisplayWidth.fit("ab", 0) == "")
+  }
+
+  @Test func whatCouldMoveTheCursorIsEscaped() {
+    #expect("a\u{1B}[2Jb\u{202E}c\u{9B}".printable == "a\\u{1b}[2Jb\\u{202e}c\\u{9b}")
+    #expect("+45 你".printable == "+45 你")
+  }
+
+  @Test(arguments: [
+    (0, "0 s"), (1, "1 ms"), (850, "850 ms"), (1000, "1 s"), (1001, "1.1 s"), (48_200, "48.2 s"),
+    (60_000, "60 s"), (119_999, "2 m 00 s"), (120_000, "2 m 00 s"), (303_000, "5 m 03 s"),
+    (7_199_001, "2 h 00 m"), (11_100_000, "3 h 05 m"), (172_800_000, "2 d 00 h"),
+    (183_600_000, "2 d 03 h"),
+  ])
+  func durationsAreForPeople(_ milliseconds: Int, _ text: String) {
+    #expect(Duration.milliseconds(milliseconds).humanText == text)
+  }
+
+  @Test func runningTimesKeepTheirTenth() {
+    #expect(Duration.seconds(5).runningText == "5.0 s")
+    #expect(Duration.milliseconds(4901).runningText == "5.0 s")
+    #expect(Duration.seconds(-5).runningText == "0.0 s")
+    #expect(Duration.seconds(3600).runningText == "60 m 00 s")
+  }
+
+  @Test func durationArgumentsAreCheckedHere() {
+    for good in ["0", "1500", "30s", "5M", "250ms", "3650d"] {
+      #expect(DurationArgument(argument: good)?.text == good)
+    }
+    for bad in ["", "s", "-5", "1.5s", "5 s", "5w", "9999999999999999999"] {
+      #expect(DurationArgument(argument: bad) == nil)
+    }
+  }
+
+  @Test func barsHaveEighths() {
+    #expect(Bar.text(0, columns: 4) == "░░░░")
+    #expect(Bar.text(1, columns: 4) == "████")
+    #expect(Bar.text(0.5, columns: 4) == "██░░")
+    #expect(Bar.text(0.03125, columns: 4) == "▏░░░")
+    #expect(Bar.text(-1, columns: 2) == "░░")
+    #expect(Bar.text(7, columns: 2) == "██")
+    #expect(Bar.text(.nan, columns: 2) == "░░")
+    #expect(Bar.text(0.5, columns: 0) == "")
+    for step in 0...100 { #expect(Bar.text(Double(step) / 100, columns: 9).count == 9) }
+  }
+
+  @Test func tablesLineUp() {
+    let columns = Columns([
+      .init(title: "KEY", limit: 6), .init(title: "LEFT", alignRight: true), .init(title: "T"),
+    ])
+    let lines = columns.lines(
+      [["你好", "5 s", "x"], ["abcdefgh", "48.2 s", ""]], withTitles: true,
+      style: Style(hasColour: false))
+    #expect(lines == ["KEY       LEFT  T", "你好       5 s  x", "abcde…  48.2 s  "])
+  }
+
+  @Test func noColourWithoutATerminal() {
+    #expect(Style(hasColour: false).green("ready") == "ready")
+    #expect(Style(hasColour: true).green("ready") == "\u{1B}[32mready\u{1B}[0m")
+  }
+
+  @Test func repliesLookAsRedisCliPrintsThem() {
+    func text(_ text: String) -> RESPValue { .bulkString(Array(text.utf8)) }
+    #expect(RedisText.formatted(.integer(5)) == "(integer) 5")
+    #expect(RedisText.formatted(.error("ERR no")) == "(error) ERR no")
+    #expect(RedisText.formatted(text("a\"\n你")) == #""a\"\n你""#)
+    #expect(RedisText.formatted(.bulkString([0xFF, 0x41])) == #""\xffA""#)
+    #expect(
+      RedisText.formatted(.array([.null, .array([.integer(1), text("x")])]))
+        == "1) (nil)\n2) 1) (integer) 1\n   2) \"x\"")
+    #expect(
+      RedisText.formatted(.map([.init(text("k"), .integer(1)), .init(text("l"), .boolean(true))]))
+        == "1# \"k\" => (integer) 1\n2# \"l\" => (true)")
+    #expect(
+      RedisText.formatted(.map([.init(text("k"), .array([.integer(1), .integer(2)]))]))
+        == "1# \"k\" =>\n   1) (integer) 1\n   2) (integer) 2")
+    #expect(RedisText.plain(.array([text("a"), .integer(2)])) == Array("a\n2".utf8))
+  }
+
+  @Test func wordsAreSplitAsRedisCliSplitsThem() {
+    func words(_ line: String) -> [String]? {
+      WordSplitter.words(line)?.map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(words("  a  bc ") == ["a", "bc"])
+    #expect(words("") == [])
+    #expect(words(#"x "a b\n\x41\"" ''"#) == ["x", "a b\nA\"", ""])
+    #expect(words(#"'it\'s \n'"#) == [#"it's \n"#])
+    #expect(words(#""open"#) == nil)
+    #expect(words(#""a"b"#) == nil)
+  }
+
+  @Test func answersAreSentences() throws {
+    func answer(_ json: String) throws -> String {
+      ViewText.answer(
+        try CountdownView(try JSONValue(parsing: json.utf8)), style: Style(hasColour: false))
+    }
+    #expect(
+      try answer(
+        #"""
+        {"key":"+45","state":"counting","generation":5,"accepted":true,"count":60,"every_ms":1000,
+        "remaining_ms":60000}
+        """#) == "accepted  +45 counts 60 × 1 s; ready in 60 s (generation 5)")
+    #expect(
+      try answer(
+        #"{"key":"+45","state":"counting","accepted":false,"retry_after_ms":48123}"#)
+        == "refused   +45 still counts: try again in 48.2 s")
+  }
+
+  @Test func infoBecomesJSON() {
+    let text = "# Server\r\nversion:0.1.0\r\nuptime_s:5\r\n\r\n# Stats\r\nratio:0.5\r\nname:a:b\r\n"
+    #expect(
+      Info.json(text).text
+        == #"{"server":{"version":"0.1.0","uptime_s":5},"stats":{"ratio":0.5,"name":"a:b"}}"#)
+  }
+}
