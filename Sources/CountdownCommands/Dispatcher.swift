@@ -187,7 +187,6 @@ package final class Dispatcher {
     }
   }
 
-  /// - Parameter tick: the event's number if it is a tick, which a newer one may replace.
   private func send(
     _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
     channel: [UInt8], pattern: [UInt8] = []

@@ -41,7 +41,7 @@ package final class Session {
   /// What the client has not read, in bytes.
   package var pendingOutput: Int { unwrittenBytes + output.bytes.count + waitingTicks.bytes }
 
-  /// Appends what waited, in the order it happened, once the client has read on.
+  /// Appends what waited, once the client has read on.
   package func releaseTicks() {
     for frame in waitingTicks.takeAll() { output.bytes.append(contentsOf: frame) }
   }

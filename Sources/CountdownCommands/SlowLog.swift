@@ -46,6 +46,7 @@ enum ShownArguments {
   private static let secrets: Set<CommandName> = [
     CommandName("META")!, CommandName("PAYLOAD")!, CommandName("TOKEN")!,
   ]
+
   /// `HELLO 3 AUTH user password`: refused, but the password may open something else.
   private static let hello = CommandName("HELLO")!
   private static let auth = CommandName("AUTH")!
@@ -60,20 +61,15 @@ enum ShownArguments {
         break
       }
       let argument = arguments[index]
-      let isSecret = secretsToCome > 0
-      if isSecret { secretsToCome -= 1 }
-      if isHello, CommandName(argument) == auth {
-        secretsToCome = 2
-      } else if index > 2, CommandName(argument).map(secrets.contains) == true {
-        // Names and keys come first; a key may well be called "meta". So may another option's
-        // value: then its value counts as a name as well, and rather too much is hidden.
-        secretsToCome = 1
-      }
-      if isSecret {
+      let isRedacted = secretsToCome > 0
+      if isRedacted { secretsToCome -= 1 }
+      // Names and keys come first; a key may well be called "meta". A value may be, too: so what
+      // follows a word that looks like one of these is hidden, whether that was a value or not.
+      if index > 2, CommandName(argument).map(secrets.contains) == true { secretsToCome = 1 }
+      if isHello, CommandName(argument) == auth { secretsToCome = 2 }
+      if isRedacted {
         shown.append(Array("(redacted)".utf8))
-        continue
-      }
-      if argument.count > 128 {
+      } else if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
         shown.append(Array(argument.prefix(128)) + more)
       } else {

@@ -7,6 +7,7 @@ import Glibc
 import Logging
 import NIOCore
 import NIOPosix
+import Synchronization
 
 /// The daemon between its sockets and its engine: one event loop on which everything happens.
 ///
@@ -14,8 +15,8 @@ import NIOPosix
 /// anybody is written, once for each connection. Two alarms, one for each clock, bring the loop
 /// back when something is due; while nothing is, nothing runs.
 ///
-/// `@unchecked Sendable`: after `init`, everything but `shutDown` and `waitUntilStopped` is only
-/// ever touched on `loop`.
+/// `@unchecked Sendable`: after `init`, everything but `shutDown`, `hop` and `waitUntilStopped` is
+/// only ever touched on `loop`.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How many steps of due work are done before sockets are looked at again: about a millisecond.
   static let stepsPerSlice = 2_000
@@ -33,6 +34,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let listening: ListeningSocket?
   private var listener: (any Channel)?
   private let stopped: EventLoopPromise<Void>
+  private let hasEnded = Mutex(false)
 
   private(set) var dispatcher: Dispatcher! = nil
   private(set) var connections: [UInt64: ConnectionHandler] = [:]
@@ -219,8 +221,11 @@ package final class Server: CommandHost, @unchecked Sendable {
     for body in bodies { body(self) }
   }
 
+  /// To the loop from any thread; nowhere once it has ended, as an alarm or a signal may come late.
   private func hop(_ body: @escaping @Sendable (Server) -> Void) {
-    loop.execute { body(self) }
+    hasEnded.withLock { hasEnded in
+      if !hasEnded { loop.execute { body(self) } }
+    }
   }
 
   // MARK: Time
@@ -280,7 +285,7 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   /// Takes no new connections, writes what is to be written, and ends. From any thread.
   package func shutDown() {
-    loop.execute { [self] in
+    hop { [self] _ in
       guard !isStopping else { return }
       isStopping = true
       hooks.isStopping()
@@ -306,6 +311,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   package func waitUntilStopped() async throws {
     try await stopped.futureResult.get()
     listening?.remove()
+    hasEnded.withLock { $0 = true }
     try await group.shutdownGracefully()
   }
 }

@@ -298,6 +298,20 @@ def test_sigterm_the_moment_it_listens(start_daemon):
     assert daemon.terminate() == 0
 
 
+def test_sigterm_while_alarms_go_off(start_daemon):
+    """They come from another thread, and the loop they go to may be gone."""
+    daemon = start_daemon()
+    for _ in range(10):
+        client = daemon.connect()
+        for number in range(50):
+            client("TIMER", "SET", number, "1ms", "EVERY", "1ms")
+        client.close()
+        assert daemon.terminate() == 0
+        daemon.start()
+        daemon.is_expected_to_run = True
+    assert "EventLoop" not in daemon.log
+
+
 def test_sigterm_twice(daemon):
     daemon.terminate(wait=False)
     try:
