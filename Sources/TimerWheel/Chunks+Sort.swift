@@ -28,7 +28,7 @@ extension Chunks {
       used: UInt8(count), live: UInt8(count), first: 0, earliestOffset: 0)
     lists[run] = List(
       earliest: deadlines[first], latest: deadlines[first + count - 1], head: chunk, tail: chunk,
-      live: UInt32(count), earliestPosition: UInt32(truncatingIfNeeded: first))
+      earliestPosition: UInt32(truncatingIfNeeded: first))
     lists[list] = List()
   }
 

@@ -33,7 +33,6 @@ struct Chunks: ~Copyable {
     var latest: UInt64 = 0
     var head = Chunks.none
     var tail = Chunks.none
-    var live: UInt32 = 0
     /// Where the earliest deadline is; `none` once that has been taken out.
     var earliestPosition = Chunks.none
 
@@ -48,30 +47,28 @@ struct Chunks: ~Copyable {
   let lists: UnsafeMutablePointer<List>
   let scratch = SortScratch()
   private let listCount: Int
-  private var capacity: Int
+  private var deadlineArray = GrowingArray<UInt64>(capacity: 4 * Chunks.size)
+  private var recordArray = GrowingArray<UInt32>(capacity: 4 * Chunks.size)
+  private var headerArray = GrowingArray<Header>(capacity: 4)
   private var used = 0
   private var firstFree = Chunks.none
 
   init(lists count: Int) {
-    capacity = 4
-    deadlines = allocateMemory(capacity * Chunks.size)
-    records = allocateMemory(capacity * Chunks.size)
-    headers = allocateMemory(capacity)
+    deadlines = deadlineArray.base
+    records = recordArray.base
+    headers = headerArray.base
     listCount = count
-    lists = allocateMemory(count)
+    lists = .allocate(capacity: count)
     lists.initialize(repeating: List(), count: count)
   }
 
   deinit {
-    freeMemory(deadlines)
-    freeMemory(records)
-    freeMemory(headers)
-    freeMemory(lists)
+    lists.deallocate()
     scratch.deallocate()
   }
 
   var allocatedBytes: Int {
-    capacity * (Chunks.size * 12 + MemoryLayout<Header>.stride)
+    deadlineArray.allocatedBytes + recordArray.allocatedBytes + headerArray.allocatedBytes
       + listCount * MemoryLayout<List>.stride
   }
 
@@ -96,7 +93,6 @@ struct Chunks: ~Copyable {
     records[Int(position)] = record
     header.pointee.used = offset &+ 1
     header.pointee.live &+= 1
-    target.pointee.live &+= 1
     if deadline > target.pointee.latest { target.pointee.latest = deadline }
     if deadline < header.pointee.earliest {
       header.pointee.earliest = deadline
@@ -119,7 +115,6 @@ struct Chunks: ~Copyable {
     let list = Int(header.pointee.list)
     records[Int(position)] = Records.none
     header.pointee.live &-= 1
-    lists[list].live &-= 1
     if header.pointee.earliestOffset == UInt8(truncatingIfNeeded: position & 63) {
       header.pointee.earliestOffset = Header.unknown
       if lists[list].earliestPosition == position { lists[list].earliestPosition = Chunks.none }
@@ -138,6 +133,19 @@ struct Chunks: ~Copyable {
   }
 
   // MARK: Lists
+
+  /// How many timers a list has, as far as that fits in one chunk; nil if it does not. O(1): a
+  /// chunk in a list has one at least.
+  func countIfOneChunk(_ list: Int) -> Int? {
+    var count = 0
+    var chunk = lists[list].head
+    while chunk != Chunks.none {
+      count += Int(headers[Int(chunk)].live)
+      if count > Chunks.size { return nil }
+      chunk = headers[Int(chunk)].next
+    }
+    return count
+  }
 
   /// The earliest deadline in a list; `.max` if it is empty. O(1) while it is known where it is;
   /// else the chunks of the list are asked, and those searched whose earliest entry was taken out.
@@ -177,15 +185,18 @@ struct Chunks: ~Copyable {
     header.pointee.earliestOffset = offset
   }
 
-  /// Gives all chunks of `list` to `other`, which is empty. O(chunks).
-  mutating func move(_ list: Int, to other: Int) {
+  /// Gives all chunks of `list` to `other`, which is empty. Returns how many there are. O(chunks).
+  mutating func move(_ list: Int, to other: Int) -> Int {
+    var count = 0
     var chunk = lists[list].head
     while chunk != Chunks.none {
-      headers[Int(chunk)].list = UInt16(other)
+      headers[Int(chunk)].list = UInt16(truncatingIfNeeded: other)
       chunk = headers[Int(chunk)].next
+      count += 1
     }
     lists[other] = lists[list]
     lists[list] = List()
+    return count
   }
 
   // MARK: Chunks
@@ -208,7 +219,7 @@ struct Chunks: ~Copyable {
       chunk = firstFree
       firstFree = headers[Int(chunk)].next
     } else {
-      if used == capacity { grow() }
+      if used == headerArray.capacity { grow() }
       chunk = UInt32(used)
       used += 1
     }
@@ -249,21 +260,24 @@ struct Chunks: ~Copyable {
   mutating func reset() {
     used = 0
     firstFree = Chunks.none
-    guard capacity > 64 else { return }
-    freeMemory(deadlines)
-    freeMemory(records)
-    freeMemory(headers)
-    capacity = 4
-    deadlines = allocateMemory(capacity * Chunks.size)
-    records = allocateMemory(capacity * Chunks.size)
-    headers = allocateMemory(capacity)
+    headerArray.shrink(to: 64)
+    deadlineArray.shrink(to: 64 * Chunks.size)
+    recordArray.shrink(to: 64 * Chunks.size)
+    readBases()
   }
 
   @inline(never)
   private mutating func grow() {
-    capacity *= 2
-    deadlines = growMemory(deadlines, to: capacity * Chunks.size)
-    records = growMemory(records, to: capacity * Chunks.size)
-    headers = growMemory(headers, to: capacity)
+    headerArray.grow(atLeast: used + 1)
+    deadlineArray.grow(atLeast: headerArray.capacity * Chunks.size)
+    recordArray.grow(atLeast: headerArray.capacity * Chunks.size)
+    readBases()
+  }
+
+  /// They are kept beside the arrays: one step less to each entry.
+  private mutating func readBases() {
+    deadlines = deadlineArray.base
+    records = recordArray.base
+    headers = headerArray.base
   }
 }

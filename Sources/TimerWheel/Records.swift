@@ -3,31 +3,29 @@ struct Record {
   var payload: UInt64
   /// Which arming this is; 0 while the record is free.
   var generation: UInt32
-  /// Where its entry is; while the record is free, the next free one.
+  /// Where its entry is.
   var position: UInt32
 }
 
-/// All records in one block of memory. Free ones form a list.
+/// All records in one block of memory.
 struct Records: ~Copyable {
   /// The index that means "none"; so there can be 2³² − 1 timers.
   static let none = UInt32.max
 
+  private var array = GrowingArray<Record>(capacity: 64)
   private(set) var base: UnsafeMutablePointer<Record>
-  private var capacity: Int
   private var used = 0
-  private var firstFree = Records.none
+  private var free = FreeRecords()
   /// Never 0. It comes round after 2³² − 1 armings; a token would have to be that old, and its
   /// record armed at that very moment, to be mistaken for another's.
   private var lastGeneration: UInt32 = 0
 
   init() {
-    capacity = 64
-    base = allocateMemory(capacity)
+    base = array.base
+    free.grow(to: array.capacity)
   }
 
-  deinit { freeMemory(base) }
-
-  var allocatedBytes: Int { capacity * MemoryLayout<Record>.stride }
+  var allocatedBytes: Int { array.allocatedBytes + free.allocatedBytes }
 
   @inline(__always)
   func holds(_ index: UInt32, _ generation: UInt32) -> Bool {
@@ -40,11 +38,10 @@ struct Records: ~Copyable {
     lastGeneration &+= 1
     if lastGeneration == 0 { lastGeneration = 1 }
     let index: UInt32
-    if firstFree != Records.none {
-      index = firstFree
-      firstFree = base[Int(index)].position
+    if free.count > 0 {
+      index = free.take()
     } else {
-      if used == capacity { grow() }
+      if used == array.capacity { grow() }
       index = UInt32(truncatingIfNeeded: used)
       used &+= 1
     }
@@ -56,24 +53,22 @@ struct Records: ~Copyable {
   @inline(__always)
   mutating func giveBack(_ index: UInt32) {
     base[Int(index)].generation = 0
-    base[Int(index)].position = firstFree
-    firstFree = index
+    free.insert(index)
   }
 
   /// Forgets all records, which must be free, and gives their memory back.
   mutating func reset() {
     used = 0
-    firstFree = Records.none
-    guard capacity > 1_024 else { return }
-    freeMemory(base)
-    capacity = 64
-    base = allocateMemory(capacity)
+    free.clear()
+    array.shrink(to: 1_024)
+    base = array.base
   }
 
   @inline(never)
   private mutating func grow() {
     precondition(used < Int(Records.none), "a wheel holds at most 2³² − 1 timers")
-    capacity *= 2
-    base = growMemory(base, to: capacity)
+    array.grow(atLeast: used + 1)
+    free.grow(to: array.capacity)
+    base = array.base
   }
 }

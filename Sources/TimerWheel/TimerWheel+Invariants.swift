@@ -51,7 +51,6 @@ extension TimerWheel {
     }
     precondition(chunks.lists[list].tail == previous, "a list of chunks has no end")
     if !isEmpty {
-      precondition(inList == Int(chunks.lists[list].live), "a list's count is wrong")
       precondition(chunks.lists[list].earliest <= earliest, "a list's earliest is wrong")
     }
     return inList

@@ -222,29 +222,27 @@ public struct TimerWheel: ~Copyable {
 
   /// Time has entered a slot: its timers become a run, or move to the levels below.
   private mutating func open(_ slot: Slot, budget: inout Int) {
-    let list = chunks.lists[slot.id]
     if slot.level == 0 { return }
-    // All in one slot of a lower level: the chunks move as they are.
+    // A key of the sort holds a place in the chunk and the time within the slot, in 64 bits.
+    if slot.shift <= 58, let count = chunks.countIfOneChunk(slot.id) {
+      budget &-= count
+      nextPosition = Chunks.none  // entries move
+      let run = Slot.count + slot.level
+      chunks.sort(slot.id, into: run, from: elapsed, bits: slot.shift, &records)
+      setOccupied(slot.id, false)
+      runs |= 1 &<< UInt32(slot.level)
+      return
+    }
+    let list = chunks.lists[slot.id]
     let first = Slot(for: max(list.earliest, elapsed), from: elapsed)
-    if list.live > UInt32(Chunks.size), first == Slot(for: max(list.latest, elapsed), from: elapsed)
-    {
-      budget &-= Int(list.live) / Chunks.size
-      chunks.move(slot.id, to: first.id)
+    if first == Slot(for: max(list.latest, elapsed), from: elapsed) {
+      // All in one slot of a lower level: the chunks move as they are.
+      budget &-= chunks.move(slot.id, to: first.id)
       setOccupied(slot.id, false)
       setOccupied(first.id, true)
-      return
-    }
-    // A key of the sort holds a place in the chunk and the time within the slot, in 64 bits.
-    guard list.live <= UInt32(Chunks.size), slot.shift <= 58 else {
+    } else {
       cascading = slot
-      return
     }
-    budget &-= Int(list.live)
-    nextPosition = Chunks.none  // entries move
-    let run = Slot.count + slot.level
-    chunks.sort(slot.id, into: run, from: elapsed, bits: slot.shift, &records)
-    setOccupied(slot.id, false)
-    runs |= 1 &<< UInt32(slot.level)
   }
 
   /// Moves the timers of `slot`, whose start is `elapsed`, to the levels below, by the chunk.
@@ -275,7 +273,6 @@ public struct TimerWheel: ~Copyable {
         position &+= 1
       }
       budget &-= Int(header.live)
-      chunks.lists[slot.id].live &-= UInt32(header.live)
       chunks.lists[slot.id].earliestPosition = Chunks.none
       _ = chunks.dropChunk(chunk)
     }
