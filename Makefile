@@ -64,6 +64,18 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build
 	@scripts/integration-test.sh
 
+.PHONY: bench-wheel
+bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchmarks-wheel.md
+	@for p in gcc python3 libuv1-dev libev-dev libevent-dev libnetty-java default-jdk-headless golang-go; do \
+	  case $$p in default-jdk-headless) command -v javac >/dev/null && continue;; esac; \
+	  scripts/install-packages.sh $$p || echo "Without $$p."; done
+	@Benchmarks/run.py $(BENCH_OPTIONS)
+
+.PHONY: callgrind-wheel
+callgrind-wheel: ## Count the instructions of the timer wheel's operations
+	@scripts/install-packages.sh valgrind binutils
+	@Benchmarks/callgrind.sh
+
 .PHONY: lint
 lint: ## Check format and style
 	@swift format lint --strict --recursive Package.swift Sources Tests
