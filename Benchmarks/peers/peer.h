@@ -58,7 +58,9 @@ static uint64_t now(void) {
 
 /* ---- Memory ---- */
 
+/* Without what has been freed. */
 static long resident_bytes(void) {
+  malloc_trim(0);
   long total, resident = 0;
   FILE *file = fopen("/proc/self/statm", "r");
   if (!file || fscanf(file, "%ld %ld", &total, &resident) != 2) exit(1);

@@ -1,3 +1,4 @@
+import CMalloc
 import Glibc
 
 /// The present in nanoseconds of `CLOCK_MONOTONIC`.
@@ -23,8 +24,9 @@ func readFile(_ path: String) -> String {
   return String(decoding: buffer[..<length], as: UTF8.self)
 }
 
-/// What the process has in memory now, in bytes.
+/// What the process has in memory now, in bytes; without what it has freed.
 func residentBytes() -> Int {
+  malloc_trim(0)
   let pages = readFile("/proc/self/statm").split(separator: " ")[1]
   return Int(pages)! * sysconf(CInt(_SC_PAGESIZE))
 }

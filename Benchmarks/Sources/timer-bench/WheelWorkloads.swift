@@ -47,8 +47,8 @@ struct WheelWorkloads {
   }
 
   private func bytesPerTimer(_ wheel: borrowing TimerWheel, before: Int) -> Double {
-    // UNCOMMENT once the wheel knows what it holds:
-    // return Double(wheel.allocatedBytes) / Double(count)
+    // UNCOMMENT, instead of the line after it, once the wheel knows what it holds:
+    // Double(wheel.allocatedBytes) / Double(count)
     Double(residentBytes() - before) / Double(count)
   }
 
