@@ -306,7 +306,7 @@ def document(results, peers, sizes, options, load_before, swift, java):
         "(../Benchmarks/peers/README.md).\n",
         f"- Machine: {machine()}; load averages before the start {load}.\n"
         f"- Date {today}; medians of {options.rounds} alternating rounds; seed {options.seed}.\n"
-        f"- Ours: {peers[0].version}, Swift {swift}, release build.\n"
+        f"- Ours: {PEERS[0].version}, Swift {swift}, release build.\n"
         f"- Peers: {'; '.join(versions)}.\n"
         + (f"- Java: {java}.\n" if java else "")
         + "- **schedule**: into a structure that starts empty; **again**: once it has its memory."

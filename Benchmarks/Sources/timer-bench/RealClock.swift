@@ -70,9 +70,9 @@ func stopProcess(until deadline: UInt64) -> UInt64 {
   defer { for argument in arguments { free(argument) } }
   var child = pid_t()
   guard posix_spawn(&child, "/proc/self/exe", &actions, nil, arguments, environ) == 0 else {
-    fail("cannot start the helper")
+    fail("cannot start another process")
   }
-  // What the helper says, it says while this process is stopped.
+  // What the other process says, it says while this process is stopped.
   var time: UInt64 = 0
   guard read(ends[0], &time, 8) == 8, time >= deadline else { fail("went on too early") }
   return time
