@@ -71,13 +71,36 @@ fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FU
 	@swift build -c release --product wheel-fuzz
 	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
+.PHONY: sanitize
+sanitize: packages ## Run the tests of the wheel and the timers under the Thread and Address Sanitizers
+	@for s in thread address; do \
+	  echo "== $$s"; \
+	  ASAN_OPTIONS=detect_leaks=0 swift test --sanitize=$$s --scratch-path .build-$$s \
+	    --filter 'DispatchTimersTests|TimerWheelTests' || exit 1; done
+
+.PHONY: examples
+examples: ## Build and run the examples of the libraries
+	@cd Examples && swift run -c release weak-timers
+
+.PHONY: bench-wheel
+bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchmarks-wheel.md
+	@for p in gcc python3 libuv1-dev libev-dev libevent-dev libnetty-java default-jdk-headless golang-go; do \
+	  case $$p in default-jdk-headless) command -v javac >/dev/null && continue;; esac; \
+	  scripts/install-packages.sh $$p || echo "Without $$p."; done
+	@Benchmarks/run.py $(BENCH_OPTIONS)
+
+.PHONY: callgrind-wheel
+callgrind-wheel: ## Count the instructions of the timer wheel's operations
+	@scripts/install-packages.sh valgrind binutils
+	@Benchmarks/callgrind.sh
+
 .PHONY: lint
 lint: ## Check format and style
-	@swift format lint --strict --recursive Package.swift Sources Tests
+	@swift format lint --strict --recursive Package.swift Sources Tests Benchmarks Examples
 
 .PHONY: format
 format: ## Format all Swift code
-	@swift format --in-place --recursive Package.swift Sources Tests
+	@swift format --in-place --recursive Package.swift Sources Tests Benchmarks Examples
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -10,18 +10,20 @@ import Logging
 struct GenerationFile {
   private static let reservation: Int64 = 1 << 32
 
-  let path: String
-  let logger: Logger
+  private let directory: String
+  private let path: String
+  private let logger: Logger
 
   init(directory: String, logger: Logger) {
+    self.directory = directory
     path = directory + "/generation"
     self.logger = logger
-    // It may be there already, or not be possible; writing will tell.
-    mkdir(directory, 0o700)
   }
 
   /// The first generation that certainly never was given out.
   func reserve() -> Int64 {
+    // It may be there already, or not be possible; writing will tell.
+    mkdir(directory, 0o700)
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
     let byClock = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000

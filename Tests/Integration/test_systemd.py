@@ -52,6 +52,9 @@ class Machine:
         )
         assert self.process.stdout.readline() == b"booted\n", "the private systemd did not boot"
         self.leader = next(pid for pid in descendants(self.process.pid) if comm(pid) == "systemd")
+        # What a daemon that was run by hand has left on the host shows through; systemd would want
+        # to move it, which it cannot from one layer of the overlay to the other.
+        self.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
 
     def close(self):
         self.process.stdin.close()

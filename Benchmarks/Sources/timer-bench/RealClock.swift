@@ -1,0 +1,153 @@
+import Glibc
+import Synchronization
+
+/// A timer facility that reads the system's clock itself, so that real time has to pass.
+protocol RealClockPeer: AnyObject {
+  static var name: String { get }
+  /// The most timers for which the workload ends in reasonable time.
+  static func limit(_ workload: String) -> Int
+  /// How long arming one may take; the first timer is due after all are armed.
+  static var armingMicroseconds: UInt64 { get }
+
+  init(count: Int)
+
+  /// How many callbacks are still to come.
+  var left: Int { get }
+
+  /// Arms timer `i` for `margin + delays[i]` microseconds from now, for every `i`, and returns when
+  /// the facility's own threads are through with it.
+  func arm(_ delays: [UInt32], margin: UInt64)
+  func cancel(_ order: [UInt32])
+  /// Moves timers to `delay` microseconds from now.
+  func reschedule(_ picks: [UInt32], delay: UInt64)
+  /// Lets all timers become due while none can fire, then fire.
+  ///
+  /// - Returns: the nanoseconds from there to the end of the last callback.
+  func fire(dueBy deadline: UInt64) -> UInt64
+}
+
+/// Counts callbacks down and remembers when the last came.
+final class Remaining: Sendable {
+  private let count: Atomic<Int>
+  private let end = Atomic<UInt64>(0)
+
+  init(_ count: Int) { self.count = Atomic(count) }
+
+  var left: Int { count.load(ordering: .acquiring) }
+
+  func one() {
+    if count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
+      end.store(now(), ordering: .releasing)
+    }
+  }
+
+  /// When the last came, in nanoseconds.
+  func wait() -> UInt64 {
+    var time = end.load(ordering: .acquiring)
+    while time == 0 {
+      usleep(100)
+      time = end.load(ordering: .acquiring)
+    }
+    return time
+  }
+}
+
+/// Stops the whole process, with all its threads, until `deadline` has passed.
+///
+/// - Returns: when it was let go on, in nanoseconds.
+func stopProcess(until deadline: UInt64) -> UInt64 {
+  var ends: [CInt] = [0, 0]
+  guard pipe(&ends) == 0 else { fail("cannot make a pipe") }
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  var arguments: [UnsafeMutablePointer<CChar>?] = []
+  for argument in ["/proc/self/exe", "stop", "\(getpid())", "\(deadline)", "0", "0"] {
+    arguments.append(strdup(argument))
+  }
+  arguments.append(nil)
+  defer { for argument in arguments { free(argument) } }
+  var child = pid_t()
+  guard posix_spawn(&child, "/proc/self/exe", &actions, nil, arguments, environ) == 0 else {
+    fail("cannot start another process")
+  }
+  // What the other process says, it says while this process is stopped.
+  var time: UInt64 = 0
+  guard read(ends[0], &time, 8) == 8, time >= deadline else { fail("went on too early") }
+  return time
+}
+
+/// The other side of it: another process. The clock is the same in all.
+func stopAnother(process: pid_t, until deadline: UInt64) -> Never {
+  guard kill(process, SIGSTOP) == 0 else { fail("cannot stop the process") }
+  sleep(until: deadline)
+  var time = now()
+  write(STDOUT_FILENO, &time, 8)
+  kill(process, SIGCONT)
+  exit(0)
+}
+
+struct RealClockWorkloads<Peer: RealClockPeer> {
+  let count: Int
+  let mix: Mix
+  let report: Report
+
+  func run(_ workload: String) {
+    guard count <= Peer.limit(workload) else { return }
+    switch workload {
+    case "cancel": cancel()
+    case "expire": expire(mix.delays)
+    case "same": expire([UInt32](repeating: 1, count: count))
+    case "reschedule": reschedule()
+    // Time cannot be told to pass, and there is no public question for the next deadline.
+    case "hour", "next": break
+    default: fail("no workload \(workload)")
+    }
+  }
+
+  private func cancel() {
+    let peer = Peer(count: count)
+    let before = residentBytes()
+    let start = now()
+    // An hour and more: milliseconds, as for those whose time is made up.
+    peer.arm(mix.delays, margin: Mix.hour * 1_000)
+    let armed = now()
+    let bytes = Double(residentBytes() - before) / Double(count)
+    let middle = now()
+    peer.cancel(mix.order)
+    let end = now()
+    report.print("schedule", armed - start, operations: count, bytesPerTimer: bytes)
+    report.print("cancel", end - middle, operations: count)
+  }
+
+  private func expire(_ delays: [UInt32]) {
+    let peer = Peer(count: count)
+    let margin = UInt64(count) * Peer.armingMicroseconds + 300_000
+    let before = residentBytes()
+    let start = now()
+    peer.arm(delays, margin: margin)
+    let armed = now()
+    let bytes = Double(residentBytes() - before) / Double(count)
+    guard armed + 100_000_000 < start + margin * 1_000 else {
+      fail("arming took longer than the time set aside for it")
+    }
+    guard peer.left == count else { fail("timers fired before all were armed") }
+    let longest = UInt64(delays.max()!) + margin + 10_000
+    let taken = peer.fire(dueBy: armed + longest * 1_000)
+    report.print("schedule", armed - start, operations: count, bytesPerTimer: bytes)
+    report.print("expire", taken, operations: count)
+  }
+
+  private func reschedule() {
+    let peer = Peer(count: count)
+    // All at once, unlike where time is made up: real time passes while the phase runs.
+    peer.arm([UInt32](repeating: 0, count: count), margin: 60_000_000)
+    let start = now()
+    peer.reschedule(mix.picks, delay: 60_000_000)
+    let end = now()
+    guard end - start < 55_000_000_000 else { fail("connections timed out") }
+    report.print("reschedule", end - start, operations: 2 * count)
+    peer.cancel(mix.order)
+  }
+}

@@ -1,0 +1,54 @@
+import CMalloc
+import Glibc
+
+// timer-bench PEER WORKLOAD N SEED ROUND - one run of one peer, one line for each phase.
+// timer-bench instructions OPERATION N SEED 0 - for callgrind.sh.
+// timer-bench stop PROCESS DEADLINE 0 0 - used by itself.
+
+/// Enough to have the code in the caches, little enough to be over soon.
+let warmUp = 10_000
+
+let arguments = CommandLine.arguments
+guard arguments.count == 6, let count = Int(arguments[3]), count > 0,
+  let seed = UInt64(arguments[4]), let round = UInt64(arguments[5])
+else {
+  fail("usage: timer-bench PEER WORKLOAD N SEED ROUND")
+}
+let peer = arguments[1]
+let workload = arguments[2]
+
+func runWheel(ticksPerMillisecond: UInt64) {
+  for (count, isQuiet) in [(min(count, warmUp), true), (count, false)] {
+    let workloads = WheelWorkloads(
+      ticksPerMillisecond: ticksPerMillisecond, count: count, seed: seed + round
+    ) { Report(peer: peer, workload: workload, count: count, checksum: $0, isQuiet: isQuiet) }
+    workloads.run(workload)
+    workloads.free()
+    // Or what the warm-up gave back would be taken for memory that the timers do not need.
+    malloc_trim(0)
+  }
+}
+
+func runRealClock<Peer: RealClockPeer>(_ type: Peer.Type) {
+  // Expiring needs real time, and the cancelling before it has warmed up the rest.
+  for (count, isQuiet) in [(min(count, warmUp), true), (count, false)] {
+    let mix = Mix(count: count, seed: seed + round)
+    let report = Report(
+      peer: peer, workload: workload, count: count, checksum: mix.checksum, isQuiet: isQuiet)
+    let workloads = RealClockWorkloads<Peer>(count: count, mix: mix, report: report)
+    workloads.run(isQuiet ? "cancel" : workload)
+    malloc_trim(0)
+  }
+}
+
+switch peer {
+case "TimerWheel-1ms": runWheel(ticksPerMillisecond: 1)
+case "TimerWheel-1us": runWheel(ticksPerMillisecond: 1_000)
+case "TimerQueue": runRealClock(TimerQueuePeer.self)
+case "DispatchSourceTimer": runRealClock(DispatchSourcePeer.self)
+case "Task.sleep": runRealClock(TaskSleepPeer.self)
+case "NIO": runRealClock(NIOPeer.self)
+case "stop": stopAnother(process: pid_t(workload)!, until: UInt64(count))
+case "instructions": runForInstructions(upTo: workload, count: count, seed: seed)
+default: fail("no peer \(peer)")
+}

@@ -1,0 +1,3 @@
+module go-timers
+
+go 1.19

@@ -1,0 +1,67 @@
+// A countdown button as in an app, whose timer does not keep it alive.
+//
+//     swift run weak-timers
+//
+// With an NSTimer, the run loop held the timer, the timer held the button, and a button that had
+// left the screen counted on for ever. Here the timer holds its target weakly, and leaves with it.
+
+import Dispatch
+import DispatchTimers
+
+final class CountdownButton: Sendable {
+  let name: String
+  private let left = Lock(5)
+
+  init(name: String) { self.name = name }
+  deinit { print("\(name): gone, and nothing had to be torn down") }
+
+  func tick() {
+    let now = left.withLock { (left: inout Int) -> Int in
+      left -= 1
+      return left
+    }
+    print("\(name): \(now)s left")
+  }
+
+  /// A counter that any thread may use.
+  private final class Lock: @unchecked Sendable {
+    // Only ever touched on `queue`.
+    private var value: Int
+    private let queue = DispatchQueue(label: "counter")
+    init(_ value: Int) { self.value = value }
+    func withLock<R>(_ body: (inout Int) -> R) -> R { queue.sync { body(&value) } }
+  }
+}
+
+let timers = TimerQueue()
+
+// Held by the screen that shows it, and by nobody else.
+var button: CountdownButton? = CountdownButton(name: "button")
+let handle = timers.schedule(
+  after: .milliseconds(200), repeating: .milliseconds(200), target: button!
+) { (button: CountdownButton) in
+  button.tick()
+}
+
+try await Task.sleep(for: .milliseconds(700))
+print("the screen goes away; timers pending: \(timers.count)")
+button = nil
+try await Task.sleep(for: .milliseconds(300))
+print("timers pending: \(timers.count)")
+
+// Without a target: for as long as somebody holds the handle.
+do {
+  let once = timers.schedule(after: .milliseconds(100)) { print("never printed") }
+  print("armed: \(once.isPending)")
+}
+try await Task.sleep(for: .milliseconds(200))
+print("the handle went, and the timer with it; timers pending: \(timers.count)")
+
+// As a sequence, which ends with its task.
+var count = 0
+for await _ in timers.ticks(every: .milliseconds(100)) {
+  count += 1
+  print("tick \(count)")
+  if count == 3 { break }
+}
+withExtendedLifetime(handle) {}
