@@ -256,8 +256,9 @@ struct Chunks: ~Copyable {
     return lists[list].isEmpty ? list : nil
   }
 
-  /// Forgets all chunks, none of which may be in use, and gives their memory back.
+  /// No chunk is in use: gives their memory back, if it is about a megabyte.
   mutating func reset() {
+    guard headerArray.capacity > 1 << 10 else { return }
     used = 0
     firstFree = Chunks.none
     headerArray.shrink(to: 64)

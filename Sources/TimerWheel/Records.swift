@@ -56,8 +56,9 @@ struct Records: ~Copyable {
     free.insert(index)
   }
 
-  /// Forgets all records, which must be free, and gives their memory back.
+  /// All records are free: gives their memory back, if it is more than a megabyte.
   mutating func reset() {
+    guard array.capacity > 1 << 16 else { return }
     used = 0
     free.clear()
     array.shrink(to: 1_024)

@@ -81,7 +81,8 @@ public struct TimerWheel: ~Copyable {
 
   deinit { occupancy.deallocate() }
 
-  /// What the wheel has allocated, in bytes. It shrinks when the last timer is gone.
+  /// What the wheel has allocated, in bytes. When the last timer is gone it keeps two megabytes at
+  /// most.
   public var allocatedBytes: Int {
     records.allocatedBytes + chunks.allocatedBytes + Slot.levels * MemoryLayout<UInt64>.stride
   }
