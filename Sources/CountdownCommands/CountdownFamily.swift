@@ -91,9 +91,7 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "CANCEL", "key [GENERATION g]", group: .countdown, [.write, .fast],
     "Forgets a countdown: 1, or 0 if there was none."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
-    let done = try call.run { () throws(EngineError) in
+    let done = try call.change(from: 3) { key, generation throws(EngineError) in
       try call.dispatcher.engine.cancelCountdown(key, generation: generation, at: call.now)
     }
     call.session.output.integer(done ? 1 : 0)
@@ -103,11 +101,10 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "PAUSE", "key [GENERATION g]", group: .countdown, [.write, .fast],
     "Stops the time of a countdown."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.pauseCountdown(key, generation: generation, at: call.now)
+      try call.change(from: 3) { key, generation throws(EngineError) in
+        try call.dispatcher.engine.pauseCountdown(
+          key, generation: generation, at: call.now)
       })
   },
 
@@ -115,11 +112,10 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "RESUME", "key [GENERATION g]", group: .countdown, [.write, .fast],
     "Lets a paused countdown go on with the time it had left."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.resumeCountdown(key, generation: generation, at: call.now)
+      try call.change(from: 3) { key, generation throws(EngineError) in
+        try call.dispatcher.engine.resumeCountdown(
+          key, generation: generation, at: call.now)
       })
   },
 
@@ -128,10 +124,8 @@ let countdownCommands: [CommandSpec] = [
     "Makes a countdown end in that time from now."
   ) { call throws(CommandError) in
     let left = try call.duration(call.arguments[3], "the time")
-    let generation = try call.generationOption(from: 4)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
+      try call.change(from: 4) { key, generation throws(EngineError) in
         try call.dispatcher.engine.retimeCountdown(
           key, to: left, generation: generation, at: call.now)
       })
@@ -150,6 +144,16 @@ extension EngineSettings {
 }
 
 extension Call {
+  /// Does what most changes are: something to a key, of a generation if one is given from `index` on.
+  func change<R>(
+    from index: Int,
+    _ body: (UnsafeRawBufferPointer, Generation?) throws(EngineError) -> R
+  ) throws(CommandError) -> R {
+    let generation = try generationOption(from: index)
+    let key = try key()
+    return try run { () throws(EngineError) in try body(key, generation) }
+  }
+
   /// The one option of most commands.
   func generationOption(from index: Int) throws(CommandError) -> Generation? {
     var generation: Generation?

@@ -46,11 +46,10 @@ let timerCommands: [CommandSpec] = [
     "TIMER", "PAUSE", "key [GENERATION g]", group: .timer, [.write, .fast],
     "Stops the time of a timer."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.pauseTimer(key, generation: generation, at: call.now)
+      try call.change(from: 3) { key, generation throws(EngineError) in
+        try call.dispatcher.engine.pauseTimer(
+          key, generation: generation, at: call.now)
       })
   },
 
@@ -58,11 +57,10 @@ let timerCommands: [CommandSpec] = [
     "TIMER", "RESUME", "key [GENERATION g]", group: .timer, [.write, .fast],
     "Lets a paused timer go on with the time it had left."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.resumeTimer(key, generation: generation, at: call.now)
+      try call.change(from: 3) { key, generation throws(EngineError) in
+        try call.dispatcher.engine.resumeTimer(
+          key, generation: generation, at: call.now)
       })
   },
 
@@ -71,10 +69,8 @@ let timerCommands: [CommandSpec] = [
     "Makes a timer due in that time from now."
   ) { call throws(CommandError) in
     let left = try call.duration(call.arguments[3], "the time")
-    let generation = try call.generationOption(from: 4)
-    let key = try call.key()
     call.session.output.view(
-      try call.run { () throws(EngineError) in
+      try call.change(from: 4) { key, generation throws(EngineError) in
         try call.dispatcher.engine.retimeTimer(
           key, to: left, generation: generation, at: call.now)
       })
@@ -84,9 +80,7 @@ let timerCommands: [CommandSpec] = [
     "TIMER", "DEL", "key [GENERATION g]", group: .timer, [.write, .fast],
     "Disarms a timer: 1, or 0 if there was none."
   ) { call throws(CommandError) in
-    let generation = try call.generationOption(from: 3)
-    let key = try call.key()
-    let done = try call.run { () throws(EngineError) in
+    let done = try call.change(from: 3) { key, generation throws(EngineError) in
       try call.dispatcher.engine.deleteTimer(key, generation: generation, at: call.now)
     }
     call.session.output.integer(done ? 1 : 0)
