@@ -190,6 +190,9 @@ def test_version_and_help():
 )
 def test_log_level(start_daemon, arguments, config, is_logged):
     daemon = start_daemon(arguments=arguments, config=config)
+    if is_logged:
+        # The socket answers a moment before the line is written.
+        eventually(lambda: "listens" in daemon.log, "it says that it listens")
     assert ("listens" in daemon.log) == is_logged
     client = daemon.connect()
     client.send_bytes(b"*x\r\n")
