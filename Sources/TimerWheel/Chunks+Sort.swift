@@ -10,41 +10,38 @@ extension Chunks {
   ) {
     let scratch = scratch
     let count = collect(list, from: start)
-    if count > 12 { scratch.spread(count, bits: bits) }
-    scratch.insertionSort(count)
+    let isAscending = lists[list].isAscending
+    if !isAscending {
+      if count > 12 { scratch.spread(count, bits: bits) }
+      scratch.insertionSort(count)
+    }
 
-    let chunk = lists[list].head
-    keepOnlyHead(of: list)
+    let chunk = moveOnlyHead(of: list, to: run)
     let first = Int(chunk &<< 6)
     for place in 0..<count {
-      let source = Int(scratch.keys[place] & 63)
+      let source = isAscending ? place : Int(scratch.keys[place] & 63)
       let record = scratch.records[source]
       deadlines[first &+ place] = scratch.deadlines[source]
       records[first &+ place] = record
       slab.base[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
     }
     headers[Int(chunk)] = Header(
-      earliest: deadlines[first], next: Chunks.none, previous: Chunks.none, list: UInt16(run),
-      used: UInt8(count), live: UInt8(count), first: 0, earliestOffset: 0)
-    lists[run] = List(
-      earliest: deadlines[first], latest: deadlines[first + count - 1], head: chunk, tail: chunk,
-      earliestPosition: UInt32(truncatingIfNeeded: first))
-    lists[list] = List()
+      live: ~0 &>> UInt64(64 &- count), list: UInt16(run))
   }
 
-  /// Copies the live entries of a list; a key holds the time and, below it, the place it had.
+  /// Copies the entries of a list; a key holds the time and, below it, the place it had.
   private func collect(_ list: Int, from start: UInt64) -> Int {
     var count = 0
     var chunk = lists[list].head
     while chunk != Chunks.none {
       let header = headers[Int(chunk)]
-      for offset in UInt32(header.first)..<UInt32(header.used) {
-        let position = Int(chunk &<< 6 | offset)
-        let record = records[position]
-        guard record != Records.none else { continue }
+      var live = header.live
+      while live != 0 {
+        let position = Int(chunk &<< 6) | live.trailingZeroBitCount
+        live &= live &- 1
         let deadline = deadlines[position]
         scratch.deadlines[count] = deadline
-        scratch.records[count] = record
+        scratch.records[count] = records[position]
         scratch.keys[count] = (max(deadline, start) &- start) &<< 6 | UInt64(count)
         count &+= 1
       }

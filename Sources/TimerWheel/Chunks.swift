@@ -4,54 +4,59 @@
 /// An entry's position is its chunk and its place there, in one number. A list is walked in the
 /// order of memory, chunk by chunk: that is what makes cascading and expiring cheap, where a list
 /// of single timers waits for memory at each step. Deadlines and records lie in arrays of their
-/// own, without gaps.
+/// own, without gaps. To take an entry out is to clear its bit in the chunk's header; the entry
+/// itself is not touched.
 struct Chunks: ~Copyable {
   static let none = UInt32.max
   static let size = 64
+  /// How many chunks' deadlines share a huge page.
+  private static let region = 1 << 12
 
   struct Header {
-    /// The earliest deadline in the chunk, while it is known where it is.
-    var earliest: UInt64
-    var next: UInt32
-    var previous: UInt32
+    /// A bit for each entry that is there.
+    var live: UInt64 = 0
+    /// The earliest deadline, while it is known where that is.
+    var earliest: UInt64 = .max
+    var next = Chunks.none
+    var previous = Chunks.none
     /// Which list the chunk is in.
-    var list: UInt16
-    /// Entries written so far, cancelled ones included.
-    var used: UInt8
-    var live: UInt8
-    /// Nothing before this is live.
-    var first: UInt8
-    /// Where in the chunk the earliest deadline is; `unknown` once that has been taken out.
-    var earliestOffset: UInt8
+    var list: UInt16 = 0
+    /// Where in the chunk the earliest deadline is. `unknown` until somebody asks, again once that
+    /// was taken out, and as long as the chunk is being filled.
+    var earliestOffset = Header.unknown
 
     static let unknown = UInt8.max
   }
 
   struct List {
-    /// Bounds of the deadlines in the list; `earliest` is exact while it is known where it is.
-    var earliest: UInt64 = .max
-    var latest: UInt64 = 0
+    /// The deadline at the end, as long as each that was added was no earlier than the one before;
+    /// else `.max`. Such a list needs no search and no sorting.
+    var last: UInt64 = 0
     var head = Chunks.none
-    var tail = Chunks.none
-    /// Where the earliest deadline is; `none` once that has been taken out.
-    var earliestPosition = Chunks.none
+    /// Where the next entry goes; the start of a chunk if the last one can take no more.
+    var end: UInt32 = 0
 
     @inline(__always)
     var isEmpty: Bool { head == Chunks.none }
+    @inline(__always)
+    var isAscending: Bool { last != .max }
+    @inline(__always)
+    var tail: UInt32 { isEmpty ? Chunks.none : (end &- 1) &>> 6 }
+    @inline(__always)
+    var hasRoom: Bool { end & 63 != 0 }
   }
 
   private(set) var deadlines: UnsafeMutablePointer<UInt64>
-  /// The record of each entry; `Records.none` for one that was cancelled.
+  /// The record of each entry.
   private(set) var records: UnsafeMutablePointer<UInt32>
   private(set) var headers: UnsafeMutablePointer<Header>
   let lists: UnsafeMutablePointer<List>
   let scratch = SortScratch()
   private let listCount: Int
-  private var deadlineArray = GrowingArray<UInt64>(capacity: 4 * Chunks.size)
-  private var recordArray = GrowingArray<UInt32>(capacity: 4 * Chunks.size)
-  private var headerArray = GrowingArray<Header>(capacity: 4)
-  private var used = 0
-  private var firstFree = Chunks.none
+  private var deadlineArray = GrowingArray<UInt64>(capacity: 64 * Chunks.size)
+  private var recordArray = GrowingArray<UInt32>(capacity: 64 * Chunks.size)
+  private var headerArray = GrowingArray<Header>(capacity: 64)
+  private var free = FreeIndices()
 
   init(lists count: Int) {
     deadlines = deadlineArray.base
@@ -60,6 +65,7 @@ struct Chunks: ~Copyable {
     listCount = count
     lists = .allocate(capacity: count)
     lists.initialize(repeating: List(), count: count)
+    free.extend(to: headerArray.capacity)
   }
 
   deinit {
@@ -69,67 +75,43 @@ struct Chunks: ~Copyable {
 
   var allocatedBytes: Int {
     deadlineArray.allocatedBytes + recordArray.allocatedBytes + headerArray.allocatedBytes
-      + listCount * MemoryLayout<List>.stride
+      + free.allocatedBytes + listCount * MemoryLayout<List>.stride
   }
 
   // MARK: Entries
-
-  /// Whether the last chunk of a list can take one more entry.
-  @inline(__always)
-  func hasRoom(in list: Int) -> Bool {
-    let chunk = lists[list].tail
-    return chunk != Chunks.none && headers[Int(chunk)].used != 64
-  }
 
   /// Adds an entry at the end of a list that has room, and returns its position. O(1).
   @inline(__always)
   func append(_ deadline: UInt64, _ record: UInt32, to list: Int) -> UInt32 {
     let target = lists + list
-    let chunk = target.pointee.tail
-    let header = headers + Int(chunk)
-    let offset = header.pointee.used
-    let position = chunk &<< 6 | UInt32(offset)
+    let position = target.pointee.end
+    target.pointee.end = position &+ 1
+    target.pointee.last = deadline >= target.pointee.last ? deadline : .max
     deadlines[Int(position)] = deadline
     records[Int(position)] = record
-    header.pointee.used = offset &+ 1
-    header.pointee.live &+= 1
-    if deadline > target.pointee.latest { target.pointee.latest = deadline }
-    if deadline < header.pointee.earliest {
-      header.pointee.earliest = deadline
-      header.pointee.earliestOffset = offset
-      if deadline < target.pointee.earliest {
-        target.pointee.earliest = deadline
-        target.pointee.earliestPosition = position
-      }
-    }
+    headers[Int(position &>> 6)].live |= 1 &<< UInt64(position & 63)
     return position
   }
 
   /// Takes an entry out of its list. Returns whether its chunk has to be dropped now.
   ///
-  /// Its deadline is not looked at: that would be one more wait for memory.
+  /// Neither its deadline nor its record is looked at: that would be one more wait for memory.
   @inline(__always)
   func remove(_ position: UInt32) -> Bool {
-    let chunk = position &>> 6
-    let header = headers + Int(chunk)
-    let list = Int(header.pointee.list)
-    records[Int(position)] = Records.none
-    header.pointee.live &-= 1
+    let header = headers + Int(position &>> 6)
+    let live = header.pointee.live & ~(1 &<< UInt64(position & 63))
+    header.pointee.live = live
     if header.pointee.earliestOffset == UInt8(truncatingIfNeeded: position & 63) {
       header.pointee.earliestOffset = Header.unknown
-      if lists[list].earliestPosition == position { lists[list].earliestPosition = Chunks.none }
     }
-    return header.pointee.live == 0
+    return live == 0
   }
 
-  /// The first live entry of a chunk that has one.
+  /// The first entry of a chunk that has one.
   @inline(__always)
   func firstPosition(in chunk: UInt32) -> UInt32 {
-    let header = headers + Int(chunk)
-    var offset = header.pointee.first
-    while records[Int(chunk &<< 6 | UInt32(offset))] == Records.none { offset &+= 1 }
-    header.pointee.first = offset
-    return chunk &<< 6 | UInt32(offset)
+    let offset = headers[Int(chunk)].live.trailingZeroBitCount
+    return chunk &<< 6 | UInt32(truncatingIfNeeded: offset)
   }
 
   // MARK: Lists
@@ -140,139 +122,189 @@ struct Chunks: ~Copyable {
     var count = 0
     var chunk = lists[list].head
     while chunk != Chunks.none {
-      count += Int(headers[Int(chunk)].live)
+      count += headers[Int(chunk)].live.nonzeroBitCount
       if count > Chunks.size { return nil }
       chunk = headers[Int(chunk)].next
     }
     return count
   }
 
-  /// The earliest deadline in a list; `.max` if it is empty. O(1) while it is known where it is;
-  /// else the chunks of the list are asked, and those searched whose earliest entry was taken out.
-  func earliest(in list: Int) -> UInt64 {
-    if lists[list].isEmpty { return .max }
-    if lists[list].earliestPosition != Chunks.none { return lists[list].earliest }
+  /// The earliest deadline in a list that is not empty, and where it is.
+  ///
+  /// O(1) in a list whose deadlines were added in their order. Else the headers of its chunks are
+  /// asked, and those chunks searched that lost their earliest entry.
+  func earliest(in list: Int) -> (deadline: UInt64, position: UInt32) {
+    let first = firstPosition(in: lists[list].head)
+    if lists[list].isAscending { return (deadlines[Int(first)], first) }
     var earliest = UInt64.max
-    var position = Chunks.none
+    var position = first
     var chunk = lists[list].head
     while chunk != Chunks.none {
       let header = headers + Int(chunk)
       if header.pointee.earliestOffset == Header.unknown { findEarliest(in: chunk) }
-      if header.pointee.earliest < earliest || position == Chunks.none {
+      if header.pointee.earliest < earliest {
         earliest = header.pointee.earliest
         position = chunk &<< 6 | UInt32(header.pointee.earliestOffset)
       }
       chunk = header.pointee.next
     }
-    lists[list].earliest = earliest
-    lists[list].earliestPosition = position
-    return earliest
+    if lists[list].hasRoom { headers[Int(lists[list].tail)].earliestOffset = Header.unknown }
+    return (earliest, position)
   }
 
   private func findEarliest(in chunk: UInt32) {
     let header = headers + Int(chunk)
+    let start = deadlines + Int(chunk &<< 6)
+    var live = header.pointee.live
     var earliest = UInt64.max
-    var offset = Header.unknown
-    for candidate in header.pointee.first..<header.pointee.used {
-      let position = Int(chunk &<< 6 | UInt32(candidate))
-      guard records[position] != Records.none else { continue }
-      if offset == Header.unknown || deadlines[position] < earliest {
-        earliest = deadlines[position]
+    var offset = live.trailingZeroBitCount
+    while live != 0 {
+      let candidate = live.trailingZeroBitCount
+      live &= live &- 1
+      if start[candidate] < earliest {
+        earliest = start[candidate]
         offset = candidate
       }
     }
     header.pointee.earliest = earliest
-    header.pointee.earliestOffset = offset
+    header.pointee.earliestOffset = UInt8(truncatingIfNeeded: offset)
   }
 
-  /// Gives all chunks of `list` to `other`, which is empty. Returns how many there are. O(chunks).
-  mutating func move(_ list: Int, to other: Int) -> Int {
-    var count = 0
-    var chunk = lists[list].head
-    while chunk != Chunks.none {
-      headers[Int(chunk)].list = UInt16(truncatingIfNeeded: other)
-      chunk = headers[Int(chunk)].next
-      count += 1
+  /// What `map` makes of each deadline in the first chunk of a list; nil if that differs. It must
+  /// not fall where deadlines rise.
+  @inline(__always)
+  func common(_ map: (UInt64) -> Int, ofHead list: Int) -> Int? {
+    let chunk = lists[list].head
+    let start = deadlines + Int(chunk &<< 6)
+    var live = headers[Int(chunk)].live
+    let first = map(start[live.trailingZeroBitCount])
+    guard map(start[63 &- live.leadingZeroBitCount]) == first else { return nil }
+    if lists[list].isAscending { return first }
+    while live != 0 {
+      if map(start[live.trailingZeroBitCount]) != first { return nil }
+      live &= live &- 1
     }
-    lists[other] = lists[list]
-    lists[list] = List()
-    return count
+    return first
   }
 
   // MARK: Chunks
 
-  /// Frees the chunks of a list but its first; what they held must be elsewhere by now.
-  mutating func keepOnlyHead(of list: Int) {
-    var chunk = headers[Int(lists[list].head)].next
-    while chunk != Chunks.none {
-      let next = headers[Int(chunk)].next
-      headers[Int(chunk)].next = firstFree
-      firstFree = chunk
-      chunk = next
-    }
+  /// Gives a list a last chunk that is empty. An entry must follow.
+  @inline(never)
+  mutating func appendChunk(to list: Int) {
+    let chunk = free.take() ?? takeNew()
+    headers[Int(chunk)] = Header(list: UInt16(truncatingIfNeeded: list))
+    link(chunk, to: list)
+    lists[list].end = chunk &<< 6
+    fetch(chunk)
   }
 
-  /// Gives a list a last chunk that is empty. Entries must follow.
-  mutating func appendChunk(to list: Int) {
-    let chunk: UInt32
-    if firstFree != Chunks.none {
-      chunk = firstFree
-      firstFree = headers[Int(chunk)].next
-    } else {
-      if used == headerArray.capacity { grow() }
-      chunk = UInt32(used)
-      used += 1
-    }
+  /// Writes to each line of a chunk's memory: the processor fetches them all at once, where each
+  /// would be waited for when the first entry comes to it.
+  private func fetch(_ chunk: UInt32) {
+    let first = Int(chunk &<< 6)
+    for offset in stride(from: 0, to: Chunks.size, by: 8) { deadlines[first &+ offset] = 0 }
+    for offset in stride(from: 0, to: Chunks.size, by: 16) { records[first &+ offset] = 0 }
+  }
+
+  /// Moves the first chunk of a list as it is to the end of another, which takes no more entries
+  /// into it. O(1).
+  mutating func moveHead(of list: Int, to other: Int) {
+    let chunk = lists[list].head
+    let live = headers[Int(chunk)].live
+    let first = deadlines[Int(chunk &<< 6) | live.trailingZeroBitCount]
+    let last = deadlines[Int(chunk &<< 6) | (63 &- live.leadingZeroBitCount)]
+    let isAscending =
+      lists[list].isAscending && (lists[other].isEmpty || first >= lists[other].last)
+    unlink(chunk)
+    headers[Int(chunk)].list = UInt16(truncatingIfNeeded: other)
+    link(chunk, to: other)
+    lists[other].end = (chunk &+ 1) &<< 6
+    lists[other].last = isAscending ? last : .max
+  }
+
+  private func link(_ chunk: UInt32, to list: Int) {
     let tail = lists[list].tail
-    headers[Int(chunk)] = Header(
-      earliest: .max, next: Chunks.none, previous: tail,
-      list: UInt16(truncatingIfNeeded: list), used: 0, live: 0, first: 0,
-      earliestOffset: Header.unknown)
+    headers[Int(chunk)].previous = tail
+    headers[Int(chunk)].next = Chunks.none
     if tail == Chunks.none {
-      lists[list] = List()
-      lists[list].head = chunk
+      lists[list] = List(head: chunk)
     } else {
       headers[Int(tail)].next = chunk
     }
-    lists[list].tail = chunk
   }
 
-  /// Unlinks a chunk without live entries. Returns its list if that is empty now.
-  mutating func dropChunk(_ chunk: UInt32) -> Int? {
+  /// Returns whether the list is empty now.
+  @discardableResult
+  private func unlink(_ chunk: UInt32) -> Bool {
     let header = headers[Int(chunk)]
-    let list = Int(header.list)
+    let list = lists + Int(header.list)
     if header.previous == Chunks.none {
-      lists[list].head = header.next
+      list.pointee.head = header.next
     } else {
       headers[Int(header.previous)].next = header.next
     }
     if header.next == Chunks.none {
-      lists[list].tail = header.previous
+      list.pointee.end = header.previous == Chunks.none ? 0 : (header.previous &+ 1) &<< 6
     } else {
       headers[Int(header.next)].previous = header.previous
     }
-    headers[Int(chunk)].next = firstFree
-    firstFree = chunk
-    return lists[list].isEmpty ? list : nil
+    return list.pointee.isEmpty
   }
 
-  /// No chunk is in use: gives their memory back, if it is about a megabyte.
-  mutating func reset() {
-    guard headerArray.capacity > 1 << 10 else { return }
-    used = 0
-    firstFree = Chunks.none
-    headerArray.shrink(to: 64)
-    deadlineArray.shrink(to: 64 * Chunks.size)
-    recordArray.shrink(to: 64 * Chunks.size)
+  /// Frees a chunk without entries. Returns its list if that is empty now.
+  mutating func dropChunk(_ chunk: UInt32) -> Int? {
+    let isEmpty = unlink(chunk)
+    free.insert(chunk)
+    return isEmpty ? Int(headers[Int(chunk)].list) : nil
+  }
+
+  /// Empties a list whose chunks all but the first are free now, and gives that first one to
+  /// another list, which is empty.
+  mutating func moveOnlyHead(of list: Int, to other: Int) -> UInt32 {
+    let head = lists[list].head
+    var chunk = headers[Int(head)].next
+    while chunk != Chunks.none {
+      let next = headers[Int(chunk)].next
+      free.insert(chunk)
+      chunk = next
+    }
+    lists[list] = List()
+    headers[Int(head)].list = UInt16(truncatingIfNeeded: other)
+    headers[Int(head)].next = Chunks.none
+    lists[other] = List(head: head, end: (head &+ 1) &<< 6)
+    return head
+  }
+
+  /// Gives back the memory of regions that hold no timer.
+  func releaseUnusedMemory() {
+    free.forEachFreeRegion(of: Chunks.region) { chunks in
+      let entries = chunks.lowerBound * Chunks.size..<chunks.upperBound * Chunks.size
+      deadlineArray.giveBack(entries)
+      recordArray.giveBack(entries)
+    }
+  }
+
+  /// No timer is left: starts over with little memory.
+  mutating func startOver() {
+    headerArray.startOver(64)
+    deadlineArray.startOver(64 * Chunks.size)
+    recordArray.startOver(64 * Chunks.size)
+    free.removeAll()
+    free.extend(to: headerArray.capacity)
     readBases()
   }
 
+  /// None is free: makes more.
   @inline(never)
-  private mutating func grow() {
-    headerArray.grow(atLeast: used + 1)
+  private mutating func takeNew() -> UInt32 {
+    precondition(headerArray.capacity < 1 << 26, "a wheel holds at most 2³² timers")
+    headerArray.grow(atLeast: headerArray.capacity + 1)
     deadlineArray.grow(atLeast: headerArray.capacity * Chunks.size)
     recordArray.grow(atLeast: headerArray.capacity * Chunks.size)
+    free.extend(to: headerArray.capacity)
     readBases()
+    return free.take()!
   }
 
   /// They are kept beside the arrays: one step less to each entry.

@@ -6,17 +6,16 @@
   import Darwin
 #endif
 
-/// An array of plain values that only grows, and can be large.
+/// An array of plain values that grows in place, and can be large. What was not written yet is zero.
 ///
-/// Up to a megabyte it is ordinary memory. Beyond, it is a mapping in pages of 2 MiB if the system
-/// has them: timers are touched in any order, and looking up small pages would cost about as much as
-/// the memory itself. A mapping takes up addresses far beyond what is needed, and memory only where
-/// it is touched; so it grows in place, without a copy.
+/// Up to 32 KiB it is ordinary memory. Beyond, it is a mapping, from 2 MiB on in pages of that size
+/// if the system has them: timers are touched in any order, and looking up small pages would cost
+/// about as much as the memory itself. A mapping takes up addresses far beyond what is needed, and
+/// memory only where it is touched; so it grows without a copy.
 struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   private(set) var base: UnsafeMutablePointer<Element>
   private(set) var capacity: Int
-  /// The mapping, when it is one: where it begins, and its length in bytes.
-  private var mapping: (start: UnsafeMutableRawPointer, length: Int)?
+  private var mapping: Mapping?
 
   init(capacity: Int) {
     self.capacity = capacity
@@ -27,16 +26,21 @@ struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
 
   var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
 
-  /// Doubles the capacity, at least to `needed`.
+  /// Doubles the capacity until it is at least `needed`.
   mutating func grow(atLeast needed: Int) {
     let old = capacity
     while capacity < needed { capacity *= 2 }
-    if let mapping, allocatedBytes <= mapping.length - HugePages.size { return }
+    if let mapping, allocatedBytes <= mapping.usableBytes {
+      mapping.prepare(old * MemoryLayout<Element>.stride..<allocatedBytes)
+      return
+    }
+    guard capacity > old else { return }
     let oldBase = base
     let oldMapping = mapping
-    mapping = HugePages.map(allocatedBytes)
+    mapping = Mapping(for: allocatedBytes)
     if let mapping {
-      base = HugePages.align(mapping.start).bindMemory(to: Element.self, capacity: capacity)
+      mapping.prepare(0..<allocatedBytes)
+      base = mapping.base.bindMemory(to: Element.self, capacity: capacity)
     } else {
       base = Self.allocate(capacity)
     }
@@ -44,51 +48,90 @@ struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
     Self.release(oldBase, oldMapping)
   }
 
-  /// Starts over with a small one. What it held is gone.
-  mutating func shrink(to small: Int) {
-    guard capacity > small else { return }
+  /// Becomes a small one again. What it held is gone.
+  mutating func startOver(_ small: Int) {
     Self.release(base, mapping)
     mapping = nil
     capacity = small
     base = Self.allocate(small)
   }
 
+  /// Gives back the memory of a range whose values are not needed any more; they are zero then, or
+  /// what they were.
+  func giveBack(_ range: Range<Int>) {
+    let stride = MemoryLayout<Element>.stride
+    mapping?.giveBack(range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
+  }
+
   private static func allocate(_ count: Int) -> UnsafeMutablePointer<Element> {
-    guard let memory = malloc(count * MemoryLayout<Element>.stride) else {
+    guard let memory = calloc(count, MemoryLayout<Element>.stride) else {
       fatalError("out of memory")
     }
     return memory.bindMemory(to: Element.self, capacity: count)
   }
 
-  private static func release(
-    _ base: UnsafeMutablePointer<Element>,
-    _ mapping: (start: UnsafeMutableRawPointer, length: Int)?
-  ) {
-    if let mapping { munmap(mapping.start, mapping.length) } else { free(base) }
+  private static func release(_ base: UnsafeMutablePointer<Element>, _ mapping: Mapping?) {
+    if let mapping { mapping.unmap() } else { free(base) }
   }
 }
 
-private enum HugePages {
-  static let size = 2 << 20
-  /// How much larger than asked a mapping is: it is moved once in six doublings.
+/// Addresses for an array and its growth.
+private struct Mapping {
+  private static let hugePage = 2 << 20
+  /// How much larger than asked a mapping is.
   private static let reserve = 64
 
-  /// A mapping for `bytes` and more; nil if they are few, or the system refuses.
-  static func map(_ bytes: Int) -> (start: UnsafeMutableRawPointer, length: Int)? {
+  private let start: UnsafeMutableRawPointer
+  private let length: Int
+  /// Where the array begins, at the start of a huge page.
+  let base: UnsafeMutableRawPointer
+
+  /// Nil if it is for few, or the system refuses.
+  init?(for bytes: Int) {
     #if os(Linux)
-      guard bytes >= 1 << 20 else { return nil }
-      let length = max(bytes, 1 << 20) * reserve + size
-      let start = mmap(
+      guard bytes > 32 << 10 else { return nil }
+      length = max(bytes, 1 << 20) * Self.reserve + Self.hugePage
+      let mapped = mmap(
         nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-      guard let start, start != MAP_FAILED else { return nil }
-      madvise(start, length, 14)  // MADV_HUGEPAGE; only advice, it may be refused
-      return (start, length)
+      guard let mapped, mapped != MAP_FAILED else { return nil }
+      start = mapped
+      base = UnsafeMutableRawPointer(
+        bitPattern: (Int(bitPattern: start) + Self.hugePage - 1) & ~(Self.hugePage - 1))!
+      // What follows the first huge page will be large: ask for huge pages there.
+      advise(base + Self.hugePage, usableBytes - Self.hugePage, Advice.hugePage)
     #else
       return nil
     #endif
   }
 
-  static func align(_ start: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer {
-    UnsafeMutableRawPointer(bitPattern: (Int(bitPattern: start) + size - 1) & ~(size - 1))!
+  var usableBytes: Int { length - Self.hugePage }
+
+  func unmap() { munmap(start, length) }
+
+  /// A part is about to be used: has small pages fetched at once, which is cheaper than one by one.
+  func prepare(_ range: Range<Int>) {
+    let end = min(range.upperBound, Self.hugePage)
+    guard range.lowerBound < end else { return }
+    let first = range.lowerBound & ~4_095
+    advise(base + first, end - first, Advice.populate)
+  }
+
+  func giveBack(_ range: Range<Int>) {
+    guard !range.isEmpty else { return }
+    advise(base + range.lowerBound, range.count, Advice.dontNeed)
+  }
+
+  /// It is only advice: an old kernel may refuse it.
+  private func advise(_ start: UnsafeMutableRawPointer, _ bytes: Int, _ advice: CInt) {
+    #if os(Linux)
+      madvise(start, bytes, advice)
+    #endif
+  }
+
+  private enum Advice {
+    static let dontNeed: CInt = 4
+    static let hugePage: CInt = 14
+    /// Since Linux 5.14.
+    static let populate: CInt = 23
   }
 }

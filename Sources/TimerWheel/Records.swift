@@ -9,27 +9,26 @@ struct Record {
 
 /// All records in one block of memory.
 struct Records: ~Copyable {
-  /// The index that means "none"; so there can be 2³² − 1 timers.
-  static let none = UInt32.max
+  /// How many records share a huge page.
+  private static let region = 1 << 17
 
   private var array = GrowingArray<Record>(capacity: 64)
   private(set) var base: UnsafeMutablePointer<Record>
-  private var used = 0
-  private var free = FreeRecords()
+  private var free = FreeIndices()
   /// Never 0. It comes round after 2³² − 1 armings; a token would have to be that old, and its
   /// record armed at that very moment, to be mistaken for another's.
   private var lastGeneration: UInt32 = 0
 
   init() {
     base = array.base
-    free.grow(to: array.capacity)
+    free.extend(to: array.capacity)
   }
 
   var allocatedBytes: Int { array.allocatedBytes + free.allocatedBytes }
 
   @inline(__always)
   func holds(_ index: UInt32, _ generation: UInt32) -> Bool {
-    Int(index) < used && base[Int(index)].generation == generation && generation != 0
+    Int(index) < free.end && base[Int(index)].generation == generation && generation != 0
   }
 
   /// A record with a generation of its own; its position is the caller's to fill in.
@@ -37,14 +36,7 @@ struct Records: ~Copyable {
   mutating func take(payload: UInt64) -> (index: UInt32, generation: UInt32) {
     lastGeneration &+= 1
     if lastGeneration == 0 { lastGeneration = 1 }
-    let index: UInt32
-    if free.count > 0 {
-      index = free.take()
-    } else {
-      if used == array.capacity { grow() }
-      index = UInt32(truncatingIfNeeded: used)
-      used &+= 1
-    }
+    let index = free.take() ?? takeNew()
     base[Int(index)].payload = payload
     base[Int(index)].generation = lastGeneration
     return (index, lastGeneration)
@@ -56,20 +48,26 @@ struct Records: ~Copyable {
     free.insert(index)
   }
 
-  /// All records are free: gives their memory back, if it is more than a megabyte.
-  mutating func reset() {
-    guard array.capacity > 1 << 16 else { return }
-    used = 0
-    free.clear()
-    array.shrink(to: 1_024)
-    base = array.base
+  /// Gives back the memory of regions that hold no timer.
+  func releaseUnusedMemory() {
+    free.forEachFreeRegion(of: Records.region) { array.giveBack($0) }
   }
 
-  @inline(never)
-  private mutating func grow() {
-    precondition(used < Int(Records.none), "a wheel holds at most 2³² − 1 timers")
-    array.grow(atLeast: used + 1)
-    free.grow(to: array.capacity)
+  /// No timer is left: starts over with little memory.
+  mutating func startOver() {
+    array.startOver(64)
     base = array.base
+    free.removeAll()
+    free.extend(to: array.capacity)
+  }
+
+  /// None is free: makes more.
+  @inline(never)
+  private mutating func takeNew() -> UInt32 {
+    precondition(array.capacity < 1 << 32, "a wheel holds at most 2³² timers")
+    array.grow(atLeast: array.capacity + 1)
+    base = array.base
+    free.extend(to: array.capacity)
+    return free.take()!
   }
 }

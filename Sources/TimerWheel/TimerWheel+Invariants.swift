@@ -19,40 +19,39 @@ extension TimerWheel {
 
     var inList = 0
     var last: UInt64 = 0
-    var earliest = UInt64.max
     var previous = Chunks.none
     var chunk = chunks.lists[list].head
     while chunk != Chunks.none {
       let header = chunks.headers[Int(chunk)]
       precondition(header.previous == previous, "a list of chunks is broken")
       precondition(Int(header.list) == list, "a chunk does not know its list")
-      var live = 0
-      for offset in 0..<UInt32(header.used) {
+      precondition(header.live != 0, "a chunk without timers was kept")
+      for offset in UInt32(0)..<64 where header.live & 1 << UInt64(offset) != 0 {
         let position = chunk << 6 | offset
-        let index = chunks.records[Int(position)]
-        guard offset >= header.first, index != Records.none else { continue }
-        live += 1
+        precondition(
+          header.next != Chunks.none || position < chunks.lists[list].end
+            || !chunks.lists[list].hasRoom, "an entry lies behind the end of its list")
         let deadline = chunks.deadlines[Int(position)]
-        let record = records.base[Int(index)]
+        let record = records.base[Int(chunks.records[Int(position)])]
         precondition(record.generation != 0, "a free record has an entry")
         precondition(record.position == position, "a record does not know its entry")
-        earliest = min(earliest, deadline)
+        precondition(
+          header.earliestOffset == Chunks.Header.unknown || header.earliest <= deadline,
+          "a chunk's earliest is wrong")
         if run >= 0 {
           precondition(deadline >= last || last <= elapsed, "a run is out of order")
-          last = deadline
         } else {
+          precondition(
+            !chunks.lists[list].isAscending || deadline >= last, "a list is not ascending")
           checkHome(of: deadline, Slot(id: list))
         }
+        last = deadline
       }
-      precondition(live == Int(header.live) && live > 0, "a chunk's count is wrong")
-      inList += live
+      inList += header.live.nonzeroBitCount
       previous = chunk
       chunk = header.next
     }
     precondition(chunks.lists[list].tail == previous, "a list of chunks has no end")
-    if !isEmpty {
-      precondition(chunks.lists[list].earliest <= earliest, "a list's earliest is wrong")
-    }
     return inList
   }
 

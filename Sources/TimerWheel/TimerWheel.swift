@@ -81,10 +81,25 @@ public struct TimerWheel: ~Copyable {
 
   deinit { occupancy.deallocate() }
 
-  /// What the wheel has allocated, in bytes. When the last timer is gone it keeps two megabytes at
-  /// most.
+  /// What the wheel has allocated, in bytes, whether it is in use now or not.
   public var allocatedBytes: Int {
     records.allocatedBytes + chunks.allocatedBytes + Slot.levels * MemoryLayout<UInt64>.stride
+  }
+
+  /// Gives memory back to the system that no timer needs now. What a peak took is otherwise kept,
+  /// and arming as many again does not wait for it.
+  ///
+  /// All of it when no timer is armed; else in regions of two megabytes that hold no timer.
+  /// O(peak / 64), and some microseconds for each region: call it when there are far fewer timers
+  /// than there were.
+  public mutating func releaseUnusedMemory() {
+    if count == 0 {
+      records.startOver()
+      chunks.startOver()
+    } else {
+      records.releaseUnusedMemory()
+      chunks.releaseUnusedMemory()
+    }
   }
 
   // MARK: Arming
@@ -110,7 +125,7 @@ public struct TimerWheel: ~Copyable {
     remove(records.base[Int(token.index)].position)
     records.giveBack(token.index)
     count &-= 1
-    if count == 0 { reset() }
+    if count == 0 { becomeEmpty() }
     return true
   }
 
@@ -141,8 +156,8 @@ public struct TimerWheel: ~Copyable {
 
   /// The exact earliest deadline of all armed timers; nil when none is armed.
   ///
-  /// O(1) while it is known. After the earliest timer was taken out: O(n / 64) for a first slot
-  /// that holds n timers.
+  /// O(1) while it is known, and if the timers of the first slot were armed in the order of their
+  /// deadlines. Else, after the earliest timer was taken out: O(n / 64) for n timers in that slot.
   public var nextDeadline: Tick? {
     mutating get {
       if count == 0 { return nil }
@@ -213,7 +228,7 @@ public struct TimerWheel: ~Copyable {
     remove(position)
     records.giveBack(index)
     count &-= 1
-    if count == 0 { reset() }
+    if count == 0 { becomeEmpty() }
     return Expiration(
       token: Token(index: index, generation: record.generation), deadline: deadline,
       payload: record.payload)
@@ -234,16 +249,7 @@ public struct TimerWheel: ~Copyable {
       runs |= 1 &<< UInt32(slot.level)
       return
     }
-    let list = chunks.lists[slot.id]
-    let first = Slot(for: max(list.earliest, elapsed), from: elapsed)
-    if first == Slot(for: max(list.latest, elapsed), from: elapsed) {
-      // All in one slot of a lower level: the chunks move as they are.
-      budget &-= chunks.move(slot.id, to: first.id)
-      setOccupied(slot.id, false)
-      setOccupied(first.id, true)
-    } else {
-      cascading = slot
-    }
+    cascading = slot
   }
 
   /// Moves the timers of `slot`, whose start is `elapsed`, to the levels below, by the chunk.
@@ -257,26 +263,34 @@ public struct TimerWheel: ~Copyable {
         horizon = elapsed
         return
       }
-      let header = chunks.headers[Int(chunk)]
-      var position = chunk &<< 6 | UInt32(header.first)
-      let end = (chunk &<< 6) &+ UInt32(header.used)
-      while position < end {
-        let index = chunks.records[Int(position)]
-        if index != Records.none {
-          let deadline = chunks.deadlines[Int(position)]
-          let target = Slot(for: max(deadline, elapsed), from: elapsed).id
-          if chunks.hasRoom(in: target) {
-            records.base[Int(index)].position = chunks.append(deadline, index, to: target)
-          } else {
-            records.base[Int(index)].position = appendToNewChunk(deadline, index, Slot(id: target))
-          }
-        }
-        position &+= 1
+      let live = chunks.headers[Int(chunk)].live
+      let now = elapsed
+      if live.nonzeroBitCount > Chunks.size / 2, 
+        let target = chunks.common(
+          { Slot(for: max($0, now), from: now).id }, ofHead: slot.id)
+      {
+        // All in one slot of a lower level: the chunk moves as it is.
+        chunks.moveHead(of: slot.id, to: target)
+        setOccupied(target, true)
+        budget &-= 1
+      } else {
+        budget &-= live.nonzeroBitCount
+        moveEntries(of: chunk, live)
       }
-      budget &-= Int(header.live)
-      chunks.lists[slot.id].earliestPosition = Chunks.none
-      _ = chunks.dropChunk(chunk)
     }
+  }
+
+  private mutating func moveEntries(of chunk: UInt32, _ live: UInt64) {
+    var left = live
+    while left != 0 {
+      let position = Int(chunk &<< 6) | left.trailingZeroBitCount
+      left &= left &- 1
+      let deadline = chunks.deadlines[position]
+      let index = chunks.records[position]
+      let target = Slot(for: max(deadline, elapsed), from: elapsed).id
+      records.base[Int(index)].position = append(deadline, index, to: target)
+    }
+    _ = chunks.dropChunk(chunk)
   }
 
   // MARK: Placing
@@ -293,12 +307,7 @@ public struct TimerWheel: ~Copyable {
   @inline(__always)
   private mutating func place(_ index: UInt32, _ deadline: Tick) {
     let slot = slot(for: deadline)
-    let position: UInt32
-    if chunks.hasRoom(in: slot.id) {
-      position = chunks.append(deadline, index, to: slot.id)
-    } else {
-      position = appendToNewChunk(deadline, index, slot)
-    }
+    let position = append(deadline, index, to: slot.id)
     records.base[Int(index)].position = position
     if deadline <= nextBound {
       nextBound = deadline
@@ -308,13 +317,19 @@ public struct TimerWheel: ~Copyable {
     if deadline < horizon { horizon = (deadline &>> slot.shift) &<< slot.shift }
   }
 
+  @inline(__always)
+  private mutating func append(_ deadline: Tick, _ index: UInt32, to slot: Int) -> UInt32 {
+    chunks.lists[slot].hasRoom
+      ? chunks.append(deadline, index, to: slot) : appendToNewChunk(deadline, index, slot)
+  }
+
   @inline(never)
   private mutating func appendToNewChunk(
-    _ deadline: Tick, _ index: UInt32, _ slot: Slot
+    _ deadline: Tick, _ index: UInt32, _ slot: Int
   ) -> UInt32 {
-    chunks.appendChunk(to: slot.id)
-    setOccupied(slot.id, true)
-    return chunks.append(deadline, index, to: slot.id)
+    chunks.appendChunk(to: slot)
+    setOccupied(slot, true)
+    return chunks.append(deadline, index, to: slot)
   }
 
   @inline(__always)
@@ -344,15 +359,14 @@ public struct TimerWheel: ~Copyable {
     }
   }
 
-  /// The last timer is gone: what was allocated for many is given back.
+  /// The last timer is gone.
   @inline(never)
-  private mutating func reset() {
+  private mutating func becomeEmpty() {
     nextPosition = Chunks.none
     nextBound = .max
+    if let cascading { setOccupied(cascading.id, false) }
     cascading = nil
     horizon = .max
-    records.reset()
-    chunks.reset()
   }
 
   // MARK: Looking ahead
@@ -394,10 +408,9 @@ public struct TimerWheel: ~Copyable {
     let run = firstRun()
     var next = (run.deadline, run.position)
     func look(_ slot: Slot) {
+      guard !chunks.lists[slot.id].isEmpty else { return }
       let earliest = chunks.earliest(in: slot.id)
-      guard earliest < next.0 || next.1 == Chunks.none, !chunks.lists[slot.id].isEmpty
-      else { return }
-      next = (earliest, chunks.lists[slot.id].earliestPosition)
+      if earliest.deadline < next.0 || next.1 == Chunks.none { next = earliest }
     }
     look(Slot(level: 0, containing: elapsed))
     if let cascading { look(cascading) }

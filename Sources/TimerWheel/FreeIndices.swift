@@ -1,0 +1,101 @@
+/// Which of many numbered things are free: a bit for each, and summaries of 64 above 64, so that the
+/// next free one is found in a few steps.
+///
+/// They are handed out in the order of memory. A list of free ones would hand them out in the order
+/// in which they were given back: after many timers were cancelled in any order, each arming would
+/// then wait for memory.
+struct FreeIndices: ~Copyable {
+  /// Bits of things; of words of those that have any; and of words of these.
+  private var bits = GrowingArray<UInt64>(capacity: 1)
+  private var words = GrowingArray<UInt64>(capacity: 1)
+  private var groups = GrowingArray<UInt64>(capacity: 1)
+  /// The word that was looked at last.
+  private var current = 0
+  /// How many there are, free or not.
+  private(set) var end = 0
+
+  var allocatedBytes: Int {
+    bits.allocatedBytes + words.allocatedBytes + groups.allocatedBytes
+  }
+
+  /// Takes the next free one; nil when none is left.
+  @inline(__always)
+  mutating func take() -> UInt32? {
+    if bits.base[current] == 0, !findWord() { return nil }
+    let word = bits.base[current]
+    let rest = word & (word &- 1)
+    bits.base[current] = rest
+    if rest == 0 { withdraw(current) }
+    return UInt32(truncatingIfNeeded: current &<< 6 | word.trailingZeroBitCount)
+  }
+
+  @inline(__always)
+  mutating func insert(_ index: UInt32) {
+    let word = Int(truncatingIfNeeded: index &>> 6)
+    let old = bits.base[word]
+    bits.base[word] = old | 1 &<< UInt64(truncatingIfNeeded: index & 63)
+    if old == 0 { announce(word) }
+  }
+
+  /// Calls `body` with each region of `size` that is free as a whole; `size` is a multiple of 64.
+  func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
+    for start in stride(from: 0, to: end - size + 1, by: size) {
+      let regionWords = start / 64..<(start + size) / 64
+      if regionWords.allSatisfy({ bits.base[$0] == ~0 }) { body(start..<start + size) }
+    }
+  }
+
+  private mutating func announce(_ word: Int) {
+    let group = word &>> 6
+    if words.base[group] == 0 {
+      groups.base[group &>> 6] |= 1 &<< UInt64(truncatingIfNeeded: group & 63)
+    }
+    words.base[group] |= 1 &<< UInt64(truncatingIfNeeded: word & 63)
+  }
+
+  @inline(never)
+  private mutating func withdraw(_ word: Int) {
+    let group = word &>> 6
+    words.base[group] &= ~(1 &<< UInt64(truncatingIfNeeded: word & 63))
+    if words.base[group] == 0 {
+      groups.base[group &>> 6] &= ~(1 &<< UInt64(truncatingIfNeeded: group & 63))
+    }
+  }
+
+  /// Goes on where it was, or from the start. Only the topmost words are searched, a 262,144th of
+  /// all in number.
+  @inline(never)
+  private mutating func findWord() -> Bool {
+    var group = current &>> 6
+    if words.base[group] == 0 {
+      var top = 0
+      while top < groups.capacity, groups.base[top] == 0 { top += 1 }
+      guard top < groups.capacity else { return false }
+      group = top &<< 6 | groups.base[top].trailingZeroBitCount
+    }
+    current = group &<< 6 | words.base[group].trailingZeroBitCount
+    return true
+  }
+
+  /// Adds free ones behind those there are: `end` becomes `newEnd`, a multiple of 64.
+  mutating func extend(to newEnd: Int) {
+    let first = end / 64
+    end = newEnd
+    bits.grow(atLeast: end / 64)
+    words.grow(atLeast: (end / 64 + 63) / 64)
+    groups.grow(atLeast: (words.capacity + 63) / 64)
+    for word in first..<(end / 64) {
+      bits.base[word] = ~0
+      announce(word)
+    }
+  }
+
+  /// There are none any more.
+  mutating func removeAll() {
+    bits.startOver(1)
+    words.startOver(1)
+    groups.startOver(1)
+    current = 0
+    end = 0
+  }
+}
