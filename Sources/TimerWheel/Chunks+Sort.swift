@@ -25,8 +25,8 @@ extension Chunks {
       records[first &+ place] = record
       slab.base[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
     }
-    headers[Int(chunk)] = Header(
-      live: ~0 &>> UInt64(64 &- count), list: UInt16(run))
+    live[Int(chunk)] = ~0 &>> UInt64(64 &- count)
+    headers[Int(chunk)] = Header(list: UInt16(run))
   }
 
   /// Copies the entries of a list; a key holds the time and, below it, the place it had.
@@ -34,18 +34,17 @@ extension Chunks {
     var count = 0
     var chunk = lists[list].head
     while chunk != Chunks.none {
-      let header = headers[Int(chunk)]
-      var live = header.live
-      while live != 0 {
-        let position = Int(chunk &<< 6) | live.trailingZeroBitCount
-        live &= live &- 1
+      var left = live[Int(chunk)]
+      while left != 0 {
+        let position = Int(chunk &<< 6) | left.trailingZeroBitCount
+        left &= left &- 1
         let deadline = deadlines[position]
         scratch.deadlines[count] = deadline
         scratch.records[count] = records[position]
         scratch.keys[count] = (max(deadline, start) &- start) &<< 6 | UInt64(count)
         count &+= 1
       }
-      chunk = header.next
+      chunk = headers[Int(chunk)].next
     }
     return count
   }

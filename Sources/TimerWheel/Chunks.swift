@@ -4,8 +4,7 @@
 /// An entry's position is its chunk and its place there, in one number. A list is walked in the
 /// order of memory, chunk by chunk: that is what makes cascading and expiring cheap, where a list
 /// of single timers waits for memory at each step. Deadlines and records lie in arrays of their
-/// own, without gaps. To take an entry out is to clear its bit in the chunk's header; the entry
-/// itself is not touched.
+/// own, without gaps. To take an entry out is to clear a bit; the entry itself is not touched.
 struct Chunks: ~Copyable {
   static let none = UInt32.max
   static let size = 64
@@ -13,16 +12,14 @@ struct Chunks: ~Copyable {
   private static let region = 1 << 12
 
   struct Header {
-    /// A bit for each entry that is there.
-    var live: UInt64 = 0
     /// The earliest deadline, while it is known where that is.
     var earliest: UInt64 = .max
     var next = Chunks.none
     var previous = Chunks.none
     /// Which list the chunk is in.
     var list: UInt16 = 0
-    /// Where in the chunk the earliest deadline is. `unknown` until somebody asks, again once that
-    /// was taken out, and as long as the chunk is being filled.
+    /// Where in the chunk the earliest deadline is, or was. `unknown` until somebody asks, and as
+    /// long as the chunk is being filled.
     var earliestOffset = Header.unknown
 
     static let unknown = UInt8.max
@@ -49,18 +46,23 @@ struct Chunks: ~Copyable {
   private(set) var deadlines: UnsafeMutablePointer<UInt64>
   /// The record of each entry.
   private(set) var records: UnsafeMutablePointer<UInt32>
+  /// For each chunk, a bit for each entry that is there. All that cancelling has to look at, so it
+  /// is apart from the headers and stays in the cache.
+  private(set) var live: UnsafeMutablePointer<UInt64>
   private(set) var headers: UnsafeMutablePointer<Header>
   let lists: UnsafeMutablePointer<List>
   let scratch = SortScratch()
   private let listCount: Int
   private var deadlineArray = GrowingArray<UInt64>(capacity: 64 * Chunks.size)
   private var recordArray = GrowingArray<UInt32>(capacity: 64 * Chunks.size)
+  private var liveArray = GrowingArray<UInt64>(capacity: 64)
   private var headerArray = GrowingArray<Header>(capacity: 64)
   private var free = FreeIndices()
 
   init(lists count: Int) {
     deadlines = deadlineArray.base
     records = recordArray.base
+    live = liveArray.base
     headers = headerArray.base
     listCount = count
     lists = .allocate(capacity: count)
@@ -74,8 +76,8 @@ struct Chunks: ~Copyable {
   }
 
   var allocatedBytes: Int {
-    deadlineArray.allocatedBytes + recordArray.allocatedBytes + headerArray.allocatedBytes
-      + free.allocatedBytes + listCount * MemoryLayout<List>.stride
+    deadlineArray.allocatedBytes + recordArray.allocatedBytes + liveArray.allocatedBytes
+      + headerArray.allocatedBytes + free.allocatedBytes + listCount * MemoryLayout<List>.stride
   }
 
   // MARK: Entries
@@ -89,28 +91,26 @@ struct Chunks: ~Copyable {
     target.pointee.last = deadline >= target.pointee.last ? deadline : .max
     deadlines[Int(position)] = deadline
     records[Int(position)] = record
-    headers[Int(position &>> 6)].live |= 1 &<< UInt64(position & 63)
+    live[Int(position &>> 6)] |= 1 &<< UInt64(position & 63)
     return position
   }
 
   /// Takes an entry out of its list. Returns whether its chunk has to be dropped now.
   ///
-  /// Neither its deadline nor its record is looked at: that would be one more wait for memory.
+  /// Neither its deadline nor its record is looked at, nor the chunk's header: each would be one
+  /// more wait for memory.
   @inline(__always)
   func remove(_ position: UInt32) -> Bool {
-    let header = headers + Int(position &>> 6)
-    let live = header.pointee.live & ~(1 &<< UInt64(position & 63))
-    header.pointee.live = live
-    if header.pointee.earliestOffset == UInt8(truncatingIfNeeded: position & 63) {
-      header.pointee.earliestOffset = Header.unknown
-    }
-    return live == 0
+    let word = live + Int(position &>> 6)
+    let left = word.pointee & ~(1 &<< UInt64(position & 63))
+    word.pointee = left
+    return left == 0
   }
 
   /// The first entry of a chunk that has one.
   @inline(__always)
   func firstPosition(in chunk: UInt32) -> UInt32 {
-    let offset = headers[Int(chunk)].live.trailingZeroBitCount
+    let offset = live[Int(chunk)].trailingZeroBitCount
     return chunk &<< 6 | UInt32(truncatingIfNeeded: offset)
   }
 
@@ -122,7 +122,7 @@ struct Chunks: ~Copyable {
     var count = 0
     var chunk = lists[list].head
     while chunk != Chunks.none {
-      count += headers[Int(chunk)].live.nonzeroBitCount
+      count += live[Int(chunk)].nonzeroBitCount
       if count > Chunks.size { return nil }
       chunk = headers[Int(chunk)].next
     }
@@ -141,7 +141,8 @@ struct Chunks: ~Copyable {
     var chunk = lists[list].head
     while chunk != Chunks.none {
       let header = headers + Int(chunk)
-      if header.pointee.earliestOffset == Header.unknown { findEarliest(in: chunk) }
+      let offset = UInt64(header.pointee.earliestOffset)
+      if offset > 63 || live[Int(chunk)] & 1 &<< offset == 0 { findEarliest(in: chunk) }
       if header.pointee.earliest < earliest {
         earliest = header.pointee.earliest
         position = chunk &<< 6 | UInt32(header.pointee.earliestOffset)
@@ -155,12 +156,12 @@ struct Chunks: ~Copyable {
   private func findEarliest(in chunk: UInt32) {
     let header = headers + Int(chunk)
     let start = deadlines + Int(chunk &<< 6)
-    var live = header.pointee.live
+    var left = live[Int(chunk)]
     var earliest = UInt64.max
-    var offset = live.trailingZeroBitCount
-    while live != 0 {
-      let candidate = live.trailingZeroBitCount
-      live &= live &- 1
+    var offset = left.trailingZeroBitCount
+    while left != 0 {
+      let candidate = left.trailingZeroBitCount
+      left &= left &- 1
       if start[candidate] < earliest {
         earliest = start[candidate]
         offset = candidate
@@ -176,13 +177,13 @@ struct Chunks: ~Copyable {
   func common(_ map: (UInt64) -> Int, ofHead list: Int) -> Int? {
     let chunk = lists[list].head
     let start = deadlines + Int(chunk &<< 6)
-    var live = headers[Int(chunk)].live
-    let first = map(start[live.trailingZeroBitCount])
-    guard map(start[63 &- live.leadingZeroBitCount]) == first else { return nil }
+    var left = live[Int(chunk)]
+    let first = map(start[left.trailingZeroBitCount])
+    guard map(start[63 &- left.leadingZeroBitCount]) == first else { return nil }
     if lists[list].isAscending { return first }
-    while live != 0 {
-      if map(start[live.trailingZeroBitCount]) != first { return nil }
-      live &= live &- 1
+    while left != 0 {
+      if map(start[left.trailingZeroBitCount]) != first { return nil }
+      left &= left &- 1
     }
     return first
   }
@@ -193,6 +194,7 @@ struct Chunks: ~Copyable {
   @inline(never)
   mutating func appendChunk(to list: Int) {
     let chunk = free.take() ?? takeNew()
+    live[Int(chunk)] = 0
     headers[Int(chunk)] = Header(list: UInt16(truncatingIfNeeded: list))
     link(chunk, to: list)
     lists[list].end = chunk &<< 6
@@ -211,7 +213,7 @@ struct Chunks: ~Copyable {
   /// into it. O(1).
   mutating func moveHead(of list: Int, to other: Int) {
     let chunk = lists[list].head
-    let live = headers[Int(chunk)].live
+    let live = live[Int(chunk)]
     let first = deadlines[Int(chunk &<< 6) | live.trailingZeroBitCount]
     let last = deadlines[Int(chunk &<< 6) | (63 &- live.leadingZeroBitCount)]
     let isAscending =
@@ -287,6 +289,7 @@ struct Chunks: ~Copyable {
 
   /// No timer is left: starts over with little memory.
   mutating func startOver() {
+    liveArray.startOver(64)
     headerArray.startOver(64)
     deadlineArray.startOver(64 * Chunks.size)
     recordArray.startOver(64 * Chunks.size)
@@ -300,6 +303,7 @@ struct Chunks: ~Copyable {
   private mutating func takeNew() -> UInt32 {
     precondition(headerArray.capacity < 1 << 26, "a wheel holds at most 2³² timers")
     headerArray.grow(atLeast: headerArray.capacity + 1)
+    liveArray.grow(atLeast: headerArray.capacity)
     deadlineArray.grow(atLeast: headerArray.capacity * Chunks.size)
     recordArray.grow(atLeast: headerArray.capacity * Chunks.size)
     free.extend(to: headerArray.capacity)
@@ -311,6 +315,7 @@ struct Chunks: ~Copyable {
   private mutating func readBases() {
     deadlines = deadlineArray.base
     records = recordArray.base
+    live = liveArray.base
     headers = headerArray.base
   }
 }

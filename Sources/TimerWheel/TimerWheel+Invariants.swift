@@ -25,8 +25,9 @@ extension TimerWheel {
       let header = chunks.headers[Int(chunk)]
       precondition(header.previous == previous, "a list of chunks is broken")
       precondition(Int(header.list) == list, "a chunk does not know its list")
-      precondition(header.live != 0, "a chunk without timers was kept")
-      for offset in UInt32(0)..<64 where header.live & 1 << UInt64(offset) != 0 {
+      let live = chunks.live[Int(chunk)]
+      precondition(live != 0, "a chunk without timers was kept")
+      for offset in UInt32(0)..<64 where live & 1 << UInt64(offset) != 0 {
         let position = chunk << 6 | offset
         precondition(
           header.next != Chunks.none || position < chunks.lists[list].end
@@ -36,8 +37,8 @@ extension TimerWheel {
         precondition(record.generation != 0, "a free record has an entry")
         precondition(record.position == position, "a record does not know its entry")
         precondition(
-          header.earliestOffset == Chunks.Header.unknown || header.earliest <= deadline,
-          "a chunk's earliest is wrong")
+          header.earliestOffset > 63 || live & 1 << UInt64(header.earliestOffset) == 0
+            || header.earliest <= deadline, "a chunk's earliest is wrong")
         if run >= 0 {
           precondition(deadline >= last || last <= elapsed, "a run is out of order")
         } else {
@@ -47,7 +48,7 @@ extension TimerWheel {
         }
         last = deadline
       }
-      inList += header.live.nonzeroBitCount
+      inList += live.nonzeroBitCount
       previous = chunk
       chunk = header.next
     }

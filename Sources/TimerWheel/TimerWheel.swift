@@ -263,7 +263,7 @@ public struct TimerWheel: ~Copyable {
         horizon = elapsed
         return
       }
-      let live = chunks.headers[Int(chunk)].live
+      let live = chunks.live[Int(chunk)]
       let now = elapsed
       if live.nonzeroBitCount > Chunks.size / 2, 
         let target = chunks.common(
