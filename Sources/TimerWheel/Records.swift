@@ -1,19 +1,21 @@
-/// What the wheel keeps of a timer wherever its deadline is kept: 16 bytes, found by index.
+/// What the wheel keeps of a timer wherever its deadline is kept, found by index: 8 bytes, and
+/// apart from them, since cancelling has no need of it, a payload of 8.
 struct Record {
-  var payload: UInt64
   /// Which arming this is; 0 while the record is free.
   var generation: UInt32
   /// Where its entry is.
   var position: UInt32
 }
 
-/// All records in one block of memory.
+/// All records, in two blocks of memory.
 struct Records: ~Copyable {
-  /// How many records share a huge page.
-  private static let region = 1 << 17
+  /// How many payloads share a huge page.
+  private static let region = 1 << 18
 
   private var array = GrowingArray<Record>(capacity: 64)
+  private var payloadArray = GrowingArray<UInt64>(capacity: 64)
   private(set) var base: UnsafeMutablePointer<Record>
+  private(set) var payloads: UnsafeMutablePointer<UInt64>
   private var free = FreeIndices()
   /// Never 0. It comes round after 2³² − 1 armings; a token would have to be that old, and its
   /// record armed at that very moment, to be mistaken for another's.
@@ -21,10 +23,11 @@ struct Records: ~Copyable {
 
   init() {
     base = array.base
+    payloads = payloadArray.base
     free.extend(to: array.capacity)
   }
 
-  var allocatedBytes: Int { array.allocatedBytes + free.allocatedBytes }
+  var allocatedBytes: Int { array.allocatedBytes + payloadArray.allocatedBytes + free.allocatedBytes }
 
   @inline(__always)
   func holds(_ index: UInt32, _ generation: UInt32) -> Bool {
@@ -37,7 +40,7 @@ struct Records: ~Copyable {
     lastGeneration &+= 1
     if lastGeneration == 0 { lastGeneration = 1 }
     let index = free.take() ?? takeNew()
-    base[Int(index)].payload = payload
+    payloads[Int(index)] = payload
     base[Int(index)].generation = lastGeneration
     return (index, lastGeneration)
   }
@@ -50,13 +53,18 @@ struct Records: ~Copyable {
 
   /// Gives back the memory of regions that hold no timer.
   func releaseUnusedMemory() {
-    free.forEachFreeRegion(of: Records.region) { array.giveBack($0) }
+    free.forEachFreeRegion(of: Records.region) {
+      array.giveBack($0)
+      payloadArray.giveBack($0)
+    }
   }
 
   /// No timer is left: starts over with little memory.
   mutating func startOver() {
     array.startOver(64)
+    payloadArray.startOver(64)
     base = array.base
+    payloads = payloadArray.base
     free.removeAll()
     free.extend(to: array.capacity)
   }
@@ -66,7 +74,9 @@ struct Records: ~Copyable {
   private mutating func takeNew() -> UInt32 {
     precondition(array.capacity < 1 << 32, "a wheel holds at most 2³² timers")
     array.grow(atLeast: array.capacity + 1)
+    payloadArray.grow(atLeast: array.capacity)
     base = array.base
+    payloads = payloadArray.base
     free.extend(to: array.capacity)
     return free.take()!
   }

@@ -223,15 +223,15 @@ public struct TimerWheel: ~Copyable {
   private mutating func expire(_ position: UInt32) -> Expiration {
     let deadline = chunks.deadlines[Int(position)]
     let index = chunks.records[Int(position)]
-    let record = records.base[Int(index)]
+    let generation = records.base[Int(index)].generation
     if deadline > elapsed { elapsed = deadline }
     remove(position)
     records.giveBack(index)
     count &-= 1
     if count == 0 { becomeEmpty() }
     return Expiration(
-      token: Token(index: index, generation: record.generation), deadline: deadline,
-      payload: record.payload)
+      token: Token(index: index, generation: generation), deadline: deadline,
+      payload: records.payloads[Int(index)])
   }
 
   // MARK: Opening slots

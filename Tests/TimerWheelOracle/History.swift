@@ -85,6 +85,7 @@ public struct History: ~Copyable {
       try agree(moved, model.reschedule(id: id, deadline: deadline), "reschedule")
     default:
       if mayBurst { try burst() }
+      wheel.releaseUnusedMemory()
     }
     if let id = tokens.indices.randomElement(using: &random) {
       try agree(wheel.deadline(of: tokens[id]), model.deadline(of: id), "deadline")
