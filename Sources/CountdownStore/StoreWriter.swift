@@ -35,6 +35,8 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var waiting: [Job] = []
   private var underWay: [Job] = []
+  /// What is submitted by an answer waits until all answers before it are given.
+  private var isAnswering = false
   private var upkeepState = Upkeep.resting
   /// No checkpoint is tried before the log has so many pages.
   private var checkpointAt: Int
@@ -61,7 +63,7 @@ package final class StoreWriter: @unchecked Sendable {
   // MARK: Commits
 
   /// Whether batches wait for the disk or for a checkpoint.
-  package var isBusy: Bool { !waiting.isEmpty || !underWay.isEmpty }
+  package var isBusy: Bool { !waiting.isEmpty || !underWay.isEmpty || isAnswering }
 
   /// Commits a batch after all that were submitted before. `answer` is called on the loop: before
   /// this returns, or later; in the order of the batches.
@@ -73,7 +75,8 @@ package final class StoreWriter: @unchecked Sendable {
   }
 
   private func goOn() {
-    guard upkeepState != .finishing, underWay.isEmpty, !waiting.isEmpty, let store else { return }
+    guard upkeepState != .finishing, underWay.isEmpty, !isAnswering, !waiting.isEmpty, let store
+    else { return }
     swap(&underWay, &waiting)
     switch options.durability {
     case .none, .process:
@@ -109,7 +112,9 @@ package final class StoreWriter: @unchecked Sendable {
     var done: [Job] = []
     swap(&done, &underWay)
     tendLog()
+    isAnswering = true
     for job in done { job.answer(job.batch, outcome.error) }
+    isAnswering = false
     goOn()
   }
 

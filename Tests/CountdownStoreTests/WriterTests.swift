@@ -21,9 +21,10 @@ private final class Desk: @unchecked Sendable {
     try loop.sync(execute: body)
   }
 
-  func submit(_ batch: StoreBatch, as name: String) {
+  func submit(_ batch: StoreBatch, as name: String, then: @escaping () -> Void = {}) {
     writer.submit(batch, at: reading()) { [self] given, error in
       precondition(given.count == batch.count)
+      then()
       answers.append(error.map { "\(name) \($0.kind)" } ?? name)
     }
   }
@@ -58,6 +59,21 @@ private final class Desk: @unchecked Sendable {
     #expect(desk.allAnswers() == (0..<200).map { "\($0)" })
     desk.onLoop { desk.writer.close() }
     #expect(try open(desk.directory).keys() == (0..<200).map { "\($0)" })
+  }
+
+  @Test(arguments: [Durability.process, .power])
+  func anAnswerMaySubmit(durability: Durability) throws {
+    let desk = try Desk(durability)
+    desk.onLoop {
+      desk.submit(batch([countdown(0, "a")]), as: "1") {
+        desk.submit(batch([countdown(1, "b")]), as: "2") {
+          desk.submit(batch(gone: [0]), as: "3")
+        }
+      }
+    }
+    #expect(desk.allAnswers() == ["1", "2", "3"])
+    desk.onLoop { desk.writer.close() }
+    #expect(try open(desk.directory).keys() == ["b"])
   }
 
   @Test func powerCommitsTogetherWhatComesMeanwhile() throws {
