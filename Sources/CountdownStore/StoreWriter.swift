@@ -41,7 +41,8 @@ package final class StoreWriter: @unchecked Sendable {
   /// No checkpoint is tried before the log has so many pages.
   private var checkpointAt: Int
   private var passes = 0
-  private var logPages = 0
+  /// Pages in the write-ahead log after the last commit.
+  package private(set) var logPages = 0
 
   /// The last checkpoint's error; nil once one has worked. Commits go on while the disk has room.
   package private(set) var checkpointError: StoreError?
