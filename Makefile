@@ -12,11 +12,11 @@ help: ## List what make can do
 
 .PHONY: packages
 packages: ## Install the Debian packages that building needs
-	@scripts/install-packages.sh libsystemd-dev
+	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
-	@scripts/install-packages.sh redis-tools python3 python3-venv
+	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev
 
 # STATIC=1 puts the Swift runtime into the binaries, for machines without it.
 STATIC ?=
@@ -90,6 +90,11 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchma
 	  case $$p in default-jdk-headless) command -v javac >/dev/null && continue;; esac; \
 	  scripts/install-packages.sh $$p || echo "Without $$p."; done
 	@Benchmarks/run.py $(BENCH_OPTIONS)
+
+.PHONY: bench-store
+bench-store: packages ## Measure commits, checkpoints and loading of the store
+	@swift build -c release --product store-bench
+	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
 .PHONY: callgrind-wheel
 callgrind-wheel: ## Count the instructions of the timer wheel's operations

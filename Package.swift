@@ -36,6 +36,18 @@ let package = Package(
       ],
       swiftSettings: settings),
 
+    // What it remembers.
+    .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(name: "CountdownStore", dependencies: ["CSQLite"], swiftSettings: settings),
+    .executableTarget(
+      name: "store-bench",
+      dependencies: [
+        "CountdownStore",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: settings),
+
     // What it says on the wire.
     .target(name: "RESP", swiftSettings: settings),
     .target(
@@ -110,6 +122,9 @@ let package = Package(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
       name: "CountdownEngineTests", dependencies: ["CountdownEngine"], swiftSettings: settings),
+    .testTarget(
+      name: "CountdownStoreTests", dependencies: ["CountdownStore"],
+      resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
       name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
       swiftSettings: settings),

@@ -1,0 +1,18 @@
+#pragma once
+#include <sqlite3.h>
+
+// "Copy it, I may free it": a cast that Swift cannot write.
+static inline int countdownd_bind_blob(
+    sqlite3_stmt *statement, int column, const void *bytes, int count) {
+  return sqlite3_bind_blob(statement, column, bytes, count, SQLITE_TRANSIENT);
+}
+
+static inline int countdownd_bind_text(
+    sqlite3_stmt *statement, int column, const char *bytes, int count) {
+  return sqlite3_bind_text(statement, column, bytes, count, SQLITE_TRANSIENT);
+}
+
+// Whether closing the file writes to it: sqlite3_db_config is variadic, which Swift cannot call.
+static inline int countdownd_checkpoint_on_close(sqlite3 *database, int on) {
+  return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
+}

@@ -1,0 +1,116 @@
+/// A countdown as it is kept.
+package struct CountdownRecord: StoredRecord, Equatable, Sendable {
+  /// Moments are on the store's clock, see `StoreClock`.
+  package enum Phase: Equatable, Sendable {
+    case counting(untilMicroseconds: Int64)
+    case paused(leftMicroseconds: Int64)
+    case ready(sinceMicroseconds: Int64)
+  }
+
+  /// Its place in the engine's table, and its row id.
+  package var index: UInt32
+  package var key: [UInt8]
+  package var generation: Int64
+  package var uid: UInt32
+  package var phase: Phase
+  /// The plan: so many steps of so long.
+  package var count: UInt32
+  package var everyMicroseconds: Int64
+  package var firesAtOnce: Bool
+  /// Starts that were accepted.
+  package var sends: UInt32
+  package var title: [UInt8]?
+  package var readyTitle: [UInt8]?
+  package var meta: [UInt8]?
+  /// The token of the start that was accepted last.
+  package var token: [UInt8]?
+  /// The name of its send policy, and what that remembers; times therein are on the store's clock.
+  package var policy: [UInt8]?
+  package var policyState: [UInt8]?
+
+  package init(
+    index: UInt32, key: [UInt8], generation: Int64, uid: UInt32, phase: Phase, count: UInt32,
+    everyMicroseconds: Int64, firesAtOnce: Bool = false, sends: UInt32 = 1,
+    title: [UInt8]? = nil, readyTitle: [UInt8]? = nil, meta: [UInt8]? = nil,
+    token: [UInt8]? = nil, policy: [UInt8]? = nil, policyState: [UInt8]? = nil
+  ) {
+    self.index = index
+    self.key = key
+    self.generation = generation
+    self.uid = uid
+    self.phase = phase
+    self.count = count
+    self.everyMicroseconds = everyMicroseconds
+    self.firesAtOnce = firesAtOnce
+    self.sends = sends
+    self.title = title
+    self.readyTitle = readyTitle
+    self.meta = meta
+    self.token = token
+    self.policy = policy
+    self.policyState = policyState
+  }
+
+  // MARK: Row
+
+  static let table = "countdowns"
+  static let columns = [
+    "id", "key", "generation", "uid", "phase", "deadline_store_us", "left_us", "step_count",
+    "every_us", "fires_at_once", "sends", "title", "ready_title", "meta", "token", "policy",
+    "policy_state",
+  ]
+
+  func bind(to row: Statement) {
+    row.bind(1, Int64(index))
+    row.bind(2, key)
+    row.bind(3, generation)
+    row.bind(4, Int64(uid))
+    switch phase {
+    case .counting(let until): bind(to: row, 0, until, nil)
+    case .paused(let left): bind(to: row, 1, nil, left)
+    case .ready(let since): bind(to: row, 2, since, nil)
+    }
+    row.bind(8, Int64(count))
+    row.bind(9, everyMicroseconds)
+    row.bind(10, firesAtOnce ? 1 : 0)
+    row.bind(11, Int64(sends))
+    row.bind(12, title)
+    row.bind(13, readyTitle)
+    row.bind(14, meta)
+    row.bind(15, token)
+    row.bind(16, policy)
+    row.bind(17, policyState)
+  }
+
+  private func bind(to row: Statement, _ phase: Int64, _ deadline: Int64?, _ left: Int64?) {
+    row.bind(5, phase)
+    row.bind(6, deadline)
+    row.bind(7, left)
+  }
+
+  init?(row: Statement) {
+    guard let index = UInt32(exactly: row.number(0)), let uid = UInt32(exactly: row.number(3)),
+      let count = UInt32(exactly: row.number(7)), let sends = UInt32(exactly: row.number(10))
+    else { return nil }
+    switch (row.number(4), row.optionalNumber(5), row.optionalNumber(6)) {
+    case (0, let until?, nil): phase = .counting(untilMicroseconds: until)
+    case (1, nil, let left?): phase = .paused(leftMicroseconds: left)
+    case (2, let since?, nil): phase = .ready(sinceMicroseconds: since)
+    default: return nil
+    }
+    self.index = index
+    key = row.bytes(1)
+    generation = row.number(2)
+    self.uid = uid
+    self.count = count
+    everyMicroseconds = row.number(8)
+    firesAtOnce = row.number(9) != 0
+    self.sends = sends
+    title = row.optionalBytes(11)
+    readyTitle = row.optionalBytes(12)
+    meta = row.optionalBytes(13)
+    token = row.optionalBytes(14)
+    policy = row.optionalBytes(15)
+    policyState = row.optionalBytes(16)
+  }
+}

@@ -1,0 +1,81 @@
+import CSQLite
+
+/// One connection to an SQLite file. One thread at a time.
+final class Database {
+  let path: String
+  let handle: OpaquePointer
+  /// Let go of only after the file is closed.
+  private let lock: DirectoryLock?
+
+  enum Access { case readOnly, readWrite }
+
+  /// Opens a file that exists. Nothing of it is read yet.
+  init(_ path: String, _ access: Access, lock: DirectoryLock? = nil) throws(StoreError) {
+    self.path = path
+    self.lock = lock
+    var handle: OpaquePointer?
+    // The first of this process to read the file locks it for the process, until the last closes it:
+    // others cannot change under our hands what the engine has in memory, several connections of
+    // ours can work on it at once, and no lock has to be taken for each transaction.
+    let system = "unix-excl"
+    // One thread at a time: SQLite's own mutexes would be taken for nothing at each call.
+    let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let mode = access == .readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    let code = sqlite3_open_v2(path, &handle, flags | mode, system)
+    guard let handle else {
+      throw StoreError(code: code, systemError: 0, path: path, message: "out of memory")
+    }
+    self.handle = handle
+    // A database that did not open still holds its error, and is closed by deinit.
+    if code != SQLITE_OK { throw error(code) }
+  }
+
+  deinit {
+    // The statements are gone before: each holds on to its database.
+    sqlite3_close_v2(handle)
+  }
+
+  func execute(_ sql: String) throws(StoreError) {
+    let code = sqlite3_exec(handle, sql, nil, nil, nil)
+    if code != SQLITE_OK { throw error(code) }
+  }
+
+  /// What a query of one row and one column answers.
+  func number(_ sql: String) throws(StoreError) -> Int64 {
+    let statement = try Statement(self, sql)
+    guard try statement.step() else { return 0 }
+    defer { statement.reset() }
+    return statement.number(0)
+  }
+
+  /// The first column of each row.
+  func texts(_ sql: String) throws(StoreError) -> [String] {
+    let statement = try Statement(self, sql)
+    var texts: [String] = []
+    while try statement.step() { texts.append(statement.text(0)) }
+    return texts
+  }
+
+  /// All of `body` or nothing.
+  func transaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    try execute("BEGIN IMMEDIATE")
+    do throws(StoreError) {
+      try body()
+      try execute("COMMIT")
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// After a failure: nothing of the transaction is left, whether or not SQLite has ended it itself.
+  func rollBack() {
+    if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+
+  func error(_ code: Int32) -> StoreError {
+    StoreError(
+      code: code, systemError: sqlite3_system_errno(handle), path: path,
+      message: String(cString: sqlite3_errmsg(handle)))
+  }
+}

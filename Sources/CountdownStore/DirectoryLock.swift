@@ -1,0 +1,38 @@
+import Glibc
+
+/// Keeps a second daemon out of a state directory.
+///
+/// The file `lock` in it is locked for as long as this lives, and holds the process id for those
+/// who are turned away. The kernel lets go of it however the process ends; the file stays.
+final class DirectoryLock {
+  private let descriptor: Int32
+
+  init(_ directory: String) throws(StoreError) {
+    let path = directory + "/lock"
+    descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "open")
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let code = errno
+      let pid = Self.readPID(descriptor)
+      close(descriptor)
+      guard code == EWOULDBLOCK else {
+        throw StoreError(systemError: code, path: path, doing: "lock")
+      }
+      throw StoreError(.inUse(pid: pid), path, "it is locked")
+    }
+    // Only for the error message of others: that it cannot be written is no reason not to go on.
+    let line = Array("\(getpid())\n".utf8)
+    if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, line, line.count, 0) }
+  }
+
+  deinit { close(descriptor) }
+
+  private static func readPID(_ descriptor: Int32) -> Int32? {
+    var buffer = [UInt8](repeating: 0, count: 16)
+    let count = pread(descriptor, &buffer, buffer.count, 0)
+    guard count > 0 else { return nil }
+    return Int32(String(decoding: buffer[..<count].prefix { $0 != 10 }, as: UTF8.self))
+  }
+}

@@ -1,0 +1,148 @@
+/// The tables, and the way to them from those of older versions.
+///
+/// `PRAGMA user_version` is the version. Each step runs in the transaction that also writes the new
+/// version, so a file is always of one version as a whole. What has been released is never changed:
+/// a new version is a new step at the end, and a kept file in the tests.
+struct Schema {
+  /// "Cntd": tells our files from those of others.
+  static let applicationID: Int64 = 0x436e_7464
+
+  /// SQL that leads from version n to n + 1, at place n.
+  var steps: [String]
+
+  var version: Int { steps.count }
+
+  static let current = Schema(steps: [version1])
+
+  /// Whatever version the file is of, it is of this one afterwards; or unchanged.
+  func migrate(_ database: Database) throws(StoreError) {
+    let found = try verify(database)
+    guard found < version else { return }
+    try database.transaction { () throws(StoreError) in
+      for step in steps[found...] { try database.execute(step) }
+      try database.execute("PRAGMA application_id = \(Self.applicationID)")
+      try database.execute("PRAGMA user_version = \(version)")
+    }
+  }
+
+  /// Refuses files of newer versions and of other programs.
+  ///
+  /// - Returns: the file's version; 0 if it is new.
+  @discardableResult
+  func verify(_ database: Database) throws(StoreError) -> Int {
+    let found = Int(try database.number("PRAGMA user_version"))
+    let application = try database.number("PRAGMA application_id")
+    if application != Self.applicationID {
+      let tables = try database.number("SELECT count(*) FROM sqlite_schema")
+      guard found == 0, application == 0, tables == 0 else {
+        throw StoreError(.foreign, database.path, "application id \(application)")
+      }
+    }
+    guard found <= version else {
+      throw StoreError(
+        .newerSchema(found: found, known: version), database.path, "nothing was changed")
+    }
+    return found
+  }
+
+  /// The id of a row is the entity's place in the engine's table: no other index is needed, new
+  /// rows are mostly appended, and each change finds its row at once.
+  private static let version1 = """
+    CREATE TABLE meta (
+      id INTEGER PRIMARY KEY CHECK (id = 1),
+      product TEXT NOT NULL,             -- what wrote last
+      created_unix_us INTEGER NOT NULL,
+      number_floor INTEGER NOT NULL,     -- no generation or sequence number beyond was given out
+      boot_id TEXT NOT NULL,             -- the clocks when they were last written down
+      boot_us INTEGER NOT NULL,
+      wall_us INTEGER NOT NULL,
+      store_minus_boot_us INTEGER NOT NULL
+    ) STRICT;
+
+    CREATE TABLE countdowns (
+      id INTEGER PRIMARY KEY,
+      key BLOB NOT NULL,
+      generation INTEGER NOT NULL,
+      uid INTEGER NOT NULL,
+      phase INTEGER NOT NULL,            -- 0 counting, 1 paused, 2 ready
+      deadline_store_us INTEGER,         -- when it is or was ready; NULL while paused
+      left_us INTEGER,                   -- while paused
+      step_count INTEGER NOT NULL,
+      every_us INTEGER NOT NULL,
+      fires_at_once INTEGER NOT NULL,
+      sends INTEGER NOT NULL,
+      title BLOB,
+      ready_title BLOB,
+      meta BLOB,
+      token BLOB,
+      policy BLOB,
+      policy_state BLOB
+    ) STRICT;
+
+    CREATE TABLE timers (
+      id INTEGER PRIMARY KEY,
+      key BLOB NOT NULL,
+      generation INTEGER NOT NULL,
+      uid INTEGER NOT NULL,
+      clock INTEGER NOT NULL,            -- 0 boot, 1 wall
+      phase INTEGER NOT NULL,            -- 0 running, 1 paused
+      deadline_store_us INTEGER,         -- clock boot, running
+      deadline_unix_us INTEGER,          -- clock wall, running
+      left_us INTEGER,                   -- while paused
+      every_us INTEGER,                  -- NULL: once
+      late INTEGER NOT NULL,             -- 0 fire, 1 skip, 2 coalesce
+      fired INTEGER NOT NULL,
+      missed INTEGER NOT NULL,
+      payload BLOB
+    ) STRICT;
+
+    CREATE TABLE huds (
+      id INTEGER PRIMARY KEY,
+      key BLOB NOT NULL,
+      generation INTEGER NOT NULL,
+      uid INTEGER NOT NULL,
+      deadline_store_us INTEGER,
+      status BLOB,
+      state BLOB NOT NULL
+    ) STRICT;
+
+    CREATE TABLE events (
+      last_seq INTEGER PRIMARY KEY,      -- of the last event in this row
+      after_seq INTEGER NOT NULL,        -- last_seq of the row before; 0 for the first of all
+      ordinal INTEGER NOT NULL,          -- how many events there were up to and with these
+      payload BLOB NOT NULL
+    ) STRICT;
+
+    CREATE VIEW countdown AS
+    SELECT countdowns.id, CAST(key AS TEXT) AS key, generation, uid,
+      CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' END AS state,
+      strftime('%Y-%m-%dT%H:%M:%fZ',
+        (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
+      left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends,
+      CAST(title AS TEXT) AS title, CAST(ready_title AS TEXT) AS ready_title,
+      CAST(countdowns.meta AS TEXT) AS meta, CAST(policy AS TEXT) AS policy
+    FROM countdowns, meta;
+
+    CREATE VIEW timer AS
+    SELECT timers.id, CAST(key AS TEXT) AS key, generation, uid,
+      CASE phase WHEN 0 THEN 'running' WHEN 1 THEN 'paused' END AS state,
+      CASE clock WHEN 0 THEN 'boot' WHEN 1 THEN 'wall' END AS clock,
+      strftime('%Y-%m-%dT%H:%M:%fZ',
+        coalesce(deadline_unix_us, deadline_store_us - store_minus_boot_us - boot_us + wall_us)
+          / 1e6, 'unixepoch') AS deadline,
+      left_us / 1e6 AS left_s, every_us / 1e6 AS every_s,
+      CASE late WHEN 0 THEN 'fire' WHEN 1 THEN 'skip' WHEN 2 THEN 'coalesce' END AS late,
+      fired, missed, CAST(payload AS TEXT) AS payload
+    FROM timers, meta;
+
+    CREATE VIEW hud AS
+    SELECT huds.id, CAST(key AS TEXT) AS screen, generation, uid,
+      strftime('%Y-%m-%dT%H:%M:%fZ',
+        (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
+      CAST(status AS TEXT) AS status, length(state) AS state_bytes
+    FROM huds, meta;
+
+    CREATE VIEW event AS
+    SELECT last_seq, ordinal, CAST(payload AS TEXT) AS events FROM events;
+    """
+}

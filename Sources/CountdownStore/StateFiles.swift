@@ -1,0 +1,73 @@
+import Glibc
+
+/// The files of a state directory.
+struct StateFiles {
+  let directory: String
+  var database: String { directory + "/state.db" }
+
+  /// Makes the directory (not those above it), and an empty file for the database, readable by
+  /// this user only: the state has keys and data of people in it.
+  func create() throws(StoreError) {
+    if mkdir(directory, 0o700) != 0, errno != EEXIST {
+      throw StoreError(systemError: errno, path: directory, doing: "make the directory")
+    }
+    // SQLite opens what it cannot write for reading alone, and says so only at the first write.
+    let descriptor = open(database, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw StoreError(systemError: errno, path: database, doing: "open")
+    }
+    close(descriptor)
+    try synchronize()
+  }
+
+  /// Makes names that have come, gone or changed safe from a loss of power.
+  func synchronize() throws(StoreError) { try Self.synchronize(directory) }
+
+  static func synchronizeDirectory(of path: String) throws(StoreError) {
+    guard let slash = path.lastIndex(of: "/") else { return try synchronize(".") }
+    try synchronize(slash == path.startIndex ? "/" : String(path[..<slash]))
+  }
+
+  private static func synchronize(_ directory: String) throws(StoreError) {
+    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw StoreError(systemError: errno, path: directory, doing: "open")
+    }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else {
+      throw StoreError(systemError: errno, path: directory, doing: "fsync")
+    }
+  }
+
+  /// Moves the database aside, with its log, under a name that SQLite opens as well.
+  ///
+  /// - Returns: where it is now.
+  func setAside(atUnixMicroseconds now: Int64) throws(StoreError) -> String {
+    let base = database + ".corrupt-" + Self.stamp(now)
+    var target = base
+    var attempt = 1
+    while access(target, F_OK) == 0 || access(target + "-wal", F_OK) == 0 {
+      attempt += 1
+      target = base + "-\(attempt)"
+    }
+    // The log first: a database without its log would pass for a whole one.
+    for suffix in ["-wal", ""] {
+      if rename(database + suffix, target + suffix) != 0, errno != ENOENT {
+        throw StoreError(systemError: errno, path: database + suffix, doing: "rename")
+      }
+    }
+    // An index of the log, made anew by whoever opens it; ours keeps none in a file.
+    unlink(database + "-shm")
+    try synchronize()
+    return target
+  }
+
+  private static func stamp(_ unixMicroseconds: Int64) -> String {
+    var seconds = time_t(unixMicroseconds / 1_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    var buffer = [CChar](repeating: 0, count: 32)
+    strftime(&buffer, buffer.count, "%Y%m%dT%H%M%SZ", &parts)
+    return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+}

@@ -1,0 +1,121 @@
+import CSQLite
+
+/// A prepared statement, to be used again and again.
+///
+/// Parameters are numbered from 1 and keep their values over `reset`; columns are numbered from 0.
+final class Statement {
+  private let database: Database
+  private let handle: OpaquePointer
+  /// Parameters that are not NULL at present, by bit: NULL need not be bound over NULL.
+  private var bound: UInt64 = 0
+
+  init(_ database: Database, _ sql: String) throws(StoreError) {
+    self.database = database
+    var handle: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+    guard let handle else {
+      let error = database.error(code)
+      // Our SQL is tested: what it does not find is missing in the file.
+      throw code == SQLITE_ERROR ? StoreError(.corrupt, error.path, error.detail) : error
+    }
+    self.handle = handle
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  // MARK: Parameters
+
+  func bind(_ parameter: Int32, _ value: Int64) {
+    bound |= 1 << UInt64(parameter)
+    check(sqlite3_bind_int64(handle, parameter, value))
+  }
+
+  func bind(_ parameter: Int32, _ value: Int64?) {
+    if let value { bind(parameter, value) } else { bindNull(parameter) }
+  }
+
+  func bind(_ parameter: Int32, _ bytes: [UInt8]) {
+    bound |= 1 << UInt64(parameter)
+    check(
+      bytes.withUnsafeBytes { bytes in
+        // A null pointer would be NULL.
+        guard let start = bytes.baseAddress, !bytes.isEmpty else {
+          return sqlite3_bind_zeroblob(handle, parameter, 0)
+        }
+        return countdownd_bind_blob(handle, parameter, start, Int32(bytes.count))
+      })
+  }
+
+  func bind(_ parameter: Int32, _ bytes: [UInt8]?) {
+    if let bytes { bind(parameter, bytes) } else { bindNull(parameter) }
+  }
+
+  func bind(_ parameter: Int32, _ text: String) {
+    bound |= 1 << UInt64(parameter)
+    var text = text
+    check(
+      text.withUTF8 { text in
+        text.withMemoryRebound(to: CChar.self) {
+          countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
+        }
+      })
+  }
+
+  private func bindNull(_ parameter: Int32) {
+    guard bound & 1 << UInt64(parameter) != 0 else { return }
+    bound &= ~(1 << UInt64(parameter))
+    check(sqlite3_bind_null(handle, parameter))
+  }
+
+  private func check(_ code: Int32) {
+    // Out of memory aside, only a wrong parameter or a value beyond all limits can fail.
+    precondition(code == SQLITE_OK, "cannot bind a parameter: SQLite code \(code)")
+  }
+
+  // MARK: Rows
+
+  /// Goes on to the next row; false after the last, when it is reset by itself.
+  func step() throws(StoreError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE:
+      sqlite3_reset(handle)
+      return false
+    case let code:
+      let error = database.error(code)
+      sqlite3_reset(handle)
+      throw error
+    }
+  }
+
+  /// For statements that answer no rows.
+  func run() throws(StoreError) { _ = try step() }
+
+  func reset() { sqlite3_reset(handle) }
+
+  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+  func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  func optionalNumber(_ column: Int32) -> Int64? { isNull(column) ? nil : number(column) }
+
+  func text(_ column: Int32) -> String {
+    sqlite3_column_text(handle, column).map { String(cString: $0) } ?? ""
+  }
+
+  func bytes(_ column: Int32) -> [UInt8] {
+    let start = sqlite3_column_blob(handle, column)
+    let count = Int(sqlite3_column_bytes(handle, column))
+    return Array(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+  }
+
+  func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
+}
+
+/// What an empty text points to: a null pointer would be NULL.
+nonisolated(unsafe) private let emptyText: UnsafePointer<CChar> = {
+  let text = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
+  text.initialize(to: 0)
+  return UnsafePointer(text)
+}()

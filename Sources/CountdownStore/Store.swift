@@ -1,0 +1,245 @@
+import CSQLite
+
+/// What a reply promises about the changes that it tells of.
+package enum Durability: String, CaseIterable, Sendable {
+  /// Nothing is written.
+  case none
+  /// They survive the end of the process, however it ends. A loss of power may cost the last ones,
+  /// never the whole.
+  case process
+  /// They survive a loss of power.
+  case power
+}
+
+/// The state of the engine in an SQLite file: read once, at the start; then written turn by turn.
+///
+/// What a turn has changed is committed as one batch, all of it or nothing. Entities are known by
+/// their place in the engine's tables. Not thread-safe: one thread at a time, see `StoreWriter`.
+///
+/// Commits go to SQLite's write-ahead log; a `Checkpointer` moves them from there to the file.
+package final class Store {
+  /// Where it is kept, and how.
+  package struct Options: Sendable {
+    package var directory: String
+    package var durability: Durability
+    /// Written down, for whoever looks into the file.
+    package var product: String
+    /// How many events are kept for those who were away.
+    package var eventLimit = 100_000
+    /// Looks through the whole file when it is opened: about a second for each million rows.
+    package var checksOnOpening = false
+    /// How many pages of 1 KiB the write-ahead log may have before a checkpoint is due.
+    package var checkpointPages = 4_000
+    /// Of pages of the file, in KiB.
+    package var cacheKibibytes = 8_192
+
+    package init(directory: String, durability: Durability, product: String) {
+      self.directory = directory
+      self.durability = durability
+      self.product = product
+    }
+  }
+
+  package let options: Options
+  /// Translates between this boot's boot clock and the clock that stored moments are on.
+  package private(set) var clock: StoreClock
+  /// No generation or sequence number from here on was ever given out.
+  package let firstNumber: Int64
+
+  let database: Database
+  private let countdowns: Table<CountdownRecord>
+  private let timers: Table<TimerRecord>
+  private let huds: Table<HUDRecord>
+  let events: EventTail
+  private let begin: Statement
+  private let end: Statement
+  private let noteClocks: Statement
+  /// SQLite's hook writes it.
+  private let logPagesCell: UnsafeMutablePointer<Int32>
+
+  /// How many numbers are set aside at each start: nobody starts a million countdowns a second for
+  /// an hour.
+  private static let reservedNumbers: Int64 = 1 << 32
+
+  /// Opens the state, or begins a new one; migrates it if an older version wrote it.
+  ///
+  /// The directory is this process's own until the store is closed.
+  package convenience init(
+    _ options: Options, at now: StoreClock.Reading
+  ) throws(StoreError) {
+    try self.init(options, at: now, schema: .current)
+  }
+
+  init(_ options: Options, at now: StoreClock.Reading, schema: Schema) throws(StoreError) {
+    precondition(options.durability != .none, "what is not kept needs no store")
+    self.options = options
+    let database = try Self.open(options, at: now, schema)
+    self.database = database
+
+    let saved = try Self.savedClock(database)
+    let floor = try database.number("SELECT number_floor FROM meta")
+    clock = StoreClock(continuing: saved, at: now)
+    firstNumber = max(floor + 1, now.wallMicroseconds)
+    try Self.writeMeta(
+      database, options, clock, at: now, floor: firstNumber + Self.reservedNumbers)
+
+    countdowns = try Table(database)
+    timers = try Table(database)
+    huds = try Table(database)
+    events = try EventTail(database, limit: options.eventLimit)
+    begin = try Statement(database, "BEGIN IMMEDIATE")
+    end = try Statement(database, "COMMIT")
+    noteClocks = try Statement(database, "UPDATE meta SET boot_us = ?, wall_us = ?")
+    logPagesCell = .allocate(capacity: 1)
+    logPagesCell.initialize(to: 0)
+    sqlite3_wal_hook(
+      database.handle,
+      { cell, _, _, pages in
+        cell!.assumingMemoryBound(to: Int32.self).pointee = pages
+        return SQLITE_OK
+      }, logPagesCell)
+  }
+
+  deinit {
+    sqlite3_wal_hook(database.handle, nil, nil)
+    logPagesCell.deallocate()
+  }
+
+  // MARK: Commits
+
+  /// Writes what a turn has changed: all of it, or nothing if it throws. Then the same batch can be
+  /// tried again, as often as one likes.
+  ///
+  /// Takes about a microsecond for each new entity and 10 for the commit; `power` waits for the disk.
+  package func commit(_ batch: StoreBatch, at now: StoreClock.Reading) throws(StoreError) {
+    try commit(CollectionOfOne(batch), at: now)
+  }
+
+  /// The same for several batches, which stand or fall together: later ones win.
+  package func commit(
+    _ batches: some Collection<StoreBatch>, at now: StoreClock.Reading
+  ) throws(StoreError) {
+    var clock = clock
+    do throws(StoreError) {
+      try begin.run()
+      for batch in batches {
+        try countdowns.write(batch.countdowns)
+        try timers.write(batch.timers)
+        try huds.write(batch.huds)
+        if let new = batch.events { try events.append(new) }
+      }
+      if clock.isOutdated(at: now) {
+        noteClocks.bind(1, now.bootMicroseconds)
+        noteClocks.bind(2, now.wallMicroseconds)
+        try noteClocks.run()
+        clock.note(now)
+      }
+      try end.run()
+    } catch {
+      database.rollBack()
+      events.takeBack()
+      throw error
+    }
+    events.didCommit()
+    self.clock = clock
+  }
+
+  /// Whether the write-ahead log is long enough to be moved to the file.
+  package var needsCheckpoint: Bool { logPages >= options.checkpointPages }
+
+  /// Pages in the write-ahead log.
+  package var logPages: Int { Int(logPagesCell.pointee) }
+
+  // MARK: Loading
+
+  /// How many of each kind there are: for tables to be made large enough.
+  package func counts() throws(StoreError) -> (countdowns: Int, timers: Int, huds: Int) {
+    (try countdowns.count(), try timers.count(), try huds.count())
+  }
+
+  /// All countdowns by rising index; indices may be missing. Half a microsecond for each.
+  package func loadCountdowns(_ body: (CountdownRecord) -> Void) throws(StoreError) {
+    try countdowns.load(body)
+  }
+
+  package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {
+    try timers.load(body)
+  }
+
+  package func loadHUDs(_ body: (HUDRecord) -> Void) throws(StoreError) {
+    try huds.load(body)
+  }
+
+  /// The highest sequence number of a stored event; 0 if there is none.
+  package var lastEventSequence: Int64 { events.lastSequence }
+
+  // MARK: Opening
+
+  private static func open(
+    _ options: Options, at now: StoreClock.Reading, _ schema: Schema
+  ) throws(StoreError) -> Database {
+    let files = StateFiles(directory: options.directory)
+    try files.create()
+    let lock = try DirectoryLock(options.directory)
+    let database = try Database(files.database, .readWrite, lock: lock)
+    try database.execute("PRAGMA trusted_schema = OFF")
+    // What turns out not to be ours, or newer, is left as it is.
+    countdownd_checkpoint_on_close(database.handle, 0)
+    try schema.verify(database)
+    try database.execute("PRAGMA cache_size = -\(options.cacheKibibytes)")
+    // A change writes whole pages, and few of those that one turn changes are neighbours.
+    try database.execute("PRAGMA page_size = 1024")
+    let mode = try database.texts("PRAGMA journal_mode = WAL")
+    guard mode == ["wal"] else {
+      throw StoreError(.inaccessible, files.database, "no write-ahead log here: \(mode)")
+    }
+    // NORMAL waits for the disk at checkpoints only, which keeps the file whole.
+    try database.execute(
+      "PRAGMA synchronous = \(options.durability == .power ? "FULL" : "NORMAL")")
+    try database.execute("PRAGMA wal_autocheckpoint = 0")
+    // What a burst has made of the log is given back to the disk.
+    try database.execute("PRAGMA journal_size_limit = \(64 << 20)")
+    try schema.migrate(database)
+    if options.checksOnOpening {
+      let problems = try database.texts("PRAGMA quick_check(5)")
+      guard problems == ["ok"] else {
+        throw StoreError(.corrupt, files.database, problems.joined(separator: "; "))
+      }
+    }
+    countdownd_checkpoint_on_close(database.handle, 1)
+    return database
+  }
+
+  private static func savedClock(_ database: Database) throws(StoreError) -> StoreClock.Saved? {
+    let meta = try Statement(
+      database, "SELECT boot_id, boot_us, wall_us, store_minus_boot_us FROM meta")
+    defer { meta.reset() }
+    guard try meta.step() else { return nil }
+    return StoreClock.Saved(
+      reading: StoreClock.Reading(
+        bootID: meta.text(0), bootMicroseconds: meta.number(1), wallMicroseconds: meta.number(2)),
+      offset: meta.number(3))
+  }
+
+  private static func writeMeta(
+    _ database: Database, _ options: Options, _ clock: StoreClock, at now: StoreClock.Reading,
+    floor: Int64
+  ) throws(StoreError) {
+    let meta = try Statement(
+      database,
+      """
+      INSERT INTO meta (id, product, created_unix_us, number_floor, boot_id, boot_us, wall_us,
+        store_minus_boot_us)
+      VALUES (1, ?1, ?2, ?3, ?4, ?5, ?2, ?6)
+      ON CONFLICT DO UPDATE SET product = ?1, number_floor = ?3, boot_id = ?4, boot_us = ?5,
+        wall_us = ?2, store_minus_boot_us = ?6
+      """)
+    meta.bind(1, options.product)
+    meta.bind(2, now.wallMicroseconds)
+    meta.bind(3, floor)
+    meta.bind(4, now.bootID)
+    meta.bind(5, now.bootMicroseconds)
+    meta.bind(6, clock.offset)
+    try meta.run()
+  }
+}

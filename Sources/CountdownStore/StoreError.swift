@@ -1,0 +1,129 @@
+import CSQLite
+import Glibc
+
+/// Why the store could not do something, and what to do about it.
+package struct StoreError: Error, Equatable, CustomStringConvertible {
+  package enum Kind: Equatable, Sendable {
+    /// No space left, or a quota is reached.
+    case full
+    /// The file, its directory or its file system cannot be written.
+    case readOnly
+    /// The directory cannot be used at all: it is missing, not ours, or not a directory.
+    case inaccessible
+    case inputOutput
+    /// What the file holds is not what was written to it.
+    case corrupt
+    /// A daemon uses the directory.
+    case inUse(pid: Int32?)
+    /// Another program has the file open, such as the sqlite3 shell.
+    case locked
+    /// It was written by a newer version of the program.
+    case newerSchema(found: Int, known: Int)
+    /// A file of another program, under our name.
+    case foreign
+    case outOfMemory
+    /// What SQLite says only when the program itself is wrong.
+    case misuse
+  }
+
+  package let kind: Kind
+  package let path: String
+  /// What SQLite or the system said.
+  package let detail: String
+
+  /// Whether the same may succeed later without anything being done about the file.
+  package var mayPass: Bool {
+    switch kind {
+    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory: true
+    case .corrupt, .newerSchema, .foreign, .misuse: false
+    }
+  }
+
+  /// What to do, as a sentence.
+  package var advice: String {
+    switch kind {
+    case .full:
+      "Free space on the file system of \(path), or raise its quota."
+    case .readOnly:
+      "Make \(path) and its directory writable for this user, and see that the file system is not mounted read-only."
+    case .inaccessible:
+      "Let --state-directory name a directory that this user may use."
+    case .inputOutput:
+      "Look into the kernel's log for errors of the disk."
+    case .corrupt:
+      "Set the file aside and restore a backup; `sqlite3 \(path) .recover` may save what is readable."
+    case .inUse:
+      "Stop the other one, or give this one a --state-directory of its own."
+    case .locked:
+      "Close the program that has \(path) open; read a backup instead."
+    case .newerSchema:
+      "Run the newer version again, or restore a backup that this version made."
+    case .foreign:
+      "Move the file away, or let --state-directory name another directory."
+    case .outOfMemory:
+      "Give the daemon more memory."
+    case .misuse:
+      "This is a bug; please report it with this line."
+    }
+  }
+
+  package var description: String {
+    let problem =
+      switch kind {
+      case .full: "no space left for \(path)"
+      case .readOnly: "cannot write \(path)"
+      case .inaccessible: "cannot use \(path)"
+      case .inputOutput: "input/output error at \(path)"
+      case .corrupt: "\(path) is corrupt"
+      case .inUse(let pid):
+        "another countdownd uses this state directory (\(pid.map { "pid \($0)" } ?? "pid unknown")): \(path)"
+      case .locked: "another program has \(path) locked"
+      case .newerSchema(let found, let known):
+        "\(path) was written by a newer version (schema \(found), this version knows up to \(known))"
+      case .foreign: "\(path) belongs to another program"
+      case .outOfMemory: "out of memory at \(path)"
+      case .misuse: "the store was used wrongly at \(path)"
+      }
+    return "\(problem) (\(detail)). \(advice)"
+  }
+
+  init(_ kind: Kind, _ path: String, _ detail: String) {
+    self.kind = kind
+    self.path = path
+    self.detail = detail
+  }
+
+  /// From a result code of SQLite; `systemError` is errno of the failed call, 0 if none is known.
+  init(code: Int32, systemError: Int32, path: String, message: String) {
+    let kind: Kind =
+      switch code & 0xff {
+      case SQLITE_FULL: .full
+      case SQLITE_READONLY, SQLITE_PERM: .readOnly
+      case SQLITE_CANTOPEN: .inaccessible
+      case SQLITE_IOERR:
+        switch systemError {
+        case ENOSPC, EDQUOT: .full
+        case EROFS: .readOnly
+        default: .inputOutput
+        }
+      case SQLITE_CORRUPT, SQLITE_NOTADB: .corrupt
+      case SQLITE_BUSY, SQLITE_LOCKED: .locked
+      case SQLITE_NOMEM: .outOfMemory
+      default: .misuse
+      }
+    let system = systemError == 0 ? "" : ": " + String(cString: strerror(systemError))
+    self.init(kind, path, "\(message)\(system), SQLite code \(code)")
+  }
+
+  /// From errno.
+  init(systemError: Int32, path: String, doing: String) {
+    let kind: Kind =
+      switch systemError {
+      case ENOSPC, EDQUOT: .full
+      case EROFS, EACCES, EPERM: .readOnly
+      case EIO: .inputOutput
+      default: .inaccessible
+      }
+    self.init(kind, path, "\(doing): \(String(cString: strerror(systemError)))")
+  }
+}

@@ -1,0 +1,89 @@
+import Testing
+
+@testable import CountdownStore
+
+/// Timelines in seconds.
+@Suite struct ClockTests {
+  private func at(_ boot: Int64, wall: Int64, _ bootID: String = "boot-1") -> StoreClock.Reading {
+    StoreClock.Reading(
+      bootID: bootID, bootMicroseconds: boot * 1_000_000, wallMicroseconds: wall * 1_000_000)
+  }
+
+  /// What is left at `now` of 60 s that began at `start`, with a restart between.
+  private func left(
+    since start: StoreClock.Reading, noted: StoreClock.Reading? = nil, at now: StoreClock.Reading
+  ) -> Int64 {
+    var before = StoreClock(continuing: nil, at: start)
+    let deadline = before.stored(bootMicroseconds: start.bootMicroseconds + 60_000_000)
+    if let noted { before.note(noted) }
+    let after = StoreClock(continuing: before.saved, at: now)
+    return (after.bootMicroseconds(stored: deadline) - now.bootMicroseconds) / 1_000_000
+  }
+
+  @Test func runsOnInARestart() {
+    #expect(left(since: at(100, wall: 5_000), at: at(110, wall: 5_010)) == 50)
+  }
+
+  @Test func theWallClockMovesNothingWithinABoot() {
+    #expect(left(since: at(100, wall: 5_000), at: at(110, wall: 9_999)) == 50)
+    #expect(left(since: at(100, wall: 5_000), at: at(110, wall: 1)) == 50)
+  }
+
+  @Test func theWallClockCountsOverAReboot() {
+    #expect(left(since: at(100, wall: 5_000), at: at(3, wall: 5_020, "boot-2")) == 40)
+    #expect(left(since: at(100, wall: 5_000), at: at(3, wall: 9_000, "boot-2")) == -3_940)
+  }
+
+  @Test func aStepBeforeTheRebootIsNoTimePassed() {
+    // The clock was an hour slow when the countdown began, and has been set since.
+    #expect(
+      left(
+        since: at(100, wall: 1_400), noted: at(105, wall: 5_005), at: at(3, wall: 5_020, "boot-2"))
+        == 40)
+  }
+
+  @Test func aWallClockThatFellBackStretchesNothing() {
+    // No battery: it is 1970 again. What had passed when it was noted last has passed.
+    #expect(
+      left(since: at(100, wall: 5_000), noted: at(120, wall: 5_020), at: at(3, wall: 0, "b")) == 40)
+  }
+
+  @Test func anotherBootClockIsAnotherBoot() {
+    // The same boot, but the clock is behind: a container with a time namespace of its own.
+    #expect(left(since: at(100, wall: 5_000), at: at(3, wall: 5_020)) == 40)
+  }
+
+  @Test func goesOnOverManyReboots() {
+    var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
+    let deadline = clock.stored(bootMicroseconds: 160_000_000)
+    for boot in 1...5 as ClosedRange<Int64> {
+      clock = StoreClock(continuing: clock.saved, at: at(7, wall: 5_000 + boot * 10, "b\(boot)"))
+    }
+    #expect(clock.bootMicroseconds(stored: deadline) == 17_000_000)
+  }
+
+  @Test func isWrittenDownAfterStepsAndNowAndThen() {
+    var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
+    #expect(!clock.isOutdated(at: at(159, wall: 5_059)))
+    #expect(clock.isOutdated(at: at(160, wall: 5_060)))
+    #expect(clock.isOutdated(at: at(101, wall: 5_000)))
+    clock.note(at(101, wall: 5_000))
+    #expect(!clock.isOutdated(at: at(102, wall: 5_001)))
+  }
+
+  @Test func aStoreKeepsIt() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory, at: at(100, wall: 5_000))
+    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
+    // The step is written down with whatever is committed next.
+    try store.commit(batch([countdown(0, "a", until: deadline)]), at: at(110, wall: 8_010))
+    let offset = store.clock.offset
+    store = nil
+    #expect(try open(directory, at: at(120, wall: 1)).clock.offset == offset)
+    var later: Store! = try open(directory, at: at(121, wall: 8_021))
+    #expect(later.clock.offset == offset)
+    later = nil
+    let rebooted = try open(directory, at: at(5, wall: 8_031, "boot-2"))
+    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 34_000_000)
+  }
+}

@@ -1,0 +1,84 @@
+import Testing
+
+@testable import CountdownStore
+
+@Suite struct EventTests {
+  private func open(_ directory: TemporaryDirectory, limit: Int) throws -> Store {
+    var chosen = options(directory.state)
+    chosen.eventLimit = limit
+    return try Store(chosen, at: reading())
+  }
+
+  @Test func areReadFromWhereOneWas() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 100)
+    #expect(try store.eventsAfter(0) == ([], true))
+    for last in [10, 20, 35] as [Int64] { try store.commit(events(last, 3), at: reading()) }
+    #expect(try store.eventsAfter(0) == ([10, 20, 35], true))
+    // In the middle of a batch: the batch.
+    #expect(try store.eventsAfter(12) == ([20, 35], true))
+    #expect(try store.eventsAfter(20) == ([35], true))
+    #expect(try store.eventsAfter(35) == ([], true))
+    #expect(store.lastEventSequence == 35)
+  }
+
+  @Test func theOldestGoFirstAndThatIsSaid() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 10)
+    for n in 1...20 as ClosedRange<Int64> { try store.commit(events(n * 10, 2), at: reading()) }
+    // Five batches of two; what was before 160 is gone.
+    #expect(try store.eventsAfter(150) == ([160, 170, 180, 190, 200], true))
+    #expect(try store.eventsAfter(149) == ([160, 170, 180, 190, 200], false))
+    #expect(try store.eventsAfter(0).complete == false)
+  }
+
+  @Test func aBatchBeyondTheBoundIsKeptWhole() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 10)
+    try store.commit(events(1, 1), at: reading())
+    try store.commit(events(100, 50), at: reading())
+    #expect(try store.eventsAfter(1) == ([100], true))
+    #expect(try store.eventsAfter(0) == ([100], false))
+  }
+
+  @Test func goOnAfterARestart() throws {
+    let directory = TemporaryDirectory()
+    try open(directory, limit: 2).commit(events(5, 3), at: reading())
+    let store = try open(directory, limit: 2)
+    #expect(store.lastEventSequence == 5)
+    try store.commit(events(7, 2), at: reading())
+    #expect(try store.eventsAfter(0) == ([7], false))
+    #expect(try store.eventsAfter(5) == ([7], true))
+  }
+
+  @Test func aSmallerBoundTakesEffect() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory, limit: 100)
+    for n in 1...50 as ClosedRange<Int64> { try store.commit(events(n), at: reading()) }
+    store = nil
+    let smaller = try open(directory, limit: 5)
+    try smaller.commit(events(51), at: reading())
+    #expect(try smaller.eventsAfter(46) == ([47, 48, 49, 50, 51], true))
+    #expect(try smaller.eventsAfter(45).complete == false)
+  }
+
+  @Test func aReaderStopsWhenItLikes() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 100)
+    for n in 1...5 as ClosedRange<Int64> {
+      try store.commit(events(n, 1, "p\(n)"), at: reading())
+    }
+    let reader = try EventReader(directory: directory.state)
+    var payloads: [String] = []
+    for _ in 0..<2 {
+      _ = try reader.read(after: 0) { last, payload in
+        payloads.append(String(decoding: payload, as: UTF8.self))
+        return last < 2
+      }
+    }
+    #expect(payloads == ["p1", "p2", "p1", "p2"])
+    // It holds nothing back: what comes later is seen.
+    try store.commit(events(6), at: reading())
+    #expect(try store.eventsAfter(5) == ([6], true))
+  }
+}

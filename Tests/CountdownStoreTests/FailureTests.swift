@@ -1,0 +1,226 @@
+import Foundation
+import Testing
+
+@testable import CountdownStore
+
+@Suite struct FailureTests {
+  @Test func aFullFileChangesNothingAndTheSameBatchWorksLater() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory)
+    try store.commit(batch([countdown(0, "before")]), at: reading())
+    try store.commit(events(5), at: reading())
+    let pages = try store.database.number("PRAGMA page_count")
+    try store.database.execute("PRAGMA max_page_count = \(pages + 4)")
+
+    var big = batch((0..<1_000).map { countdown($0, "after \($0)") }, gone: [2_000])
+    big.events = StoreBatch.Events(lastSequence: 6, count: 1, payload: [1])
+    for _ in 0..<3 {
+      #expect(failure { try store.commit(big, at: reading()) } == .full)
+      #expect(try store.keys() == ["before"])
+      #expect(store.lastEventSequence == 5)
+      // What has room goes on.
+      try store.commit(batch([countdown(0, "before")]), at: reading())
+    }
+    try store.database.execute("PRAGMA max_page_count = 1000000")
+    try store.commit(big, at: reading())
+    #expect(try store.counts().countdowns == 1_000)
+    #expect(try store.eventsAfter(5) == ([6], true))
+    store = nil
+    #expect(try open(directory).counts().countdowns == 1_000)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
+  func aFullDiskChangesNothingAndRecovers() throws {
+    let disk = try SmallDisk(kibibytes: 512)
+    var store: Store! = try Store(options(disk.path + "/state"), at: reading())
+    let filler = disk.path + "/filler"
+    #expect(FileManager.default.createFile(atPath: filler, contents: Data(count: 200 << 10)))
+    var committed: UInt32 = 0
+    var last: StoreError?
+    while committed < 100_000 {
+      let next = batch((committed..<committed + 50).map { countdown($0, "key-\($0)") })
+      do throws(StoreError) {
+        try store.commit(next, at: reading())
+        committed += 50
+      } catch {
+        last = error
+        break
+      }
+    }
+    #expect(last?.kind == .full)
+    #expect(last?.mayPass == true)
+    #expect(try store.counts().countdowns == Int(committed))
+    // Space is back: the very batch that failed.
+    try FileManager.default.removeItem(atPath: filler)
+    try store.commit(
+      batch((committed..<committed + 50).map { countdown($0, "key-\($0)") }), at: reading())
+    store = nil
+    #expect(
+      try Store(options(disk.path + "/state"), at: reading()).counts().countdowns
+        == Int(committed) + 50)
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
+  func aReadOnlyFileSystemIsSaid() throws {
+    let disk = try SmallDisk(kibibytes: 1_024)
+    _ = try Store(options(disk.path + "/state"), at: reading())
+    try disk.makeReadOnly()
+    #expect(failure { _ = try Store(options(disk.path + "/state"), at: reading()) } == .readOnly)
+    #expect(failure { _ = try Store(options(disk.path + "/new"), at: reading()) } == .readOnly)
+  }
+
+  @Test func aPlaceThatCannotBeUsedIsSaid() throws {
+    let directory = TemporaryDirectory()
+    #expect(
+      failure { _ = try Store(options(directory.path + "/no/such"), at: reading()) }
+        == .inaccessible)
+    _ = FileManager.default.createFile(atPath: directory.state, contents: nil)
+    #expect(failure { _ = try open(directory) } == .inaccessible)
+  }
+
+  @Test func aSecondDaemonIsTurnedAway() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory)
+    try store.commit(batch([countdown(0, "a")]), at: reading())
+    #expect(failure { _ = try open(directory) } == .inUse(pid: getpid()))
+    #expect(failure { _ = try Store.check(directory: directory.state) } == .inUse(pid: getpid()))
+    #expect(
+      failure { _ = try Store.setAside(directory: directory.state, atUnixMicroseconds: 0) }
+        == .inUse(pid: getpid()))
+    // The one that is there never noticed.
+    try store.commit(batch([countdown(1, "b")]), at: reading())
+    store = nil
+    #expect(try open(directory).keys() == ["a", "b"])
+  }
+
+  @Test func anotherProcessIsTurnedAwayAndNamed() throws {
+    let directory = TemporaryDirectory()
+    let other = try Python(
+      """
+      import fcntl, os, sys
+      os.mkdir(sys.argv[1])
+      lock = open(sys.argv[1] + "/lock", "w")
+      fcntl.flock(lock, fcntl.LOCK_EX)
+      print(os.getpid(), file=lock, flush=True)
+      """, directory.state)
+    #expect(failure { _ = try open(directory) } == .inUse(pid: other.pid))
+    other.end()
+    _ = try open(directory)
+  }
+
+  @Test func aShellThatHasTheFileOpenIsSaid() throws {
+    let directory = TemporaryDirectory()
+    _ = try open(directory)
+    let shell = try Python(
+      """
+      import sqlite3, sys
+      file = sqlite3.connect(sys.argv[1] + "/state.db")
+      file.execute("SELECT * FROM countdown").fetchall()
+      """, directory.state)
+    #expect(failure { _ = try open(directory) } == .locked)
+    shell.end()
+    let store = try open(directory)
+    let late = try Python(
+      """
+      import sqlite3, sys
+      file = sqlite3.connect(sys.argv[1] + "/state.db", timeout=0)
+      try: file.execute("SELECT * FROM countdown").fetchall()
+      except sqlite3.OperationalError as error: assert "locked" in str(error), error
+      else: raise SystemExit("could read it")
+      """, directory.state)
+    late.end()
+    try store.commit(batch([countdown(0, "a")]), at: reading())
+  }
+
+  // MARK: Corruption
+
+  @Test func whatIsNoDatabaseIsCorrupt() throws {
+    let directory = TemporaryDirectory()
+    mkdir(directory.state, 0o700)
+    let garbage = Data((0..<5_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    try garbage.write(to: URL(fileURLWithPath: directory.database))
+    #expect(failure { _ = try open(directory) } == .corrupt)
+    #expect(contents(directory.database) == garbage)
+  }
+
+  @Test func aDamagedPageIsFoundAndTheFileSetAside() throws {
+    let directory = TemporaryDirectory()
+    try open(directory).commit(batch((0..<5_000).map { countdown($0, "\($0)") }), at: reading())
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: directory.database))
+    try file.seek(toOffset: 1_024 * 60)
+    try file.write(contentsOf: Data(repeating: 0xa5, count: 1_024 * 20))
+    try file.close()
+
+    let report = try Store.check(directory: directory.state)
+    #expect(!report.problems.isEmpty)
+    var checked = options(directory.state)
+    checked.checksOnOpening = true
+    #expect(failure { _ = try Store(checked, at: reading()) } == .corrupt)
+    var store: Store! = try open(directory)
+    #expect(failure { _ = try store.allCountdowns() } == .corrupt)
+    store = nil
+
+    let damaged = contents(directory.database)
+    _ = FileManager.default.createFile(
+      atPath: directory.database + "-wal", contents: Data("log".utf8))
+    let aside = try Store.setAside(
+      directory: directory.state, atUnixMicroseconds: 1_790_000_000_000_000)
+    #expect(aside == directory.database + ".corrupt-20260921T141320Z")
+    #expect(contents(aside) == damaged)
+    #expect(contents(aside + "-wal") == Data("log".utf8))
+    // A second one in the same second gets a name of its own.
+    #expect(try open(directory).keys() == [])
+    let second = try Store.setAside(
+      directory: directory.state, atUnixMicroseconds: 1_790_000_000_000_000)
+    #expect(second == aside + "-2")
+    #expect(contents(aside) == damaged)
+  }
+
+  @Test(arguments: [
+    "UPDATE countdowns SET phase = 7", "UPDATE countdowns SET deadline_store_us = NULL",
+    "UPDATE countdowns SET uid = -1", "UPDATE countdowns SET id = 5000000000",
+    "UPDATE countdowns SET left_us = 1", "DROP TABLE timers",
+  ])
+  func nonsenseIsFound(sql: String) throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory)
+    try store.commit(batch([countdown(0, "a")]), at: reading())
+    try store.database.execute("PRAGMA ignore_check_constraints = ON")
+    try store.database.execute(sql)
+    store = nil
+    #expect(
+      failure { _ = try open(directory).allCountdowns() } == .corrupt)
+    #expect(try Store.check(directory: directory.state).problems.count == 1)
+  }
+
+  @Test func aSoundStateIsReportedAsSuch() throws {
+    let directory = TemporaryDirectory()
+    try open(directory).commit(batch([countdown(0, "a"), countdown(1, "b")]), at: reading())
+    let report = try Store.check(directory: directory.state)
+    #expect(report.problems == [])
+    #expect(report.countdowns == 2)
+    #expect(report.schemaVersion == 1)
+    #expect(report.product == "countdownd test")
+    #expect(failure { _ = try Store.check(directory: directory.path) } == .inaccessible)
+  }
+
+  @Test func nobodyElseMayReadIt() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
+    try store.commit(batch([countdown(0, "a")]), at: reading())
+    for name in ["state.db", "state.db-wal", "lock"] {
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: directory.state + "/" + name)
+      #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory.database + "-shm"))
+  }
+
+  @Test func errorsSayWhatToDo() {
+    let error = StoreError(.inUse(pid: 42), "/s/lock", "it is locked")
+    #expect(
+      error.description
+        == "another countdownd uses this state directory (pid 42): /s/lock (it is locked). "
+        + "Stop the other one, or give this one a --state-directory of its own.")
+  }
+}

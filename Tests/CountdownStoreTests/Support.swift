@@ -1,0 +1,100 @@
+import Foundation
+
+@testable import CountdownStore
+
+/// A directory of the test's own; it goes with this.
+final class TemporaryDirectory {
+  let path: String
+
+  init() {
+    let template = FileManager.default.temporaryDirectory.path + "/countdown-store-XXXXXX"
+    var name = Array(template.utf8CString)
+    precondition(mkdtemp(&name) != nil)
+    path = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  var state: String { path + "/state" }
+  var database: String { state + "/state.db" }
+}
+
+let wallStart: Int64 = 1_790_000_000_000_000
+
+/// So many microseconds after the boot.
+func reading(
+  _ boot: Int64 = 1_000_000, wall: Int64? = nil, bootID: String = "boot-1"
+) -> StoreClock.Reading {
+  StoreClock.Reading(
+    bootID: bootID, bootMicroseconds: boot, wallMicroseconds: wall ?? wallStart + boot)
+}
+
+func options(
+  _ directory: String, _ durability: Durability = .process
+) -> Store.Options {
+  Store.Options(directory: directory, durability: durability, product: "countdownd test")
+}
+
+func open(_ directory: TemporaryDirectory, at now: StoreClock.Reading = reading()) throws -> Store {
+  try Store(options(directory.state), at: now)
+}
+
+func countdown(
+  _ index: UInt32, _ key: String, until: Int64 = wallStart, meta: [UInt8]? = nil
+) -> CountdownRecord {
+  CountdownRecord(
+    index: index, key: Array(key.utf8), generation: Int64(index) + 1, uid: 1_000,
+    phase: .counting(untilMicroseconds: until), count: 60, everyMicroseconds: 1_000_000, meta: meta)
+}
+
+func batch(_ countdowns: [CountdownRecord] = [], gone: [UInt32] = []) -> StoreBatch {
+  var batch = StoreBatch()
+  batch.countdowns.current = countdowns
+  batch.countdowns.gone = gone
+  return batch
+}
+
+func events(_ last: Int64, _ count: Int = 1, _ payload: String = "e") -> StoreBatch {
+  var batch = StoreBatch()
+  batch.events = StoreBatch.Events(
+    lastSequence: last, count: count, payload: Array(payload.utf8))
+  return batch
+}
+
+extension Store {
+  func allCountdowns() throws(StoreError) -> [CountdownRecord] {
+    var all: [CountdownRecord] = []
+    try loadCountdowns { all.append($0) }
+    return all
+  }
+
+  func keys() throws(StoreError) -> [String] {
+    try allCountdowns().map { String(decoding: $0.key, as: UTF8.self) }
+  }
+
+  func eventsAfter(_ sequence: Int64) throws(StoreError) -> (sequences: [Int64], complete: Bool) {
+    var sequences: [Int64] = []
+    let complete = try EventReader(directory: options.directory).read(after: sequence) { last, _ in
+      sequences.append(last)
+      return true
+    }
+    return (sequences, complete)
+  }
+}
+
+/// What kind of error `body` throws.
+func failure(_ body: () throws -> Void) -> StoreError.Kind? {
+  do { try body() } catch let error as StoreError { return error.kind } catch {}
+  return nil
+}
+
+func contents(_ path: String) -> Data? { FileManager.default.contents(atPath: path) }
+
+/// The state as `kill -9` would leave it: all that was given to the kernel, and nothing else.
+func copyState(_ from: TemporaryDirectory, _ to: TemporaryDirectory) throws {
+  mkdir(to.state, 0o700)
+  for name in ["state.db", "state.db-wal"] {
+    try FileManager.default.copyItem(
+      atPath: from.state + "/" + name, toPath: to.state + "/" + name)
+  }
+}

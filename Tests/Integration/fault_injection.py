@@ -1,0 +1,82 @@
+"""Ends a process, or fails its calls, at the nth change to a file; see faults/faults.c.
+
+    faults = Faults(tmp_path, watched=state_directory)
+    subprocess.run(command, env=faults.environment(at=17, action="kill-before"))
+    faults.lose_power()     # the files are now what a loss of power would have left
+"""
+
+import functools
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+SOURCE = pathlib.Path(__file__).parent / "faults" / "faults.c"
+
+
+@functools.cache
+def library():
+    """The compiled library; it goes with this process."""
+    directory = tempfile.TemporaryDirectory(prefix="countdownd-faults-")
+    target = pathlib.Path(directory.name) / "faults.so"
+    subprocess.run(
+        ["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", target, SOURCE, "-ldl"],
+        check=True,
+    )
+    # Kept along with it, so that it is not removed before.
+    return target, directory
+
+
+class Faults:
+    def __init__(self, directory, watched):
+        """`directory` is for the library's own files and must not be below `watched`."""
+        self.watched = pathlib.Path(watched).resolve()
+        self.log_file = pathlib.Path(directory) / "faults.log"
+        self.while_file = pathlib.Path(directory) / "faults.while"
+        self.shadow = pathlib.Path(directory) / "faults.shadow"
+
+    def environment(self, at=0, action=None, lasting=False, shadow=False):
+        """`lasting`: calls go on failing until `mend`. `shadow`: so that power can be lost."""
+        environment = dict(
+            os.environ,
+            LD_PRELOAD=str(library()[0]),
+            FAULTS_DIRECTORY=str(self.watched),
+            FAULTS_AT=str(at),
+            FAULTS_LOG=str(self.log_file),
+        )
+        self.log_file.unlink(missing_ok=True)
+        if action:
+            environment["FAULTS_ACTION"] = action
+        if lasting:
+            self.while_file.touch()
+            environment["FAULTS_WHILE"] = str(self.while_file)
+        if shadow:
+            self.shadow.mkdir(exist_ok=True)
+            environment["FAULTS_SHADOW"] = str(self.shadow)
+        return environment
+
+    def mend(self):
+        self.while_file.unlink(missing_ok=True)
+
+    def calls(self):
+        """What has been called, in order: pairs of call and file name."""
+        if not self.log_file.exists():
+            return []
+        lines = (line.split(maxsplit=2) for line in self.log_file.read_text().splitlines())
+        return [(call, os.path.basename(path)) for _, call, path in lines]
+
+    def lose_power(self):
+        """Puts back what was synced, under the names that were synced; everything else is gone."""
+        for entry in self.watched.iterdir():
+            if entry.is_file():
+                entry.unlink()
+        names = self.shadow / "names"
+        if not names.exists():
+            return
+        for line in names.read_text().splitlines():
+            place, name = line.split(maxsplit=1)
+            # A name without a synced content is an empty file.
+            (self.watched / name).touch(mode=0o600)
+            if (self.shadow / place).exists():
+                shutil.copyfile(self.shadow / place, self.watched / name)

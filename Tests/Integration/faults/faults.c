@@ -1,0 +1,293 @@
+// Faults for tests, by LD_PRELOAD: counts the calls that change files below a directory, and at the
+// nth ends the process or has the call fail; and keeps what a loss of power would leave of the files.
+//
+//   FAULTS_DIRECTORY  the directory that is watched; must be absolute and without symbolic links
+//   FAULTS_AT         which call is meant, from 1 (0, the default: none)
+//   FAULTS_ACTION     kill-before, kill-after: SIGKILL before or after the call is done
+//                     tear: half of a write is done, then SIGKILL; kill-before for other calls
+//                     ENOSPC, EIO: the call fails and does nothing; those after it work
+//   FAULTS_WHILE      with ENOSPC or EIO: all calls from then on fail, until this file is removed
+//   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
+//   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
+//
+// The shadow: a file's content gets there when it is synced, and only then; names (those that came, went or
+// changed) when their directory is synced. A file is known by inode and time of birth, as its name may go to
+// another. Its place is SHADOW/INODE-BIRTH; SHADOW/names lists, a line each, which of them is where.
+//
+// Calls that are counted: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
+// rename, unlink. Writing through stdio or mmap is not seen.
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum action { NOTHING, KILL_BEFORE, KILL_AFTER, TEAR, FAIL };
+
+static struct {
+  char directory[PATH_MAX];
+  size_t length;
+  long at;
+  enum action action;
+  int error;
+  const char *until;
+  const char *shadow;
+  int log;
+} settings = {.log = -1};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static long calls;
+static int failing;
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+__attribute__((constructor)) static void begin(void) {
+  const char *directory = getenv("FAULTS_DIRECTORY");
+  if (!directory) return;
+  snprintf(settings.directory, sizeof settings.directory, "%s/", directory);
+  settings.length = strlen(settings.directory);
+  const char *at = getenv("FAULTS_AT"), *action = getenv("FAULTS_ACTION");
+  settings.at = at ? atol(at) : 0;
+  if (!action) action = "";
+  if (!strcmp(action, "kill-before")) settings.action = KILL_BEFORE;
+  else if (!strcmp(action, "kill-after")) settings.action = KILL_AFTER;
+  else if (!strcmp(action, "tear")) settings.action = TEAR;
+  else if (!strcmp(action, "ENOSPC")) settings.action = FAIL, settings.error = ENOSPC;
+  else if (!strcmp(action, "EIO")) settings.action = FAIL, settings.error = EIO;
+  else if (*action) {
+    fprintf(stderr, "faults: there is no action %s\n", action);
+    _exit(125);
+  }
+  settings.until = getenv("FAULTS_WHILE");
+  settings.shadow = getenv("FAULTS_SHADOW");
+  const char *log = getenv("FAULTS_LOG");
+  if (log) settings.log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void die(void) {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+// Whether a path is the directory or below it.
+static int is_watched(const char *path) {
+  return settings.length && (!strncmp(path, settings.directory, settings.length) ||
+      (strlen(path) == settings.length - 1 && !strncmp(path, settings.directory, settings.length - 1)));
+}
+
+static int path_of(int descriptor, char *path) {
+  char link[64];
+  if (!settings.length) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  ssize_t count = readlink(link, path, PATH_MAX - 1);
+  if (count < 0) return 0;
+  path[count] = 0;
+  return is_watched(path);
+}
+
+// Absolute, if it is below the directory. Only the last part may be missing.
+static int resolve(const char *name, char *path) {
+  char copy[PATH_MAX], parent[PATH_MAX];
+  if (!settings.length) return 0;
+  snprintf(copy, sizeof copy, "%s", name);
+  char *slash = strrchr(copy, '/');
+  const char *last = slash ? slash + 1 : copy;
+  if (slash) *slash = 0;
+  if (!realpath(slash ? (*copy ? copy : "/") : ".", parent)) return 0;
+  if ((size_t)snprintf(path, PATH_MAX, "%s/%s", parent, last) >= PATH_MAX) return 0;
+  return is_watched(path);
+}
+
+// What is to happen to this call. The mutex is held from here to `leave`, so that calls have an order.
+static enum action enter(const char *call, const char *path) {
+  int saved = errno;
+  pthread_mutex_lock(&mutex);
+  calls++;
+  if (settings.log >= 0) dprintf(settings.log, "%ld %s %s\n", calls, call, path);
+  enum action action = NOTHING;
+  if (calls == settings.at) {
+    action = settings.action;
+    failing = action == FAIL && settings.until;
+  } else if (failing) {
+    failing = access(settings.until, F_OK) == 0;
+    if (failing) action = FAIL;
+  }
+  if (action == KILL_BEFORE) die();
+  errno = saved;
+  return action;
+}
+
+static void leave(enum action action) {
+  if (action == KILL_AFTER) die();
+  pthread_mutex_unlock(&mutex);
+}
+
+// The shadow.
+
+static int shadow_name(const struct statx *file, char *name) {
+  return snprintf(name, PATH_MAX, "%s/%llu-%lld.%09u", settings.shadow,
+      (unsigned long long)file->stx_ino, (long long)file->stx_btime.tv_sec, file->stx_btime.tv_nsec);
+}
+
+static void complain(const char *what) {
+  dprintf(2, "faults: %s: %s\n", what, strerror(errno));
+  _exit(125);
+}
+
+static void copy_file(int from, const char *to) {
+  char buffer[1 << 16], path[PATH_MAX + 8];
+  // The way it was opened may not let it be read.
+  snprintf(path, sizeof path, "/proc/self/fd/%d", from);
+  int in = open(path, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (in < 0 || out < 0) complain("cannot copy to the shadow");
+  ssize_t count;
+  while ((count = read(in, buffer, sizeof buffer)) > 0)
+    if (REAL(write)(out, buffer, count) != count) complain("cannot write the shadow");
+  if (count < 0) complain("cannot read for the shadow");
+  close(in);
+  close(out);
+}
+
+// Names in the directory; files in directories below it are not followed.
+static void list_names(FILE *names, const char *path) {
+  DIR *directory = opendir(path);
+  if (!directory) complain("cannot list for the shadow");
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    struct statx file;
+    char name[PATH_MAX];
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    if (statx(dirfd(directory), entry->d_name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &file)) continue;
+    if (!S_ISREG(file.stx_mode)) continue;
+    shadow_name(&file, name);
+    fprintf(names, "%s %s\n", strrchr(name, '/') + 1, entry->d_name);
+  }
+  closedir(directory);
+}
+
+static void synced(int descriptor, const char *path) {
+  int saved = errno;
+  struct statx file;
+  char name[PATH_MAX], new[PATH_MAX];
+  if (!settings.shadow) return;
+  if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &file)) complain("statx");
+  if (S_ISREG(file.stx_mode)) {
+    shadow_name(&file, name);
+    copy_file(descriptor, name);
+  } else if (S_ISDIR(file.stx_mode) && strlen(path) == settings.length - 1) {
+    snprintf(name, sizeof name, "%s/names", settings.shadow);
+    snprintf(new, sizeof new, "%s/names.new", settings.shadow);
+    FILE *names = fopen(new, "w");
+    if (!names) complain("cannot write the shadow");
+    list_names(names, path);
+    if (fclose(names) || REAL(rename)(new, name)) complain("cannot write the shadow");
+  }
+  errno = saved;
+}
+
+// The calls. A write that is torn does half of its bytes.
+
+#define WATCHED_BY_DESCRIPTOR(call, descriptor, fallback) \
+  char path[PATH_MAX];                                    \
+  if (!path_of(descriptor, path)) return fallback;        \
+  enum action action = enter(call, path);                 \
+  if (action == FAIL) {                                   \
+    leave(action);                                        \
+    errno = settings.error;                               \
+    return -1;                                            \
+  }
+
+static ssize_t do_write(const char *call, int descriptor, const void *bytes, size_t count, off64_t offset) {
+  WATCHED_BY_DESCRIPTOR(call, descriptor,
+      offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset))
+  if (action == TEAR) count /= 2;
+  ssize_t done = offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset);
+  if (action == TEAR) die();
+  leave(action);
+  return done;
+}
+
+ssize_t write(int descriptor, const void *bytes, size_t count) {
+  return do_write("write", descriptor, bytes, count, -1);
+}
+ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset) {
+  return do_write("pwrite", descriptor, bytes, count, offset);
+}
+ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t offset) {
+  return do_write("pwrite", descriptor, bytes, count, offset);
+}
+
+#define TORN_IS_KILLED() if (action == TEAR) die()
+
+ssize_t writev(int descriptor, const struct iovec *parts, int count) {
+  WATCHED_BY_DESCRIPTOR("writev", descriptor, REAL(writev)(descriptor, parts, count))
+  TORN_IS_KILLED();
+  ssize_t done = REAL(writev)(descriptor, parts, count);
+  leave(action);
+  return done;
+}
+ssize_t pwritev(int descriptor, const struct iovec *parts, int count, off_t offset) {
+  WATCHED_BY_DESCRIPTOR("pwritev", descriptor, REAL(pwritev)(descriptor, parts, count, offset))
+  TORN_IS_KILLED();
+  ssize_t done = REAL(pwritev)(descriptor, parts, count, offset);
+  leave(action);
+  return done;
+}
+
+#define CALL_WITH_DESCRIPTOR(name, parameters, arguments, after)         \
+  int name parameters {                                                  \
+    WATCHED_BY_DESCRIPTOR(#name, descriptor, REAL(name) arguments)       \
+    TORN_IS_KILLED();                                                    \
+    int result = REAL(name) arguments;                                   \
+    after;                                                               \
+    leave(action);                                                       \
+    return result;                                                       \
+  }
+
+CALL_WITH_DESCRIPTOR(ftruncate, (int descriptor, off_t length), (descriptor, length), )
+CALL_WITH_DESCRIPTOR(ftruncate64, (int descriptor, off64_t length), (descriptor, length), )
+CALL_WITH_DESCRIPTOR(fallocate, (int descriptor, int mode, off_t from, off_t length), (descriptor, mode, from, length), )
+CALL_WITH_DESCRIPTOR(fallocate64, (int descriptor, int mode, off64_t from, off64_t length), (descriptor, mode, from, length), )
+CALL_WITH_DESCRIPTOR(fsync, (int descriptor), (descriptor), if (!result) synced(descriptor, path))
+CALL_WITH_DESCRIPTOR(fdatasync, (int descriptor), (descriptor), if (!result) synced(descriptor, path))
+
+#define WATCHED_BY_NAME(call, name, fallback)   \
+  char path[PATH_MAX];                          \
+  if (!resolve(name, path)) return fallback;    \
+  enum action action = enter(call, path);       \
+  if (action == FAIL) {                         \
+    leave(action);                              \
+    errno = settings.error;                     \
+    return -1;                                  \
+  }                                             \
+  TORN_IS_KILLED();
+
+int rename(const char *from, const char *to) {
+  WATCHED_BY_NAME("rename", to, REAL(rename)(from, to))
+  int result = REAL(rename)(from, to);
+  leave(action);
+  return result;
+}
+int unlink(const char *name) {
+  WATCHED_BY_NAME("unlink", name, REAL(unlink)(name))
+  int result = REAL(unlink)(name);
+  leave(action);
+  return result;
+}
+int truncate(const char *name, off_t length) {
+  WATCHED_BY_NAME("truncate", name, REAL(truncate)(name, length))
+  int result = REAL(truncate)(name, length);
+  leave(action);
+  return result;
+}
