@@ -10,20 +10,15 @@ package enum BootClock {
 
   /// The present, in nanoseconds since boot.
   package static var nanoseconds: UInt64 { read(CLOCK_BOOTTIME) }
-
-  /// The first microsecond that is at least `delay` from now; `UInt64.max` if none is.
-  ///
-  /// Summed in nanoseconds and rounded once, upwards. To add a delay to `now` instead would be
-  /// early by the part of a microsecond that `now` leaves out. A negative delay counts as zero.
-  package static func deadline(after delay: Duration) -> UInt64 {
-    delay.microseconds(after: nanoseconds)
-  }
 }
 
 /// The clock on the wall: it follows whoever sets it, forwards and backwards.
 package enum WallClock {
   /// The present, in microseconds since 1970, rounded down.
-  package static var now: UInt64 { read(CLOCK_REALTIME) / 1_000 }
+  package static var now: UInt64 { nanoseconds / 1_000 }
+
+  /// The present, in nanoseconds since 1970.
+  package static var nanoseconds: UInt64 { read(CLOCK_REALTIME) }
 }
 
 private func read(_ clock: clockid_t) -> UInt64 {

@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 
 /// One alarm on a queue: calls its handler once when the moment it is armed for has come.
 ///
@@ -14,21 +13,6 @@ import Glibc
 ///
 /// All methods may be called from any thread, and from within the handler.
 package final class DispatchAlarm: Sendable {
-  /// What its deadlines are measured by.
-  package enum Clock: Sendable {
-    /// Microseconds of ``BootClock``, which runs on while the machine sleeps.
-    case boot
-    /// Microseconds of ``WallClock``: the alarm comes earlier or later when that is set.
-    case wall
-
-    var now: UInt64 {
-      switch self {
-      case .boot: BootClock.now
-      case .wall: WallClock.now
-      }
-    }
-  }
-
   private struct State {
     let source: any DispatchSourceTimer
     var handler: (@Sendable () -> Void)?
@@ -37,7 +21,7 @@ package final class DispatchAlarm: Sendable {
     var timesSet = 0
   }
 
-  private let clock: Clock
+  private let clock: AlarmClock
   private let state: Lock<State>
 
   /// A disarmed alarm.
@@ -45,7 +29,7 @@ package final class DispatchAlarm: Sendable {
   /// - Parameters:
   ///   - clock: what its deadlines are measured by.
   ///   - queue: where the handler runs.
-  package init(clock: Clock, queue: DispatchQueue) {
+  package init(clock: AlarmClock, queue: DispatchQueue) {
     self.clock = clock
     state = Lock(State(source: DispatchSource.makeTimerSource(flags: .strict, queue: queue)))
     state.withLock { state in
@@ -126,46 +110,6 @@ package final class DispatchAlarm: Sendable {
     precondition(state.handler != nil, "an alarm needs a handler before it is armed")
     state.deadline = deadline
     state.timesSet += 1
-    switch clock {
-    case .boot:
-      state.source.schedule(deadline: .boot(microseconds: deadline), leeway: .nanoseconds(0))
-    case .wall:
-      state.source.schedule(wallDeadline: .unix(microseconds: deadline), leeway: .nanoseconds(0))
-    }
-  }
-}
-
-/// A dispatch time keeps its clock in the two highest bits, so this is as far as one can reach: 146
-/// years. The alarm wakes up then, finds it is early, and arms itself again.
-private let latestNanoseconds: UInt64 = 1 << 62 - 1
-
-private func dispatchNanoseconds(_ microseconds: UInt64) -> UInt64 {
-  let (nanoseconds, overflow) = microseconds.multipliedReportingOverflow(by: 1_000)
-  return overflow ? latestNanoseconds : min(nanoseconds, latestNanoseconds)
-}
-
-extension DispatchTime {
-  /// A moment of `CLOCK_BOOTTIME`.
-  ///
-  /// Swift's `DispatchTime` has no initializer for it: it counts `CLOCK_MONOTONIC`, which stops in
-  /// suspend. But in libdispatch's encoding bit 63 set and bit 62 clear mean its "monotonic" clock
-  /// that, unlike "uptime", runs on in suspend; on Linux it is a `timerfd` of `CLOCK_BOOTTIME`. The
-  /// initializer passes the bits through as they are.
-  ///
-  /// Source: libdispatch, src/shims/time.h (`_dispatch_time_to_clock_and_value`) and
-  /// src/event/event_epoll.c.
-  fileprivate static func boot(microseconds: UInt64) -> DispatchTime {
-    DispatchTime(uptimeNanoseconds: dispatchNanoseconds(microseconds) | 1 << 63)
-  }
-}
-
-extension DispatchWallTime {
-  /// A moment after 1970, by the clock on the wall.
-  fileprivate static func unix(microseconds: UInt64) -> DispatchWallTime {
-    // The first few nanoseconds after 1970 mean "now" and "never" in libdispatch.
-    let nanoseconds = max(dispatchNanoseconds(microseconds), 1_000)
-    return DispatchWallTime(
-      timespec: timespec(
-        tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000)))
+    clock.set(state.source, to: deadline)
   }
 }

@@ -1,17 +1,24 @@
 /// What a callback is told about the moment it is called in.
 public struct Firing: Equatable, Sendable {
-  /// How long after its deadline the callback was called. Never negative: no timer is early.
+  /// How long after its deadline the callback was called, by the timer's clock: if that was set
+  /// forward past the deadline, by how far. Never negative: no timer is early.
   public var lateness: Duration
 
   /// How many further periods of a repeating timer went by before this call, because the queue was
-  /// busy or the machine asleep. They are not made up for; 0 for a timer that does not repeat.
+  /// busy, the machine asleep or the clock set forward. They are not made up for; 0 for a timer that does not repeat.
   public var missed: Int
 
-  /// What it was due at, in microseconds of the boot clock.
+  /// What it was due at, in microseconds of the timer's clock.
   package var deadline: UInt64
+
+  package init(lateness: Duration, missed: Int, deadline: UInt64) {
+    self.lateness = lateness
+    self.missed = missed
+    self.deadline = deadline
+  }
 }
 
-/// The deadlines of something periodic, in microseconds of the boot clock.
+/// The deadlines of something periodic, in microseconds of its clock.
 package struct Phase: Sendable {
   /// When it is due next.
   package private(set) var deadline: UInt64
@@ -21,6 +28,13 @@ package struct Phase: Sendable {
   package init(deadline: UInt64, interval: UInt64) {
     self.deadline = deadline
     self.interval = interval
+  }
+
+  /// - Parameter interval: rounded up to a microsecond; nil for something that happens once.
+  ///   - Precondition: greater than zero.
+  init(deadline: UInt64, every interval: Duration?) {
+    if let interval { precondition(interval > .zero, "a timer that repeats needs time in between") }
+    self.init(deadline: deadline, interval: interval?.microsecondsRoundedUp ?? 0)
   }
 
   /// What to tell the callback at `now`, which is not before the deadline. The phase goes on to the

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs a table of timers by one alarm on one queue.
+/// Runs a table of timers by one clock and one alarm on one queue.
 ///
 /// ``TimerQueue`` owns it and shuts it down; handles and sequences hold it as long as they like,
 /// which keeps no timer alive. The lock guards the table only: no action is called, and none let go,
@@ -17,13 +17,15 @@ final class TimerDriver: Sendable {
   }
 
   let queue: DispatchQueue
+  let clock: AlarmClock
   let alarm: DispatchAlarm
   private let state: Lock<State>
 
-  init(queue: DispatchQueue) {
+  init(clock: AlarmClock, queue: DispatchQueue) {
     self.queue = queue
-    alarm = DispatchAlarm(clock: .boot, queue: queue)
-    state = Lock(State(table: TimerTable(startingAt: BootClock.now)))
+    self.clock = clock
+    alarm = DispatchAlarm(clock: clock, queue: queue)
+    state = Lock(State(table: TimerTable(startingAt: clock.now)))
     alarm.setHandler { [weak self] in self?.wakeUp() }
   }
 
@@ -32,10 +34,19 @@ final class TimerDriver: Sendable {
   func add(_ phase: Phase, _ action: @escaping TimerAction) -> TimerTable.Key {
     state.withLock { state in
       precondition(!state.isShutDown, "a timer queue was used after its end")
+      // Past, or the clock has been set back; only then is it worth a look.
+      if phase.deadline < state.table.elapsed { state.table.follow(clock.now) }
       let key = state.table.add(phase, action)
       if !state.isRunning { alarm.arm(noLaterThan: phase.deadline) }
       return key
     }
+  }
+
+  /// As `add`, for whoever keeps the timer: its handle cancels it.
+  func schedule(
+    at deadline: UInt64, every interval: Duration?, _ action: @escaping TimerAction
+  ) -> TimerHandle {
+    TimerHandle(self, add(Phase(deadline: deadline, every: interval), action))
   }
 
   func isPending(_ key: TimerTable.Key) -> Bool {
@@ -89,6 +100,6 @@ final class TimerDriver: Sendable {
 
   private func popDue(_ budget: inout Int) -> TimerTable.Due? {
     // Read anew for each timer: a callback takes time, and lateness is to be true.
-    state.withLock { $0.table.popDue(by: BootClock.now, budget: &budget) }
+    state.withLock { $0.table.popDue(by: clock.now, budget: &budget) }
   }
 }

@@ -5,7 +5,7 @@ import TimerWheel
 /// Returns false if there is nobody left to do it for; then it does not repeat.
 typealias TimerAction = @Sendable (Firing) -> Bool
 
-/// All timers of a queue: the wheel knows when, the table knows what.
+/// All timers of a queue on one clock: the wheel knows when, the table knows what.
 ///
 /// It knows no clock, no queue and no lock, and it calls no action: it hands actions out, those to
 /// be called and those to be let go. For an action may hold the last reference to something whose
@@ -38,7 +38,7 @@ struct TimerTable: ~Copyable {
   private var entries: [Entry] = []
   private var free: [Int] = []
 
-  /// An empty table whose time is `now`, in microseconds of the boot clock.
+  /// An empty table whose time is `now`, in microseconds of its clock.
   init(startingAt now: UInt64) {
     wheel = TimerWheel(startingAt: now)
   }
@@ -48,6 +48,24 @@ struct TimerTable: ~Copyable {
 
   /// The exact earliest deadline in the wheel. O(1), or O(timers in the first occupied slot).
   var nextDeadline: UInt64? { mutating get { wheel.nextDeadline } }
+
+  /// How far time has come, as far as the table knows.
+  var elapsed: UInt64 { wheel.elapsed }
+
+  /// Goes back with a clock that was set back: no deadline changes, but those between `now` and
+  /// `elapsed` are not past any more. O(timers) then, otherwise nothing.
+  mutating func follow(_ now: UInt64) {
+    guard now < wheel.elapsed else { return }
+    // The time of a wheel never goes back, so it has to be another. The timers are taken out as
+    // they would expire, which keeps equal deadlines in the order they were added in.
+    var rewound = TimerWheel(startingAt: now)
+    var budget = Int.max
+    while let timer = wheel.advance(to: .max, budget: &budget) {
+      entries[Int(timer.payload)].token = rewound.schedule(
+        deadline: timer.deadline, payload: timer.payload)
+    }
+    wheel = rewound
+  }
 
   /// O(1), amortized.
   mutating func add(_ phase: Phase, _ action: @escaping TimerAction) -> Key {
@@ -90,8 +108,10 @@ struct TimerTable: ~Copyable {
     return actions
   }
 
-  /// The next timer due by `now`, with the budget as in `TimerWheel.advance(to:budget:)`.
+  /// The next timer due by `now`, with the budget as in `TimerWheel.advance(to:budget:)`. `now` may
+  /// be earlier than the last time: see `follow`.
   mutating func popDue(by now: UInt64, budget: inout Int) -> Due? {
+    follow(now)
     guard let expired = wheel.advance(to: now, budget: &budget) else { return nil }
     let index = Int(expired.payload)
     let key = Key(index: index, generation: entries[index].generation)

@@ -9,27 +9,54 @@ extension TimerQueue {
   /// ticks that went by are counted in ``Firing/missed`` of the next. The loop ends when its task
   /// is cancelled. While it waits, it keeps the queue's timers alive.
   ///
-  /// - Parameter interval: greater than zero; rounded up to a microsecond.
-  public func ticks(every interval: Duration) -> TimerTicks {
+  /// - Parameters:
+  ///   - interval: rounded up to a microsecond.
+  ///     - Precondition: greater than zero.
+  ///   - clock: what the interval is measured by.
+  public func ticks(every interval: Duration, clock: Clock = .continuous) -> TimerTicks {
     precondition(interval > .zero, "ticks need time in between")
-    return TimerTicks(timers: self, interval: interval)
+    return TimerTicks(timers: self, clock: clock, first: nil, interval: interval)
+  }
+
+  /// A tick at a moment of the wall clock, and from then on every `interval` of it.
+  ///
+  ///     for await _ in timers.ticks(from: fullHour, every: .seconds(3_600)) { chime() }
+  ///
+  /// As above otherwise. If `first` has passed when the iteration begins, a tick comes at once, and
+  /// counts as missed what came after `first`.
+  ///
+  /// - Parameters:
+  ///   - first: the first tick, rounded up to a microsecond.
+  ///   - interval: rounded up to a microsecond.
+  ///     - Precondition: greater than zero.
+  public func ticks(from first: WallTime, every interval: Duration) -> TimerTicks {
+    precondition(interval > .zero, "ticks need time in between")
+    return TimerTicks(timers: self, clock: .wall, first: first, interval: interval)
   }
 }
 
-/// The ticks of ``TimerQueue/ticks(every:)``. Each iteration has a phase of its own.
+/// The ticks of ``TimerQueue/ticks(every:clock:)`` and ``TimerQueue/ticks(from:every:)``. Each
+/// iteration has a phase of its own.
 public struct TimerTicks: AsyncSequence, Sendable {
   public typealias Element = Firing
   public typealias Failure = Never
 
   fileprivate let timers: TimerQueue
+  fileprivate let clock: TimerQueue.Clock
+  /// Nil: an interval after the iteration begins.
+  fileprivate let first: WallTime?
   fileprivate let interval: Duration
 
   public func makeAsyncIterator() -> Iterator {
-    Iterator(timers: timers, phase: Phase(after: interval, every: interval))
+    let driver = timers.driver(clock)
+    let first = first?.deadline ?? driver.clock.deadline(after: interval)
+    return Iterator(
+      timers: timers, driver: driver, phase: Phase(deadline: first, every: interval))
   }
 
   public struct Iterator: AsyncIteratorProtocol, Sendable {
     fileprivate let timers: TimerQueue
+    fileprivate let driver: TimerDriver
     fileprivate var phase: Phase
 
     /// Waits for the next tick. No timer is armed between the calls, so a loop that does not ask
@@ -41,16 +68,18 @@ public struct TimerTicks: AsyncSequence, Sendable {
     ) async -> Firing? {
       let sleep = TimerSleep()
       let deadline = phase.deadline
+      let driver = driver
       let wokeUp = await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
-          sleep.begin(on: timers.driver, until: deadline, continuation)
+          sleep.begin(on: driver, until: deadline, continuation)
         }
       } onCancel: {
         sleep.cancel()
       }
       // Until here; were the queue to end during the wait, nobody would end the wait.
       withExtendedLifetime(timers) {}
-      return wokeUp ? phase.fire(at: BootClock.now) : nil
+      // It was due when the wait ended, even if the clock has been set back since.
+      return wokeUp ? phase.fire(at: Swift.max(driver.clock.now, deadline)) : nil
     }
   }
 }

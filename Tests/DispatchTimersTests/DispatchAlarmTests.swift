@@ -8,15 +8,12 @@ import Testing
 
   @Test("Fires once for each deadline, never before its clock has reached it")
   func isNeverEarly() async throws {
-    for clock in [DispatchAlarm.Clock.boot, .wall] {
-      let read: @Sendable () -> UInt64 = {
-        clock == .boot ? BootClock.now : WallClock.now
-      }
+    for clock in [AlarmClock.boot, .wall] {
       let firedAt = Log<UInt64>()
       let alarm = DispatchAlarm(clock: clock, queue: queue)
-      alarm.setHandler { firedAt.append(read()) }
+      alarm.setHandler { firedAt.append(clock.now) }
       for round in 1...40 {
-        let deadline = read() + UInt64.random(in: 0...6_000)
+        let deadline = clock.now + UInt64.random(in: 0...6_000)
         alarm.arm(at: deadline)
         try await eventually { firedAt.all.count == round }
         let last = try #require(firedAt.all.last)
@@ -32,7 +29,7 @@ import Testing
     await #expect(processExitsWith: .success) {
       let alarm = DispatchAlarm(clock: .boot, queue: DispatchQueue(label: "alarm"))
       alarm.setHandler {}
-      alarm.arm(at: BootClock.deadline(after: .seconds(3_000)))
+      alarm.arm(at: AlarmClock.boot.deadline(after: .seconds(3_000)))
       try await eventually {
         // What the kernel says of an open timerfd: its clock, and the time left.
         openTimers().contains {
@@ -43,11 +40,29 @@ import Testing
     }
   }
 
+  @Test(
+    "A wall alarm fires at once when the clock is set past it: an absolute CLOCK_REALTIME timerfd")
+  func followsTheWallClock() async {
+    // The kernel looks at such a timer anew whenever the clock is set (timerfd_create(2)).
+    await #expect(processExitsWith: .success) {
+      let alarm = DispatchAlarm(clock: .wall, queue: DispatchQueue(label: "alarm"))
+      alarm.setHandler {}
+      alarm.arm(at: AlarmClock.wall.deadline(after: .seconds(3_000)))
+      try await eventually {
+        openTimers().contains {
+          $0.contains("clockid: \(CLOCK_REALTIME)\n") && $0.contains("settime flags: 01\n")
+            && $0.contains("it_value: (29")
+        }
+      }
+      alarm.disarm()
+    }
+  }
+
   @Test("Setting the system's timer costs something; it is set only for a change")
   func isSetForChangesOnly() {
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler {}
-    let start = BootClock.deadline(after: .seconds(3_600))
+    let start = AlarmClock.boot.deadline(after: .seconds(3_600))
     alarm.arm(at: start)
     alarm.arm(at: start)
     #expect(alarm.timesSet == 1)
@@ -78,7 +93,7 @@ import Testing
 
   @Test("node 4541, tokio 5536: what a dispatch time cannot say is far off, not due")
   func reachesFar() async throws {
-    for clock in [DispatchAlarm.Clock.boot, .wall] {
+    for clock in [AlarmClock.boot, .wall] {
       let fired = Counter()
       let alarm = DispatchAlarm(clock: clock, queue: queue)
       alarm.setHandler { fired.add() }
@@ -115,7 +130,7 @@ import Testing
     let roadblock = try await Roadblock(on: queue)
     alarm.arm(at: BootClock.now)
     try await Task.sleep(for: .milliseconds(20))
-    let deadline = BootClock.deadline(after: .milliseconds(100))
+    let deadline = AlarmClock.boot.deadline(after: .milliseconds(100))
     alarm.arm(at: deadline)
     roadblock.open()
     try await eventually { !firedAt.all.isEmpty }
@@ -135,10 +150,10 @@ import Testing
     for _ in 0..<50 {
       _ = DispatchAlarm(clock: .boot, queue: queue)
       _ = make()
-      make().arm(at: BootClock.deadline(after: .seconds(3_600)))
+      make().arm(at: AlarmClock.boot.deadline(after: .seconds(3_600)))
       make().arm(at: 0)
       let disarmed = make()
-      disarmed.arm(at: BootClock.deadline(after: .milliseconds(1)))
+      disarmed.arm(at: AlarmClock.boot.deadline(after: .milliseconds(1)))
       disarmed.disarm()
     }
     let last = make()

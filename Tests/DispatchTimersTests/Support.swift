@@ -5,7 +5,7 @@ import Testing
 
 /// Waits for something that must come about. The time is what a stuck test costs, not a demand on
 /// the machine.
-func eventually(
+nonisolated(nonsending) func eventually(
   within seconds: Int = 120, _ comment: Comment? = nil, location: SourceLocation = #_sourceLocation,
   _ condition: () -> Bool
 ) async throws {
@@ -13,6 +13,19 @@ func eventually(
   while !condition() {
     try #require(BootClock.now < end, comment ?? "it did not come about", sourceLocation: location)
     try await Task.sleep(for: .milliseconds(1))
+  }
+}
+
+/// What holds for timers holds for those of either clock.
+let bothClocks: [TimerQueue.Clock] = [.continuous, .wall]
+
+extension TimerQueue.Clock {
+  /// The machine's.
+  var machine: AlarmClock {
+    switch self {
+    case .continuous: .boot
+    case .wall: .wall
+    }
   }
 }
 

@@ -5,15 +5,17 @@ import Testing
 @Suite struct TimerQueueTests {
   private let timers = TimerQueue()
 
-  @Test("libuv 4773: 2,000 random timers, none early by a nanosecond, each called once")
-  func isNeverEarly() async throws {
+  @Test(
+    "libuv 4773: 2,000 random timers, none early by a nanosecond, each called once",
+    arguments: bothClocks)
+  func isNeverEarly(clock: TimerQueue.Clock) async throws {
     let called = Log<Int>()
     let early = Log<Int>()
     for id in 0..<2_000 {
       let delay = Duration.nanoseconds(Int.random(in: 0...300_000_000))
-      let start = BootClock.nanoseconds
-      timers.schedule(after: delay) { firing in
-        let passed = Duration.nanoseconds(Int64(BootClock.nanoseconds - start))
+      let start = clock.machine.nanoseconds
+      timers.schedule(after: delay, clock: clock) { firing in
+        let passed = Duration.nanoseconds(Int64(clock.machine.nanoseconds) - Int64(start))
         if passed < delay || firing.lateness < .zero || firing.missed != 0 { early.append(id) }
         called.append(id)
       }.detach()
@@ -24,12 +26,14 @@ import Testing
     #expect(called.all.sorted() == Array(0..<2_000))
   }
 
-  @Test("Timers are called in the order of their deadlines, from whatever order they came in")
-  func keepsTheOrder() async throws {
+  @Test(
+    "Timers are called in the order of their deadlines, from whatever order they came in",
+    arguments: bothClocks)
+  func keepsTheOrder(clock: TimerQueue.Clock) async throws {
     let deadlines = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
     for delay in (0..<1_000).shuffled() {
-      timers.schedule(after: .microseconds(delay)) { (firing: Firing) in
+      timers.schedule(after: .microseconds(delay), clock: clock) { (firing: Firing) in
         deadlines.append(firing.deadline)
       }.detach()
     }
@@ -38,19 +42,22 @@ import Testing
     #expect(deadlines.all == deadlines.all.sorted())
   }
 
-  @Test("A repeating timer stays in phase with its first deadline, however slow its callback")
-  func staysInPhase() async throws {
+  @Test(
+    "A repeating timer stays in phase with its first deadline, however slow its callback",
+    arguments: bothClocks)
+  func staysInPhase(clock: TimerQueue.Clock) async throws {
     let firings = Log<Firing>()
     let early = Counter()
     let interval: UInt64 = 2_000
-    let start = BootClock.now
-    let handle = timers.schedule(after: .milliseconds(5), repeating: .milliseconds(2)) { firing in
-      if BootClock.now < firing.deadline { early.add() }
+    let start = clock.machine.now
+    let handle = timers.schedule(after: .milliseconds(5), repeating: .milliseconds(2), clock: clock)
+    { firing in
+      if clock.machine.now < firing.deadline { early.add() }
       firings.append(firing)
       // Slower than the period, every third time.
       if firings.all.count.isMultiple(of: 3) {
-        let end = BootClock.now + 5_000
-        while BootClock.now < end {}
+        let end = clock.machine.now + 5_000
+        while clock.machine.now < end {}
       }
     }
     try await eventually { firings.all.count >= 60 }
@@ -67,13 +74,16 @@ import Testing
     #expect(all.contains { $0.missed > 0 }, "the test did not make it miss any")
   }
 
-  @Test("Missed periods are reported in one call and not replayed in a burst")
-  func doesNotReplay() async throws {
+  @Test(
+    "Missed periods are reported in one call and not replayed in a burst",
+    arguments: bothClocks)
+  func doesNotReplay(clock: TimerQueue.Clock) async throws {
     let firings = Log<Firing>()
     let calledAt = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
-    let handle = timers.schedule(after: .zero, repeating: .milliseconds(1)) { firing in
-      calledAt.append(BootClock.now)
+    let handle = timers.schedule(after: .zero, repeating: .milliseconds(1), clock: clock) {
+      firing in
+      calledAt.append(clock.machine.now)
       firings.append(firing)
     }
     try await Task.sleep(for: .milliseconds(100))
@@ -87,12 +97,12 @@ import Testing
     #expect(calledAt.all[1] >= first.deadline + UInt64(first.missed + 1) * 1_000)
   }
 
-  @Test("A timer made inside a callback for now is called too")
-  func servesWhatIsDueAtOnce() async throws {
+  @Test("A timer made inside a callback for now is called too", arguments: bothClocks)
+  func servesWhatIsDueAtOnce(clock: TimerQueue.Clock) async throws {
     let order = Log<Int>()
-    timers.schedule(after: .zero) { [timers] in
+    timers.schedule(after: .zero, clock: clock) { [timers] in
       order.append(1)
-      timers.schedule(after: .zero) { order.append(3) }.detach()
+      timers.schedule(after: .zero, clock: clock) { order.append(3) }.detach()
       order.append(2)
     }.detach()
     try await eventually { order.all.count == 3 }
@@ -100,54 +110,58 @@ import Testing
   }
 
   /// Schedules itself for now, again and again, until `isOver` or out of patience.
-  private static func chain(_ timers: TimerQueue, _ length: Counter, until isOver: Counter) {
+  private static func chain(
+    _ timers: TimerQueue, _ clock: TimerQueue.Clock, _ length: Counter, until isOver: Counter
+  ) {
     length.add()
     guard isOver.value == 0, length.value < 10_000_000 else { return }
-    timers.schedule(after: .zero) { [weak timers] in
-      if let timers { chain(timers, length, until: isOver) }
+    timers.schedule(after: .zero, clock: clock) { [weak timers] in
+      if let timers { chain(timers, clock, length, until: isOver) }
     }.detach()
   }
 
-  @Test("Timers that are always due leave other work on the queue its turn")
-  func isFair() async throws {
+  @Test("Timers that are always due leave other work on the queue its turn", arguments: bothClocks)
+  func isFair(clock: TimerQueue.Clock) async throws {
     let length = Counter()
     let isOver = Counter()
-    Self.chain(timers, length, until: isOver)
+    Self.chain(timers, clock, length, until: isOver)
     timers.queue.async { isOver.add() }
     try await eventually { isOver.value == 1 }
     #expect(length.value < 10_000_000)
   }
 
-  @Test("10,000 timers for later: the system's timer is set once")
-  func setsTheAlarmOnce() {
+  @Test("10,000 timers for later: the system's timer is set once", arguments: bothClocks)
+  func setsTheAlarmOnce(clock: TimerQueue.Clock) {
     var handles: [TimerHandle] = []
     for index in 0..<10_000 {
-      handles.append(timers.schedule(after: .seconds(3_600 + index)) {})
+      handles.append(timers.schedule(after: .seconds(3_600 + index), clock: clock) {})
     }
-    #expect(timers.alarm.timesSet == 1)
+    #expect(timers.alarm(clock).timesSet == 1)
     #expect(timers.count == 10_000)
     // Nor when they are cancelled, the earliest first.
     for handle in handles { #expect(handle.cancel()) }
-    #expect(timers.alarm.timesSet == 1)
+    #expect(timers.alarm(clock).timesSet == 1)
     #expect(timers.count == 0)
     // But for an earlier one.
-    handles = [timers.schedule(after: .seconds(60)) {}]
-    #expect(timers.alarm.timesSet == 2)
+    handles = [timers.schedule(after: .seconds(60), clock: clock) {}]
+    #expect(timers.alarm(clock).timesSet == 2)
   }
 
-  @Test("With nothing left to do the alarm is disarmed")
-  func comesToRest() async throws {
+  @Test("With nothing left to do the alarm is disarmed", arguments: bothClocks)
+  func comesToRest(clock: TimerQueue.Clock) async throws {
     let called = Counter()
-    let cancelled = timers.schedule(after: .milliseconds(1)) { called.add() }
+    let cancelled = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
     cancelled.cancel()
-    try await eventually { timers.alarm.deadline == nil }
-    let handle = timers.schedule(after: .milliseconds(1)) { called.add() }
-    try await eventually { called.value == 1 && timers.alarm.deadline == nil }
+    try await eventually { timers.alarm(clock).deadline == nil }
+    let handle = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
+    try await eventually { called.value == 1 && timers.alarm(clock).deadline == nil }
     #expect(!handle.isPending && !handle.cancel())
   }
 
-  @Test("Cancelled from other threads as they fall due: each is either called or cancelled")
-  func cancelsFromAnyThread() async throws {
+  @Test(
+    "Cancelled from other threads as they fall due: each is either called or cancelled",
+    arguments: bothClocks)
+  func cancelsFromAnyThread(clock: TimerQueue.Clock) async throws {
     let called = Counter()
     let cancelled = Counter()
     await withTaskGroup { group in
@@ -155,7 +169,7 @@ import Testing
         group.addTask { [timers] in
           for _ in 0..<2_000 {
             let delay = Duration.microseconds(Int.random(in: 0...200))
-            let handle = timers.schedule(after: delay) { called.add() }
+            let handle = timers.schedule(after: delay, clock: clock) { called.add() }
             for _ in 0..<Int.random(in: 0...3_000) where !handle.isPending { break }
             if handle.cancel() { cancelled.add() }
           }
@@ -167,14 +181,16 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("A repeating timer may cancel itself in its callback, and is not called again")
-  func cancelsItself() async throws {
+  @Test(
+    "A repeating timer may cancel itself in its callback, and is not called again",
+    arguments: bothClocks)
+  func cancelsItself(clock: TimerQueue.Clock) async throws {
     let called = Counter()
     let handle = Box<TimerHandle>()
     let kept = Log<Bool>()
     let roadblock = try await Roadblock(on: timers.queue)
     handle.put(
-      timers.schedule(after: .zero, repeating: .microseconds(1)) {
+      timers.schedule(after: .zero, repeating: .microseconds(1), clock: clock) {
         called.add()
         if called.value == 3, let timer = handle.value {
           kept.append(timer.cancel())
@@ -189,14 +205,16 @@ import Testing
     handle.take()
   }
 
-  @Test("node 4541, tokio 5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now")
-  func reachesFar() async throws {
+  @Test(
+    "node 4541, tokio 5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now",
+    arguments: bothClocks)
+  func reachesFar(clock: TimerQueue.Clock) async throws {
     let called = Counter()
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
     let handles = [.milliseconds(1 << 31), .milliseconds(1 << 36), longest].map { delay in
-      timers.schedule(after: delay) { called.add() }
+      timers.schedule(after: delay, clock: clock) { called.add() }
     }
-    let repeating = timers.schedule(after: .zero, repeating: longest) { called.add() }
+    let repeating = timers.schedule(after: .zero, repeating: longest, clock: clock) { called.add() }
     try await eventually { called.value == 1 }
     try await Task.sleep(for: .milliseconds(20))
     timers.queue.sync {}

@@ -18,18 +18,21 @@ import Testing
 
     func start(
       _ timers: TimerQueue, after delay: Duration, repeating interval: Duration?,
+      clock: TimerQueue.Clock,
       _ callback: @escaping @Sendable (Owner) -> Void = { _ in }
     ) {
       timer.put(
-        timers.schedule(after: delay, repeating: interval, target: self) { owner in
+        timers.schedule(after: delay, repeating: interval, clock: clock, target: self) { owner in
           owner.calls.add()
           callback(owner)
         })
     }
   }
 
-  @Test("The owner dies in its own callback: it lives to the end of it, and there is no other")
-  func ownerDiesInItsOwnCallback() async throws {
+  @Test(
+    "The owner dies in its own callback: it lives to the end of it, and there is no other",
+    arguments: bothClocks)
+  func ownerDiesInItsOwnCallback(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let place = Box<Owner>()
     let livingAtTheEnd = Log<Int>()
@@ -40,7 +43,7 @@ import Testing
       place.put(owner)
     }
     let roadblock = try await Roadblock(on: timers.queue)
-    place.value?.start(timers, after: .zero, repeating: .microseconds(10)) { owner in
+    place.value?.start(timers, after: .zero, repeating: .microseconds(10), clock: clock) { owner in
       place.take()
       livingAtTheEnd.append(living.value)
       withExtendedLifetime(owner) {}
@@ -53,13 +56,15 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("The owner dies on another thread, at any moment of its timer's life")
-  func ownerDiesOnAnotherThread() async throws {
+  @Test(
+    "The owner dies on another thread, at any moment of its timer's life",
+    arguments: bothClocks)
+  func ownerDiesOnAnotherThread(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     for round in 0..<400 {
       let owner = Owner(living)
       let calls = owner.calls
-      owner.start(timers, after: .zero, repeating: .microseconds(5))
+      owner.start(timers, after: .zero, repeating: .microseconds(5), clock: clock)
       if round.isMultiple(of: 2) { try await eventually { calls.value > 0 } }
       _ = consume owner
     }
@@ -68,8 +73,10 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("The last release happens inside the callback: the target's deinit runs on the queue")
-  func lastReleaseIsInsideTheCallback() async throws {
+  @Test(
+    "The last release happens inside the callback: the target's deinit runs on the queue",
+    arguments: bothClocks)
+  func lastReleaseIsInsideTheCallback(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let diedOnTheQueue = Counter()
     let isInside = Counter()
@@ -80,7 +87,7 @@ import Testing
         dispatchPrecondition(condition: .onQueue(queue))
         diedOnTheQueue.add()
       })
-    place.value?.start(timers, after: .zero, repeating: .microseconds(10)) { owner in
+    place.value?.start(timers, after: .zero, repeating: .microseconds(10), clock: clock) { owner in
       isInside.add()
       while mayGoOn.value == 0 {}
       withExtendedLifetime(owner) {}
@@ -96,12 +103,14 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("Cancel against a fire already queued: the callback does not come")
-  func cancelAgainstAQueuedFire() async throws {
+  @Test("Cancel against a fire already queued: the callback does not come", arguments: bothClocks)
+  func cancelAgainstAQueuedFire(clock: TimerQueue.Clock) async throws {
     let called = Counter()
     let roadblock = try await Roadblock(on: timers.queue)
-    let once = timers.schedule(after: .zero) { called.add() }
-    let repeating = timers.schedule(after: .zero, repeating: .milliseconds(1)) { called.add() }
+    let once = timers.schedule(after: .zero, clock: clock) { called.add() }
+    let repeating = timers.schedule(after: .zero, repeating: .milliseconds(1), clock: clock) {
+      called.add()
+    }
     // Long due, and the alarm's event waits behind the roadblock.
     try await Task.sleep(for: .milliseconds(20))
     #expect(once.cancel())
@@ -113,16 +122,18 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("Cancel on the owning queue against another timer of the same wake-up")
-  func cancelWithinTheSameWakeUp() async throws {
+  @Test(
+    "Cancel on the owning queue against another timer of the same wake-up",
+    arguments: bothClocks)
+  func cancelWithinTheSameWakeUp(clock: TimerQueue.Clock) async throws {
     let called = Log<Int>()
     let second = Box<TimerHandle>()
     let roadblock = try await Roadblock(on: timers.queue)
-    timers.schedule(after: .zero) {
+    timers.schedule(after: .zero, clock: clock) {
       called.append(1)
       if let timer = second.take() { called.append(timer.cancel() ? 10 : 20) }
     }.detach()
-    second.put(timers.schedule(after: .zero) { called.append(2) })
+    second.put(timers.schedule(after: .zero, clock: clock) { called.append(2) })
     try await Task.sleep(for: .milliseconds(5))
     roadblock.open()
     try await eventually { !called.all.isEmpty && timers.count == 0 }
@@ -130,16 +141,16 @@ import Testing
     #expect(called.all == [1, 10])
   }
 
-  @Test("A discarded handle cancels; a detached one does not")
-  func discardedHandle() async throws {
+  @Test("A discarded handle cancels; a detached one does not", arguments: bothClocks)
+  func discardedHandle(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let called = Log<Int>()
     let roadblock = try await Roadblock(on: timers.queue)
-    _ = timers.schedule(after: .zero) { [witness = Witness(living)] in
+    _ = timers.schedule(after: .zero, clock: clock) { [witness = Witness(living)] in
       withExtendedLifetime(witness) { called.append(1) }
     }
     #expect(timers.count == 0 && living.value == 0)
-    timers.schedule(after: .zero) { [witness = Witness(living)] in
+    timers.schedule(after: .zero, clock: clock) { [witness = Witness(living)] in
       withExtendedLifetime(witness) { called.append(2) }
     }.detach()
     #expect(timers.count == 1 && living.value == 1)
@@ -148,13 +159,15 @@ import Testing
     #expect(called.all == [2])
   }
 
-  @Test("A repeating timer whose target is dead leaves the wheel")
-  func deadTargetLeavesTheWheel() async throws {
+  @Test("A repeating timer whose target is dead leaves the wheel", arguments: bothClocks)
+  func deadTargetLeavesTheWheel(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let called = Counter()
     do {
       let target = Witness(living)
-      timers.schedule(after: .milliseconds(1), repeating: .milliseconds(1), target: target) {
+      timers.schedule(
+        after: .milliseconds(1), repeating: .milliseconds(1), clock: clock, target: target
+      ) {
         [captured = Witness(living)] _ in
         withExtendedLifetime(captured) { called.add() }
       }.detach()
@@ -168,37 +181,44 @@ import Testing
     try await Task.sleep(for: .milliseconds(10))
     timers.queue.sync {}
     #expect(called.value == calls)
-    #expect(timers.alarm.deadline == nil)
+    #expect(timers.alarm(clock).deadline == nil)
   }
 
-  @Test("A timer does not keep its target: it dies at once, not when the timer is due")
-  func targetDiesAtOnce() {
+  @Test(
+    "A timer does not keep its target: it dies at once, not when the timer is due",
+    arguments: bothClocks)
+  func targetDiesAtOnce(clock: TimerQueue.Clock) {
     let living = Counter()
     var handles: [TimerHandle] = []
     do {
       let target = Witness(living)
-      handles.append(timers.schedule(after: .seconds(3_600), target: target) { _ in })
+      handles.append(timers.schedule(after: .seconds(3_600), clock: clock, target: target) { _ in })
       handles.append(
-        timers.schedule(after: .seconds(1), repeating: .seconds(1), target: target) { _, _ in })
+        timers.schedule(after: .seconds(1), repeating: .seconds(1), clock: clock, target: target) {
+          _, _ in
+        })
       #expect(living.value == 1)
     }
     #expect(living.value == 0)
     #expect(handles.allSatisfy { $0.isPending })
   }
 
-  @Test("What a callback captured goes at once with cancel(), and may cancel other timers then")
-  func letsGoOutsideOfItsLock() {
+  @Test(
+    "What a callback captured goes at once with cancel(), and may cancel other timers then",
+    arguments: bothClocks)
+  func letsGoOutsideOfItsLock(clock: TimerQueue.Clock) {
     let living = Counter()
-    let inner = timers.schedule(after: .seconds(3_600)) { [witness = Witness(living)] in
+    let inner = timers.schedule(after: .seconds(3_600), clock: clock) {
+      [witness = Witness(living)] in
       withExtendedLifetime(witness) {}
     }
     // The deinit of what the outer timer captured cancels the inner one, and makes a third.
     let last = Box<TimerHandle>()
     let witness = Witness(living) { [timers] in
       inner.cancel()
-      last.put(timers.schedule(after: .seconds(3_600)) {})
+      last.put(timers.schedule(after: .seconds(3_600), clock: clock) {})
     }
-    let outer = timers.schedule(after: .seconds(3_600)) { [witness] in
+    let outer = timers.schedule(after: .seconds(3_600), clock: clock) { [witness] in
       withExtendedLifetime(witness) {}
     }
     _ = consume witness
@@ -207,8 +227,10 @@ import Testing
     #expect(living.value == 0 && timers.count == 1)
   }
 
-  @Test("The timers end with their queue, detached or not, and everything they captured")
-  func timersEndWithTheirQueue() async throws {
+  @Test(
+    "The timers end with their queue, detached or not, and everything they captured",
+    arguments: bothClocks)
+  func timersEndWithTheirQueue(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let called = Counter()
     weak var endedQueue: TimerQueue?
@@ -217,11 +239,12 @@ import Testing
     do {
       let timers = TimerQueue()
       endedQueue = timers
-      endedAlarm = timers.alarm
+      endedAlarm = timers.alarm(clock)
       for index in 0..<1_000 {
         let witness = Witness(living)
         let handle = timers.schedule(
-          after: .milliseconds(index), repeating: index.isMultiple(of: 2) ? .milliseconds(1) : nil
+          after: .milliseconds(index), repeating: index.isMultiple(of: 2) ? .milliseconds(1) : nil,
+          clock: clock
         ) { withExtendedLifetime(witness) { called.add() } }
         if index.isMultiple(of: 3) { handle.detach() } else { handles.append(handle) }
       }
@@ -238,8 +261,8 @@ import Testing
     try await eventually { endedAlarm == nil }
   }
 
-  @Test("The queue may end within a callback of its own")
-  func queueEndsWithinACallback() async throws {
+  @Test("The queue may end within a callback of its own", arguments: bothClocks)
+  func queueEndsWithinACallback(clock: TimerQueue.Clock) async throws {
     let living = Counter()
     let called = Counter()
     let place = Box<TimerQueue>(TimerQueue())
@@ -248,7 +271,7 @@ import Testing
     place.put(TimerQueue(queue: own))
     for _ in 0..<3 {
       let witness = Witness(living)
-      place.value?.schedule(after: .zero, repeating: .microseconds(1)) {
+      place.value?.schedule(after: .zero, repeating: .microseconds(1), clock: clock) {
         withExtendedLifetime(witness) { called.add() }
         place.take()
       }.detach()

@@ -57,6 +57,11 @@ do {
 try await Task.sleep(for: .milliseconds(200))
 print("the handle went, and the timer with it; timers pending: \(timers.count)")
 
+// At a time of day, also if somebody sets the clock meanwhile: on the next full second.
+let full = WallTime(since1970: .seconds(WallTime.now.since1970.components.seconds + 1))
+timers.schedule(at: full) { print("a second begins") }.detach()
+try await Task.sleep(for: .milliseconds(1_200))
+
 // As a sequence, which ends with its task.
 var count = 0
 for await _ in timers.ticks(every: .milliseconds(100)) {

@@ -1,0 +1,50 @@
+/// A moment of the clock on the wall: what people and calendars mean by a time.
+///
+///     WallTime(secondsSince1970: date.timeIntervalSince1970)      // a Foundation `Date`
+///     WallTime.now.advanced(by: .seconds(60))
+///
+/// Exact, and without a time zone. Like all Unix times it does not count leap seconds: the clock
+/// shows those twice.
+public struct WallTime: InstantProtocol {
+  /// The time since 1970-01-01 00:00 UTC; negative before.
+  public var since1970: Duration
+
+  /// The moment this long after 1970-01-01 00:00 UTC.
+  public init(since1970: Duration) { self.since1970 = since1970 }
+
+  /// As Foundation, C and many protocols give a time.
+  ///
+  /// - Parameter seconds: since 1970-01-01 00:00 UTC. For times of this century a `Double` is good
+  ///   to a quarter of a microsecond.
+  ///   - Precondition: finite, and within 2⁶³ seconds of 1970.
+  public init(secondsSince1970 seconds: Double) {
+    // Whole seconds apart from the rest. Counted in attoseconds a `Double` would lose some.
+    let whole = seconds.rounded(.down)
+    guard let count = Int64(exactly: whole) else {
+      preconditionFailure("a wall time must be a finite number of seconds, within 2⁶³ of 1970")
+    }
+    let rest = Int64((seconds - whole) * 1e18)
+    since1970 = Duration(secondsComponent: count, attosecondsComponent: rest)
+  }
+
+  /// The present.
+  public static var now: WallTime {
+    let nanoseconds = WallClock.nanoseconds
+    return WallTime(
+      since1970: Duration(
+        secondsComponent: Int64(nanoseconds / 1_000_000_000),
+        attosecondsComponent: Int64(nanoseconds % 1_000_000_000) * 1_000_000_000))
+  }
+
+  public func advanced(by duration: Duration) -> WallTime {
+    WallTime(since1970: since1970 + duration)
+  }
+
+  public func duration(to other: WallTime) -> Duration { other.since1970 - since1970 }
+
+  public static func < (lhs: WallTime, rhs: WallTime) -> Bool { lhs.since1970 < rhs.since1970 }
+
+  /// In microseconds since 1970, rounded up; what is before counts as then. Saturates at
+  /// `UInt64.max`.
+  var deadline: UInt64 { since1970.microsecondsRoundedUp }
+}
