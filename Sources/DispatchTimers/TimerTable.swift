@@ -26,6 +26,7 @@ struct TimerTable: ~Copyable {
   }
 
   private struct Entry {
+    /// Which timer this is; none other ever has the same number.
     var generation: UInt64 = 0
     var phase = Phase(deadline: 0, interval: 0)
     /// Nil while the entry is free.
@@ -37,6 +38,11 @@ struct TimerTable: ~Copyable {
   private var wheel: TimerWheel
   private var entries: [Entry] = []
   private var free: [Int] = []
+  private var lastGeneration: UInt64 = 0
+  /// The most there were since memory was given back last.
+  private var peak = 0
+  /// As few do not take enough memory to be worth it.
+  private static let few = 1 << 16
 
   /// An empty table whose time is `now`, in microseconds of its clock.
   init(startingAt now: UInt64) {
@@ -76,6 +82,9 @@ struct TimerTable: ~Copyable {
       index = entries.count
       entries.append(Entry())
     }
+    lastGeneration += 1
+    peak = max(peak, count)
+    entries[index].generation = lastGeneration
     entries[index].phase = phase
     entries[index].action = action
     entries[index].token = wheel.schedule(deadline: phase.deadline, payload: UInt64(index))
@@ -93,6 +102,7 @@ struct TimerTable: ~Copyable {
   mutating func remove(_ key: Key) -> TimerAction? {
     guard isPending(key) else { return nil }
     if let token = entries[key.index].token { wheel.cancel(token) }
+    defer { releaseUnusedMemory() }
     return release(key.index)
   }
 
@@ -118,6 +128,7 @@ struct TimerTable: ~Copyable {
     let firing = entries[index].phase.fire(at: now)
     let repeats = entries[index].phase.interval > 0
     entries[index].token = nil
+    defer { releaseUnusedMemory() }
     guard let action = repeats ? entries[index].action : release(index) else {
       preconditionFailure("a timer in the wheel has no action")
     }
@@ -140,8 +151,21 @@ struct TimerTable: ~Copyable {
     let action = entries[index].action
     entries[index].action = nil
     entries[index].token = nil
-    entries[index].generation += 1
+    entries[index].generation = 0
     free.append(index)
     return action
+  }
+
+  /// Gives back what a peak took, once there are an eighth of the timers left; and the table's own
+  /// when there are none. O(1), but for then.
+  private mutating func releaseUnusedMemory() {
+    if count == 0, entries.count > Self.few {
+      entries = []
+      free = []
+    } else if count >= peak / 8 || peak <= Self.few {
+      return
+    }
+    wheel.releaseUnusedMemory()
+    peak = count
   }
 }

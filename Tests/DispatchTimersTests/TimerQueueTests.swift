@@ -42,6 +42,24 @@ import Testing
     #expect(deadlines.all == deadlines.all.sorted())
   }
 
+  @Test("After a peak of 200,000, old handles mean nothing to the timers that come after")
+  func goesOnAfterAPeak() async throws {
+    var peak: [TimerHandle] = []
+    for _ in 0..<200_000 { peak.append(timers.schedule(after: .seconds(3_600)) {}) }
+    for handle in peak.dropFirst(10) { handle.cancel() }
+    #expect(timers.count == 10)
+    for handle in peak.prefix(10) { handle.cancel() }
+    #expect(timers.count == 0)
+
+    let called = Counter()
+    let kept = (0..<10).map { _ in timers.schedule(after: .milliseconds(20)) { called.add() } }
+    // The memory of the old ones is theirs now.
+    for handle in peak { handle.cancel() }
+    peak = []
+    try await eventually { called.value == 10 }
+    withExtendedLifetime(kept) {}
+  }
+
   @Test(
     "A repeating timer stays in phase with its first deadline, however slow its callback",
     arguments: bothClocks)
