@@ -56,7 +56,8 @@ let package = Package(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .target(
-      name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
+      name: "CountdownConfiguration",
+      dependencies: ["CountdownCore", .product(name: "Yams", package: "Yams")],
       swiftSettings: settings),
     .executableTarget(
       name: "countdownd",
@@ -79,7 +80,7 @@ let package = Package(
     .executableTarget(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient",
+        "CountdownClient", "CountdownConfiguration",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -87,6 +88,10 @@ let package = Package(
     // Plays random histories against a naive model: in a test, and for as long as wanted.
     .target(
       name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
+      swiftSettings: settings),
+    // The same for countdowns with a policy.
+    .target(
+      name: "SendPolicyModel", dependencies: ["CountdownCore"], path: "Tests/SendPolicyModel",
       swiftSettings: settings),
     .executableTarget(
       name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
@@ -109,7 +114,8 @@ let package = Package(
     .testTarget(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
-      name: "CountdownEngineTests", dependencies: ["CountdownEngine"], swiftSettings: settings),
+      name: "CountdownEngineTests", dependencies: ["CountdownEngine", "SendPolicyModel"],
+      swiftSettings: settings),
     .testTarget(
       name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
       swiftSettings: settings),
