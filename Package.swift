@@ -68,7 +68,8 @@ let package = Package(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
     .target(
-      name: "CountdownConfiguration", dependencies: [.product(name: "Yams", package: "Yams")],
+      name: "CountdownConfiguration",
+      dependencies: ["CountdownCore", .product(name: "Yams", package: "Yams")],
       swiftSettings: settings),
     .executableTarget(
       name: "countdownd",
@@ -91,7 +92,7 @@ let package = Package(
     .executableTarget(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient",
+        "CountdownClient", "CountdownConfiguration",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -99,6 +100,10 @@ let package = Package(
     // Plays random histories against a naive model: in a test, and for as long as wanted.
     .target(
       name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
+      swiftSettings: settings),
+    // The same for countdowns with a policy.
+    .target(
+      name: "SendPolicyModel", dependencies: ["CountdownCore"], path: "Tests/SendPolicyModel",
       swiftSettings: settings),
     .executableTarget(
       name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
@@ -121,7 +126,8 @@ let package = Package(
     .testTarget(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
-      name: "CountdownEngineTests", dependencies: ["CountdownEngine"], swiftSettings: settings),
+      name: "CountdownEngineTests", dependencies: ["CountdownEngine", "SendPolicyModel"],
+      swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],
       resources: [.copy("Fixtures")], swiftSettings: settings),

@@ -106,7 +106,13 @@ struct Call {
     case .limit(let name, let value):
       return "LIMIT \(name) is \(value) and reached"
     case .isReady:
-      return "ERR '\(key)' is ready: nothing counts; COUNTDOWN START or RESEND it first"
+      return "ERR nothing of '\(key)' counts; COUNTDOWN START or RESEND it first"
+    case .noPolicy:
+      return "ERR '\(key)' was started without a policy, so it has no codes to be tried; "
+        + "COUNTDOWN START it with POLICY"
+    case .noCodes(let policy):
+      return "ERR the policy '\(policy)' of '\(key)' has no validity, so nothing is known of its "
+        + "codes; policies.\(policy).validity in the configuration says how long they are good"
     case .levelNotAllowed(let level, let maximum):
       return "ERR '\(key)' shows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"

@@ -3,7 +3,7 @@ import CountdownEngine
 import RESP
 
 enum TextLimits {
-  static let title = 1_024
+  static let title = Title.mostBytes
   static let status = 4_096
   static let meta = 4_096
   static let payload = 4_096
@@ -15,23 +15,24 @@ enum TextLimits {
 let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START",
-    "key [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] [OWNER none|connection] "
-      + "[META bytes] [TOKEN t]",
+    "key [POLICY p] [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] "
+      + "[OWNER none|connection] [META bytes] [TOKEN t]",
     group: .countdown, [.write, .fast],
     "Asks whether a code may be sent now, and if so starts the countdown to the next."
   ) { call throws(CommandError) in
     let settings = call.dispatcher.engine.settings
-    var count = settings.countdownCount
-    var every = settings.countdownEvery
+    var count: UInt32?
+    var every: Interval?
     var fire = false
     var start = CountdownStart(settings.defaultPlan)
     var options = call.options(from: 3)
     while let option = try options.next() {
       switch option {
+      case "POLICY": start.policy = try call.policy(try options.value())
       case "COUNT": count = UInt32(try options.integer(in: 1...Int64(Int32.max)))
       case "EVERY": every = try options.duration()
       case "FIRE": fire = true
-      case "TITLE": start.title = try options.text(atMost: TextLimits.title)
+      case "TITLE": start.title = try call.title(try options.value())
       case "READYTITLE": start.readyTitle = try options.text(atMost: TextLimits.title)
       case "OWNER": start.owner = try call.owner(try options.value())
       case "META": start.meta = try options.text(atMost: TextLimits.meta)
@@ -39,16 +40,21 @@ let countdownCommands: [CommandSpec] = [
       default: throw options.unknown()
       }
     }
-    guard let plan = Countdown.Plan(count: count, every: every, firesAtOnce: fire) else {
-      throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d")
+    if start.policy != nil, count != nil || every != nil {
+      throw call.problem("POLICY says how long it counts; leave COUNT and EVERY out")
     }
+    guard
+      let plan = Countdown.Plan(
+        count: count ?? settings.countdownCount, every: every ?? settings.countdownEvery,
+        firesAtOnce: fire)
+    else { throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d") }
     start.plan = plan
     let key = try call.key()
     let (decision, view) = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.startCountdown(
         key, start, by: call.session.client, at: call.now)
     }
-    call.session.output.view(view, decision)
+    call.session.output.view(view, Answer(decision))
   },
 
   CommandSpec(
@@ -66,7 +72,7 @@ let countdownCommands: [CommandSpec] = [
       try call.dispatcher.engine.resendCountdown(
         key, token: token, by: call.session.client, at: call.now)
     }
-    call.session.output.view(view, decision)
+    call.session.output.view(view, Answer(decision))
   },
 
   CommandSpec(
@@ -89,7 +95,7 @@ let countdownCommands: [CommandSpec] = [
 
   CommandSpec(
     "COUNTDOWN", "CANCEL", "key [GENERATION g]", group: .countdown, [.write, .fast],
-    "Forgets a countdown: 1, or 0 if there was none."
+    "Ends a countdown: 1, or 0 if there was none. A policy remembers what was sent."
   ) { call throws(CommandError) in
     let done = try call.change(from: 3) { key, generation throws(EngineError) in
       try call.dispatcher.engine.cancelCountdown(key, generation: generation, at: call.now)
@@ -130,6 +136,40 @@ let countdownCommands: [CommandSpec] = [
           key, to: left, generation: generation, at: call.now)
       })
   },
+
+  CommandSpec(
+    "COUNTDOWN", "REFUND", "key GENERATION g", group: .countdown, [.write, .fast],
+    "The provider failed: gives that send back, its cooldown and its place in the windows."
+  ) { call throws(CommandError) in
+    guard let generation = try call.generationOption(from: 3) else {
+      throw call.problem("GENERATION says which send failed")
+    }
+    let key = try call.key()
+    let (isFirst, view) = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.refundCountdown(key, generation: generation, at: call.now)
+    }
+    call.session.output.view(view, Answer(isFirst: isFirst))
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "ATTEMPT", "key [GENERATION g]", group: .countdown, [.write, .fast],
+    "Asks whether a code may be tried, and counts the attempt."
+  ) { call throws(CommandError) in
+    let (attempt, view) = try call.change(from: 3) { key, generation throws(EngineError) in
+      try call.dispatcher.engine.attemptCountdown(key, generation: generation, at: call.now)
+    }
+    call.session.output.view(view, Answer(attempt))
+  },
+
+  CommandSpec(
+    "COUNTDOWN", "PASS", "key [GENERATION g]", group: .countdown, [.write, .fast],
+    "The code was right: no more attempts. What was sent still counts."
+  ) { call throws(CommandError) in
+    let (isFirst, view) = try call.change(from: 3) { key, generation throws(EngineError) in
+      try call.dispatcher.engine.passCountdown(key, generation: generation, at: call.now)
+    }
+    call.session.output.view(view, Answer(isFirst: isFirst))
+  },
 ]
 
 let listSyntax = "[MATCH glob] [OWNER none|connection|connection:ID] [CURSOR c] [LIMIT n]"
@@ -168,6 +208,26 @@ extension Call {
   func token(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8] {
     guard !bytes.isEmpty else { throw problem("TOKEN is empty") }
     return try text(bytes, "TOKEN", atMost: TextLimits.token)
+  }
+
+  /// A title with the fields that one can have.
+  func title(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8] {
+    let title = try text(bytes, "TITLE", atMost: TextLimits.title)
+    if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
+    return title
+  }
+
+  /// One of the policies of the configuration.
+  func policy(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> SendPolicy {
+    let policies = dispatcher.engine.settings.policies
+    if let policy = policies[String(decoding: bytes, as: UTF8.self)] { return policy }
+    let most = 20
+    let names = policies.keys.sorted()
+    let known =
+      names.isEmpty
+      ? "the configuration has none, under policies:"
+      : "known: " + names.prefix(most).joined(separator: ", ") + (names.count > most ? ", …" : "")
+    throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
   }
 
   func listQuery() throws(CommandError) -> ListQuery {

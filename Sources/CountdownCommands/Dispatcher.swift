@@ -19,7 +19,7 @@ package final class Dispatcher {
 
   package var engine: Engine
   package let table: CommandTable
-  package let settings: Settings
+  package private(set) var settings: Settings
   package unowned let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
@@ -37,6 +37,12 @@ package final class Dispatcher {
     table = CommandTable()
     slowLog = SlowLog(threshold: settings.slowCommand, length: settings.slowLogLength)
     statistics = CommandStatistics(commands: table.rows.count)
+  }
+
+  /// New settings count from now on.
+  package func reload(_ settings: Settings) {
+    self.settings = settings
+    slowLog.reload(threshold: settings.slowCommand, length: settings.slowLogLength)
   }
 
   // MARK: Sessions

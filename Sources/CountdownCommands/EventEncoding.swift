@@ -34,11 +34,14 @@ extension Event {
     view.writeProgress(to: &line)
     switch name {
     case .refused:
-      line.field("retry_after_ms", view.remainingMS)
+      line.field("retry_after_ms", view.retryAfterMS)
+      view.quota?.write(to: &line)
+    case .refunded, .expired, .locked, .passed:
+      view.writeSends(to: &line)
     case .started, .snapshot:
       line.field("count", Int64(view.count))
       line.field("every_ms", view.everyMS)
-      line.field("sends", Int64(view.sends))
+      view.writeSends(to: &line)
       line.field("owner", view.owner)
       line.field("meta", bytes: view.meta)
     default:

@@ -14,8 +14,8 @@ struct SlowLog {
   }
 
   /// In microseconds.
-  let threshold: Int64
-  let length: Int
+  private(set) var threshold: Int64
+  private(set) var length: Int
   private(set) var entries: [Entry] = []
   private var nextID: Int64 = 0
 
@@ -36,6 +36,12 @@ struct SlowLog {
       at: 0)
     nextID += 1
     if entries.count > length { entries.removeLast() }
+  }
+
+  mutating func reload(threshold: Int64, length: Int) {
+    self.threshold = threshold
+    self.length = length
+    entries.removeLast(max(entries.count - length, 0))
   }
 
   mutating func reset() { entries.removeAll() }

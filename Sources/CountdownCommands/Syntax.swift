@@ -1,6 +1,6 @@
 /// The syntax lines of the command table, taken apart for `COMMAND DOCS` and for counting.
 ///
-///     key  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username password]  [pattern ...]
+///     key  GENERATION g  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username password]  [pattern ...]
 ///     channel [channel ...]
 enum Syntax {
   struct Parameter: Equatable {
@@ -27,8 +27,16 @@ enum Syntax {
         rest = rest[rest.index(after: end)...]
       } else {
         let word = rest.prefix { $0 != " " }
-        parameters.append(value(word))
         rest = rest.dropFirst(word.count)
+        var parameter = value(word)
+        // A word in capitals that has to be there names the value after it.
+        if word.allSatisfy(\.isUppercase) {
+          let next = rest.drop { $0 == " " }.prefix { $0 != " " }
+          rest = rest.drop { $0 == " " }.dropFirst(next.count)
+          parameter = value(next)
+          parameter.token = String(word)
+        }
+        parameters.append(parameter)
       }
     }
     return parameters

@@ -5,26 +5,31 @@ import RESP
 // The fields of each view, once for replies and snapshots alike. docs/protocol.md explains them.
 
 extension CountdownView {
-  /// Fields that `write` writes, without a decision.
-  static let fieldCount = 14
+  /// Fields that `write` writes, without an answer.
+  var fieldCount: Int { 14 + (quota == nil ? 0 : QuotaView.fieldCount) }
 
-  func write(to writer: inout some FieldWriter, decision: StartDecision? = nil) {
+  func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writeState(to: &writer)
-    if let decision {
-      writer.field("accepted", decision != .refused)
-      switch decision {
-      case .accepted: writer.null("reason")
-      case .acceptedBefore: writer.field("reason", "duplicate" as StaticString)
-      case .refused: writer.field("reason", "cooldown" as StaticString)
+    if let answer {
+      writer.field("accepted", answer.isAccepted)
+      if let reason = answer.reason {
+        writer.field("reason", reason.text)
+      } else {
+        writer.null("reason")
       }
     }
-    writer.field("retry_after_ms", remainingMS)
+    writer.field("retry_after_ms", retryAfterMS)
     writer.field("count", Int64(count))
     writer.field("every_ms", everyMS)
-    writer.field("sends", Int64(sends))
+    writeSends(to: &writer)
     writer.field("owner", owner)
     writer.field("meta", bytes: meta)
+  }
+
+  func writeSends(to writer: inout some FieldWriter) {
+    writer.field("sends", Int64(sends))
+    quota?.write(to: &writer)
   }
 
   /// What a tick changes.
@@ -40,6 +45,47 @@ extension CountdownView {
     writer.field("deadline_unix_ms", deadlineUnixMS)
     writer.field("now_unix_ms", nowUnixMS)
     writer.field("title", bytes: title)
+  }
+}
+
+extension QuotaView {
+  static let fieldCount = 6
+
+  func write(to writer: inout some FieldWriter) {
+    writer.field("sends_left", sendsLeft.map { Int64($0) })
+    writer.field("policy", policy)
+    writer.field("channel", channel)
+    writer.field("next_channel", nextChannel)
+    writer.field("expires_in_ms", expiresInMS)
+    writer.field("attempts_left", attemptsLeft)
+  }
+}
+
+/// Whether what was asked for was done, and why not, or why again.
+struct Answer {
+  var isAccepted: Bool
+  var reason: Event.Reason?
+
+  init(_ decision: StartDecision) {
+    isAccepted = decision.isAccepted
+    reason = decision.reason
+  }
+
+  init(_ attempt: SendRecord.Attempt) {
+    switch attempt {
+    case .accepted: self.init(isAccepted: true)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    case .locked: self.init(isAccepted: false, reason: .locked)
+    case .passed: self.init(isAccepted: false, reason: .passed)
+    }
+  }
+
+  /// What a repetition may do as well, for it changes nothing.
+  init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
+
+  private init(isAccepted: Bool, reason: Event.Reason? = nil) {
+    self.isAccepted = isAccepted
+    self.reason = reason
   }
 }
 
@@ -100,14 +146,15 @@ extension CountdownView.State {
     case .counting: "counting"
     case .paused: "paused"
     case .ready: "ready"
+    case .idle: "idle"
     }
   }
 }
 
 extension RESPEncoder {
-  mutating func view(_ view: CountdownView, _ decision: StartDecision? = nil) {
-    map(CountdownView.fieldCount + (decision == nil ? 0 : 2))
-    view.write(to: &self, decision: decision)
+  mutating func view(_ view: CountdownView, _ answer: Answer? = nil) {
+    map(view.fieldCount + (answer == nil ? 0 : 2))
+    view.write(to: &self, answer: answer)
   }
 
   mutating func view(_ view: HUDView) {

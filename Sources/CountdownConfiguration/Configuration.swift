@@ -1,3 +1,5 @@
+import CountdownCore
+
 /// What the daemon can be told in its configuration files; as made, every setting has its default.
 ///
 /// `Settings.swift` names each setting and says what is allowed; `config/countdownd.yaml` explains
@@ -8,6 +10,8 @@ package struct Configuration: Equatable, Sendable {
   package var stateDirectory = "/var/lib/countdownd"
   package var logLevel = LogLevel.info
   package var countdown = Countdown()
+  /// What COUNTDOWN START POLICY can name.
+  package var policies: [String: SendPolicy] = [:]
   package var hud = HUD()
   package var limits = Limits()
   package var slowlog = SlowLog()

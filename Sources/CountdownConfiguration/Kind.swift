@@ -1,3 +1,4 @@
+import CountdownCore
 import Yams
 
 /// What a setting's value may be: how it is read, and how it is shown.
@@ -53,24 +54,16 @@ extension Kind where Value == Int {
 }
 
 extension Kind where Value == Duration {
-  private static var units: [(String, Int)] {
-    [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("", 1)]
-  }
-
   /// `lowest` is in milliseconds.
   static func duration(from lowest: Int = 0) -> Kind {
     Kind(
       allowed: "an integer with ms, s, m, h or d, from \(lowest)ms to 3650d",
       parse: { text in
-        withUnit(text, units: units)
-          .flatMap { (lowest...3650 * 86_400_000).contains($0) ? .milliseconds($0) : nil }
+        milliseconds(text).flatMap { $0 >= lowest ? .milliseconds($0) : nil }
       },
       show: { duration in
         let (seconds, attoseconds) = duration.components
-        let milliseconds = Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
-        guard milliseconds > 0 else { return "0" }
-        let unit = units.dropLast().last { milliseconds.isMultiple(of: $0.1) }!
-        return "\(milliseconds / unit.1)\(unit.0)"
+        return Interval.milliseconds(seconds * 1000 + attoseconds / 1_000_000_000_000_000).text
       })
   }
 }
@@ -191,7 +184,13 @@ private func wholeNumber(_ text: Substring) -> Int? {
   return Int(text)
 }
 
-private func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
+func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
+
+/// A duration of at most 3650 days.
+func milliseconds(_ text: String) -> Int? {
+  let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("", 1)]
+  return withUnit(text, units: units).flatMap { $0 <= 3650 * 86_400_000 ? $0 : nil }
+}
 
 /// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.
 private func withUnit(_ text: String, units: [(name: String, factor: Int)]) -> Int? {

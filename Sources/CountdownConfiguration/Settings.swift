@@ -31,6 +31,8 @@ struct Setting: Sendable {
     Setting("countdown.every", \.countdown.every, .duration(from: 1)),
     Setting("countdown.keep-ready", \.countdown.keepReady, .duration()),
 
+    Setting("policies", \.policies, .policies),
+
     Setting("hud.grace", \.hud.grace, .duration()),
     Setting("hud.min", \.hud.min, .duration()),
     Setting("hud.fade-in", \.hud.fadeIn, .duration()),

@@ -3,6 +3,7 @@
 ///     (nothing) --start--> counting --deadline--> ready --start--> counting
 ///     counting --pause--> paused --resume--> counting
 ///     ready --kept long enough--> forgotten
+///     any --cancel--> idle --start--> counting    (idle: only where a policy remembers what was sent)
 ///
 /// The steps left are computed from the deadline, never by counting ticks, so nothing can drift
 /// and a late tick shows the right number. While it counts or is paused, `start` is refused and
@@ -32,6 +33,8 @@ package struct Countdown: Equatable, Sendable {
     case counting(until: Instant)
     case paused(left: Interval)
     case ready(since: Instant)
+    /// Cancelled: nothing counts, and nothing is shown.
+    case idle(since: Instant)
   }
 
   package enum Decision: Equatable, Sendable { case accepted, refused }
@@ -41,13 +44,15 @@ package struct Countdown: Equatable, Sendable {
     /// A step is over, more are left.
     case tick
     case ready
-    /// It has been ready for as long as it is kept; nothing about it matters any more.
+    /// It has been ready or idle for as long as it is kept; nothing about it matters any more.
     case forgotten
   }
 
   package private(set) var plan: Plan
   package private(set) var phase: Phase
-  /// Starts that were accepted.
+  /// The last start was given back.
+  package private(set) var isRefunded = false
+  /// Starts that were accepted, and not given back.
   package private(set) var sends: UInt32 = 1
 
   /// The first start of a key is always accepted, and is what the cooldown counts from.
@@ -59,41 +64,64 @@ package struct Countdown: Equatable, Sendable {
   // MARK: Inputs
 
   package mutating func start(_ plan: Plan, at now: Instant) -> Decision {
-    guard case .ready = phase else { return .refused }
+    guard !isPending else { return .refused }
     self.plan = plan
     phase = .counting(until: now + plan.duration)
+    isRefunded = false
     sends &+= 1
     return .accepted
   }
 
-  /// False when there is nothing to pause: it is ready.
+  /// The last start led to nothing: it is as if it had not been, ready at once. False if that was
+  /// said before.
+  package mutating func refund(at now: Instant) -> Bool {
+    guard !isRefunded else { return false }
+    isRefunded = true
+    sends &-= 1
+    if isPending { phase = .counting(until: now) }
+    return true
+  }
+
+  /// Ends it without its becoming ready. False if it was cancelled before.
+  package mutating func cancel(at now: Instant) -> Bool {
+    if case .idle = phase { return false }
+    phase = .idle(since: now)
+    return true
+  }
+
+  /// Counts on until then, at least.
+  package mutating func hold(until moment: Instant) {
+    if case .counting(let deadline) = phase { phase = .counting(until: max(deadline, moment)) }
+  }
+
+  /// False when there is nothing to pause: nothing counts.
   package mutating func pause(at now: Instant) -> Bool {
     switch phase {
     case .counting: phase = .paused(left: remainingTime(at: now))
     case .paused: break
-    case .ready: return false
+    case .ready, .idle: return false
     }
     return true
   }
 
-  /// False when there is nothing to resume: it is ready.
+  /// False when there is nothing to resume: nothing counts.
   package mutating func resume(at now: Instant) -> Bool {
     switch phase {
     case .paused(let left): phase = .counting(until: now + left)
     case .counting: break
-    case .ready: return false
+    case .ready, .idle: return false
     }
     return true
   }
 
   /// Makes it end `left` from now, or leaves `left` to go while paused: with nothing left to go
-  /// there is nothing to be paused. False when it is ready.
+  /// there is nothing to be paused. False when nothing counts.
   package mutating func retime(_ left: Interval, at now: Instant) -> Bool {
     switch phase {
     case .counting: phase = .counting(until: now + left)
     case .paused where left > .zero: phase = .paused(left: left)
     case .paused: phase = .counting(until: now)
-    case .ready: return false
+    case .ready, .idle: return false
     }
     return true
   }
@@ -105,7 +133,7 @@ package struct Countdown: Equatable, Sendable {
       guard now >= deadline else { return .tick }
       phase = .ready(since: deadline)
       return .ready
-    case .ready(let since):
+    case .ready(let since), .idle(let since):
       return now >= since + kept ? .forgotten : nil
     case .paused:
       return nil
@@ -114,11 +142,19 @@ package struct Countdown: Equatable, Sendable {
 
   // MARK: What is so
 
+  /// Whether a start is refused: it counts or is paused.
+  package var isPending: Bool {
+    switch phase {
+    case .counting, .paused: true
+    case .ready, .idle: false
+    }
+  }
+
   package func remainingTime(at now: Instant) -> Interval {
     switch phase {
     case .counting(let deadline): max(deadline - now, .zero)
     case .paused(let left): left
-    case .ready: .zero
+    case .ready, .idle: .zero
     }
   }
 
@@ -135,7 +171,7 @@ package struct Countdown: Equatable, Sendable {
       guard watched else { return deadline }
       let stepsAfterNext = max(remainingSteps(at: now) - 1, 0)
       return deadline + plan.every * -stepsAfterNext
-    case .ready(let since): return since + kept
+    case .ready(let since), .idle(let since): return since + kept
     case .paused: return nil
     }
   }

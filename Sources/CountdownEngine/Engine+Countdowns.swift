@@ -1,9 +1,10 @@
 import CountdownCore
-import TimerWheel
 
 /// What START says, beyond the key.
 package struct CountdownStart: Sendable {
+  /// With a policy, only whether it fires at once counts.
   package var plan: Countdown.Plan
+  package var policy: SendPolicy?
   package var owner: Owner = .none
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
@@ -18,7 +19,22 @@ package enum StartDecision: Equatable, Sendable {
   case accepted
   /// The send that this token belongs to was accepted before.
   case acceptedBefore
-  case refused
+  case refused(Refusal.Reason)
+
+  package var isAccepted: Bool {
+    switch self {
+    case .accepted, .acceptedBefore: true
+    case .refused: false
+    }
+  }
+
+  package var reason: Event.Reason? {
+    switch self {
+    case .accepted: nil
+    case .acceptedBefore: .duplicate
+    case .refused(let reason): Event.Reason(reason)
+    }
+  }
 }
 
 extension Engine {
@@ -32,7 +48,7 @@ extension Engine {
       return (.accepted, insertCountdown(Array(key), start, by: client, at: now))
     }
     return restart(
-      index, plan: start.plan, token: start.token, at: now
+      index, plan: start.plan, policy: start.policy, token: start.token, at: now
     ) { entity, connections in
       let reference = EntityRef(.countdown, index)
       connections.disown(reference, entity.owner)
@@ -40,7 +56,7 @@ extension Engine {
       entity.owner = start.owner
       entity.meta = start.meta
     } titles: {
-      $0.titles(counting: start.title, ready: start.readyTitle)
+      $0.titles(start)
     }
   }
 
@@ -48,7 +64,9 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    return restart(index, plan: countdowns[index].machine.plan, token: token, at: now)
+    return restart(
+      index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
+      token: token, at: now)
   }
 
   package mutating func countdown(
@@ -64,12 +82,14 @@ extension Engine {
     return countdowns.page(query, owner: { $0.owner }, view: { CountdownView($0, at: now) })
   }
 
-  /// False if there was nothing to cancel.
+  /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
+  /// cancel is no way round a quota.
   package mutating func cancelCountdown(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settledCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns[index].generation)
+    if case .idle = countdowns[index].machine.phase { return false }
     cancelCountdown(index, reason: .cancelled, at: now)
     return true
   }
@@ -102,7 +122,13 @@ extension Engine {
     }
     var due = due
     while due <= now.boot {
-      switch countdowns[index].machine.expire(at: now.boot, kept: settings.keepReady) {
+      if expireCode(of: index, at: now) {
+        guard let next = nextExpiry(ofCountdown: index, at: now) else { break }
+        due = next
+        continue
+      }
+      let kept = kept(countdowns[index], at: now)
+      switch countdowns[index].machine.expire(at: now.boot, kept: kept) {
       case .tick:
         // Whoever watched when it was armed may be gone. The next tick is computed from the steps
         // that are left now: ticks that were missed are one.
@@ -137,13 +163,21 @@ extension Engine {
   mutating func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
     if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
     publish(countdown: index, .cancelled, reason: reason, at: now)
-    removeCountdown(index)
+    let entity = countdowns[index]
+    guard let sending = entity.sending,
+      sending.record.matters(to: sending.policy, at: now.boot) != nil
+    else { return removeCountdown(index) }
+    _ = countdowns[index].machine.cancel(at: now.boot)
+    connections.disown(EntityRef(.countdown, index), entity.owner)
+    countdowns[index].owner = .none
+    countdowns[index].token = nil
+    armCountdown(index, at: now)
   }
 
   // MARK: Steps
 
   /// The countdown of that name, after what is due for it has happened.
-  private mutating func settledCountdown(
+  mutating func settledCountdown(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) -> UInt32? {
     guard let index = countdowns.find(key), settleCountdown(index, at: now) else { return nil }
@@ -155,7 +189,7 @@ extension Engine {
     guard let entity = countdowns.entity(at: Int(index)) else { return false }
     guard connections.isThere(entity.owner) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
-      return false
+      return countdowns.entity(at: Int(index)) != nil
     }
     guard let due = due(entity.alarm), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
@@ -164,39 +198,54 @@ extension Engine {
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
     let entity = countdowns[index]
-    return entity.machine.nextExpiry(
+    let next = entity.machine.nextExpiry(
       at: now.boot, watched: subscriptions.isWatched(.countdown, entity.key),
-      kept: settings.keepReady)
+      kept: kept(entity, at: now))
+    guard let code = entity.sending?.record.nextCodeExpiry else { return next }
+    return next.map { min($0, code) } ?? code
   }
 
   private mutating func insertCountdown(
     _ key: [UInt8], _ start: CountdownStart, by client: Client, at now: Moment
   ) -> CountdownView {
+    let generation = newGeneration()
+    var sending: Sending?
+    let machine: Countdown
+    if let policy = start.policy {
+      var record = SendRecord()
+      machine = record.accept(
+        generation, firesAtOnce: start.plan.firesAtOnce, by: policy, at: now.boot)
+      sending = Sending(policy, record)
+    } else {
+      machine = Countdown(start.plan, at: now.boot)
+    }
     let index = countdowns.insert(
       CountdownEntity(
-        key: key, machine: Countdown(start.plan, at: now.boot), generation: newGeneration(),
-        owner: start.owner, uid: client.uid,
-        titles: titles.titles(counting: start.title, ready: start.readyTitle),
-        meta: start.meta, token: start.token))
+        key: key, machine: machine, generation: generation, owner: start.owner, uid: client.uid,
+        titles: titles.titles(start), sending: sending, meta: start.meta, token: start.token))
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
     return started(index, at: now)
   }
 
   private mutating func restart(
-    _ index: UInt32, plan: Countdown.Plan, token: [UInt8]?, at now: Moment,
+    _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in },
-    titles newTitles: ((inout TitleCache) -> CountdownEntity.Titles?)? = nil
+    titles newTitles: ((inout TitleCache) -> Titles?)? = nil
   ) -> (StartDecision, CountdownView) {
     if let token, token == countdowns[index].token {
       return (.acceptedBefore, CountdownView(countdowns[index], at: now))
     }
-    guard countdowns[index].machine.start(plan, at: now.boot) == .accepted else {
+    if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
-      publish(countdown: index, .refused, reason: .cooldown, at: now)
-      return (.refused, CountdownView(countdowns[index], at: now))
+      publish(
+        countdown: index, .refused, reason: Event.Reason(refusal.reason),
+        retryAt: refusal.until, at: now)
+      let view = CountdownView(countdowns[index], retryAt: refusal.until, at: now)
+      return (.refused(refusal.reason), view)
     }
     countdowns[index].generation = newGeneration()
+    accept(index, plan, by: policy, at: now)
     countdowns[index].token = token
     change(&countdowns[index], &connections)
     if let newTitles { countdowns[index].titles = newTitles(&titles) }
@@ -218,6 +267,9 @@ extension Engine {
     try check(generation, against: countdowns[index].generation)
     let before = countdowns[index].machine
     guard change(&countdowns[index].machine) else { throw .isReady }
+    if let sending = policyInForce(index) {
+      sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
+    }
     if countdowns[index].machine != before {
       publish(countdown: index, event, at: now)
       wake(index, at: now)
@@ -226,7 +278,7 @@ extension Engine {
   }
 
   /// Arms a countdown that has changed; one that has no time left is ready at once.
-  private mutating func wake(_ index: UInt32, at now: Moment) {
+  mutating func wake(_ index: UInt32, at now: Moment) {
     if let due = nextExpiry(ofCountdown: index, at: now), due <= now.boot {
       expireCountdown(index, due: due, at: now)
     } else {
@@ -242,33 +294,18 @@ extension Engine {
     connections.count(-1, for: entity.uid)
   }
 
-  private mutating func publish(
-    countdown index: UInt32, _ name: Event.Name, due: Instant? = nil,
-    reason: Event.Reason? = nil, at now: Moment
+  /// `generation` is that of the entity unless it happened to another.
+  mutating func publish(
+    countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
+    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
     let entity = countdowns[index]
     publish(.countdown, entity.key) { sequence in
       Event(
-        name: name, subject: .countdown(CountdownView(entity, at: now)),
-        generation: entity.generation, sequence: sequence,
+        name: name, subject: .countdown(CountdownView(entity, retryAt: retryAt, at: now)),
+        generation: generation ?? entity.generation, sequence: sequence,
         dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
         lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
     }
-  }
-}
-
-/// Keeps one copy of texts that many countdowns share.
-struct TitleCache {
-  private static let most = 1_024
-  private var known: Set<CountdownEntity.Titles> = []
-
-  mutating func titles(counting: [UInt8]?, ready: [UInt8]?) -> CountdownEntity.Titles? {
-    if counting == nil && ready == nil { return nil }
-    let titles = CountdownEntity.Titles(counting: counting, ready: ready)
-    if let index = known.firstIndex(of: titles) { return known[index] }
-    // Whoever uses them keeps them; the cache only spares copies.
-    if known.count >= Self.most { known.removeAll() }
-    known.insert(titles)
-    return titles
   }
 }

@@ -10,7 +10,7 @@ import TimerWheel
 /// Before a command touches an entity, whatever is due for that entity happens first; so an answer
 /// never depends on how far behind the wheel is.
 package struct Engine: ~Copyable {
-  package let settings: EngineSettings
+  package private(set) var settings: EngineSettings
   package var statistics = EngineStatistics()
 
   var countdowns = EntityTable<CountdownEntity>()
@@ -37,6 +37,9 @@ package struct Engine: ~Copyable {
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
   }
+
+  /// New settings count from now on. What is under way goes on as it was started.
+  package mutating func reload(_ settings: EngineSettings) { self.settings = settings }
 
   package var entityCount: Int { countdowns.count + huds.count + timers.count }
   package var countdownCount: Int { countdowns.count }

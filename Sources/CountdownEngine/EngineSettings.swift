@@ -18,6 +18,8 @@ package struct EngineSettings: Sendable {
   package var countdownEvery = Interval.seconds(1)
   /// How long a ready countdown is remembered, for RESEND, TOKEN and GET.
   package var keepReady = Interval.seconds(600)
+  /// What START POLICY can name.
+  package var policies: [String: SendPolicy] = [:]
 
   /// A HUD that SHOW says nothing about.
   package var presentation = Presentation.Request()
@@ -82,7 +84,11 @@ package enum EngineError: Error, Equatable {
   /// It has another generation by now.
   case stale(now: Generation)
   case limit(name: String, value: Int)
-  /// A countdown that is ready can be neither paused, resumed nor retimed.
+  /// Where nothing counts there is nothing to pause, resume or retime.
   case isReady
+  /// Only a countdown with a policy has codes.
+  case noPolicy
+  /// The policy says nothing of how long a code is good, so there are none to be tried.
+  case noCodes(policy: String)
   case levelNotAllowed(Level, maximum: Level)
 }

@@ -4,6 +4,7 @@ import Histogram
 package struct EngineStatistics {
   package var accepted: Int64 = 0
   package var refused: Int64 = 0
+  package var refunded: Int64 = 0
   package var expired: Int64 = 0
   package var cancelled: Int64 = 0
   package var ownerGone: Int64 = 0

@@ -2,21 +2,32 @@ import CountdownCore
 import TimerWheel
 
 struct CountdownEntity: KeyedEntity {
-  struct Titles: Hashable {
-    var counting: [UInt8]?
-    var ready: [UInt8]?
-  }
-
   let key: [UInt8]
   var machine: Countdown
   var generation: Generation
   var owner: Owner
   let uid: UInt32
   var titles: Titles?
+  /// What was sent under a policy; nil if it never had one.
+  var sending: Sending?
   var meta: [UInt8]?
   /// The token of the start that was accepted last.
   var token: [UInt8]?
   var alarm: TimerWheel.Token?
+}
+
+/// A policy, and what was sent under it. Beside the entity, so that countdowns without a policy do
+/// not grow by it; each belongs to one entity.
+final class Sending {
+  var policy: SendPolicy
+  var record: SendRecord
+  /// Whether the last start named it. If not, it is remembered for the next one that does.
+  var isInForce = true
+
+  init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
+    self.policy = policy
+    self.record = record
+  }
 }
 
 struct HUDEntity: KeyedEntity {

@@ -39,6 +39,7 @@ package struct Event: Sendable {
   package enum Name: StaticStringRepresentable, Sendable {
     case snapshot
     case started, tick, ready, refused, paused, resumed, retimed, cancelled
+    case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
 
@@ -53,6 +54,10 @@ package struct Event: Sendable {
       case .resumed: "resumed"
       case .retimed: "retimed"
       case .cancelled: "cancelled"
+      case .refunded: "refunded"
+      case .expired: "expired"
+      case .locked: "locked"
+      case .passed: "passed"
       case .willAppear: "will-appear"
       case .didAppear: "did-appear"
       case .updated: "updated"
@@ -67,14 +72,30 @@ package struct Event: Sendable {
 
   /// Why, where the name alone does not say it.
   package enum Reason: StaticStringRepresentable, Sendable {
-    case cooldown, cancelled, ownerGone, replaced
+    case cooldown, window, exhausted, duplicate
+    case cancelled, ownerGone, replaced
+    case expired, locked, passed
+
+    package init(_ reason: Refusal.Reason) {
+      switch reason {
+      case .cooldown: self = .cooldown
+      case .window: self = .window
+      case .exhausted: self = .exhausted
+      }
+    }
 
     package var text: StaticString {
       switch self {
       case .cooldown: "cooldown"
+      case .window: "window"
+      case .exhausted: "exhausted"
+      case .duplicate: "duplicate"
       case .cancelled: "cancelled"
       case .ownerGone: "owner-gone"
       case .replaced: "replaced"
+      case .expired: "expired"
+      case .locked: "locked"
+      case .passed: "passed"
       }
     }
   }

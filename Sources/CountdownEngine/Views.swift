@@ -2,13 +2,14 @@ import CountdownCore
 
 /// What is said of a countdown: in replies, events and snapshots.
 package struct CountdownView: Equatable, Sendable {
-  package enum State: String, Sendable { case counting, paused, ready }
+  package enum State: String, Sendable { case counting, paused, ready, idle }
 
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
   package var remaining: Int64
   package var remainingMS: Int64
+  package var retryAfterMS: Int64
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
   package var count: UInt32
@@ -17,33 +18,85 @@ package struct CountdownView: Equatable, Sendable {
   package var sends: UInt32
   package var owner: Owner
   package var meta: [UInt8]?
+  private var quotaBox: QuotaBox
 
-  init(_ entity: CountdownEntity, at now: Moment) {
+  /// Elsewhere in memory, so that views of countdowns without a policy stay small.
+  private indirect enum QuotaBox: Equatable, Sendable {
+    case none
+    case some(QuotaView)
+  }
+
+  /// What the policy says; nil for a countdown that was started without one.
+  package var quota: QuotaView? {
+    switch quotaBox {
+    case .none: nil
+    case .some(let quota): quota
+    }
+  }
+
+  /// - Parameter retryAt: when a start is accepted, where that has just been found out.
+  init(_ entity: CountdownEntity, retryAt: Instant? = nil, at now: Moment) {
     let machine = entity.machine
     key = entity.key
     generation = entity.generation
     remaining = machine.remainingSteps(at: now.boot)
-    remainingMS = machine.remainingTime(at: now.boot).millisecondsRoundedUp
+    let left = machine.remainingTime(at: now.boot)
+    remainingMS = left.millisecondsRoundedUp
     let steps = remaining
+    func countingTitle() -> [UInt8]? {
+      entity.titles?.counting.map { Title.text($0, remaining: steps, left: left) }
+    }
     switch machine.phase {
     case .counting(let deadline):
       state = .counting
       deadlineUnixMS = now.unixMilliseconds(of: deadline)
-      title = entity.titles?.counting.map { Title.text($0, remaining: steps) }
+      title = countingTitle()
     case .paused:
       state = .paused
-      title = entity.titles?.counting.map { Title.text($0, remaining: steps) }
+      title = countingTitle()
     case .ready(let since):
       state = .ready
       deadlineUnixMS = now.unixMilliseconds(of: since)
       title = entity.titles?.ready
+    case .idle:
+      state = .idle
     }
     nowUnixMS = now.wall.microseconds / 1_000
     count = machine.plan.count
     everyMS = machine.plan.every.millisecondsRoundedUp
-    sends = machine.sends
     owner = entity.owner
     meta = entity.meta
+    guard let sending = entity.sending, sending.isInForce else {
+      sends = machine.sends
+      quotaBox = .none
+      retryAfterMS = retryAt.map { ($0 - now.boot).millisecondsRoundedUp } ?? remainingMS
+      return
+    }
+    let record = sending.record
+    sends = record.sendCount(by: sending.policy, at: now.boot)
+    quotaBox = .some(QuotaView(record, sending.policy, at: now.boot))
+    let until = retryAt ?? machine.refusal(by: sending.policy, record, at: now.boot)?.until
+    retryAfterMS = until.map { ($0 - now.boot).millisecondsRoundedUp } ?? 0
+  }
+}
+
+/// What is said of a countdown that was started with a policy.
+package struct QuotaView: Equatable, Sendable {
+  package var policy: String
+  package var sendsLeft: Int?
+  package var channel: String?
+  package var nextChannel: String?
+  /// Of the newest code; nil if it is not good.
+  package var expiresInMS: Int64?
+  package var attemptsLeft: Int64?
+
+  init(_ record: SendRecord, _ policy: SendPolicy, at now: Instant) {
+    self.policy = policy.name
+    sendsLeft = record.sendsLeft(by: policy, at: now)
+    (channel, nextChannel) = record.channels(by: policy, at: now)
+    guard let code = record.code(at: now), let expires = code.expires else { return }
+    expiresInMS = (expires - now).millisecondsRoundedUp
+    attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
   }
 }
 

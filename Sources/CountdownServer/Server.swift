@@ -15,7 +15,7 @@ import Synchronization
 /// anybody is written, once for each connection. Two alarms, one for each clock, bring the loop
 /// back when something is due; while nothing is, nothing runs.
 ///
-/// `@unchecked Sendable`: after `init`, everything but `shutDown`, `hop` and `waitUntilStopped` is
+/// `@unchecked Sendable`: after `init`, everything but `shutDown`, `reload`, `hop` and `waitUntilStopped` is
 /// only ever touched on `loop`.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How many steps of due work are done before sockets are looked at again: about a millisecond.
@@ -23,7 +23,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// How many entities a snapshot looks at in one turn.
   static let snapshotsPerTurn = 500
 
-  let settings: ServerSettings
+  private(set) var settings: ServerSettings
   let hooks: ServerHooks
   let logger: Logger
   let startedAt: Moment
@@ -279,6 +279,24 @@ package final class Server: CommandHost, @unchecked Sendable {
   var statusText: String {
     "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
       + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers"
+  }
+
+  // MARK: Settings
+
+  /// Takes new settings: for what is started from now on, and for connections that come from now
+  /// on. Where it listens, and how it keeps time, stays. From any thread; `done` is called on the
+  /// loop once they are in force.
+  package func reload(_ new: ServerSettings, _ done: @escaping @Sendable () -> Void) {
+    hop { server in
+      var new = new
+      new.listener = server.settings.listener
+      new.isTimeVirtual = server.settings.isTimeVirtual
+      new.watchdogInterval = server.settings.watchdogInterval
+      server.settings = new
+      server.dispatcher.reload(new.dispatcher)
+      server.dispatcher.engine.reload(new.engine)
+      done()
+    }
   }
 
   // MARK: Ending

@@ -35,6 +35,17 @@ package struct ServiceNotifier: Sendable {
     send("READY=1", status)
   }
 
+  /// The daemon reads its configuration anew; `ready` must follow, whatever comes of it.
+  ///
+  /// The moment tells this reload from one that was asked for later.
+  @discardableResult
+  package func reloading() -> Delivery {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
+    return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
+  }
+
   /// The line that `systemctl status` shows.
   @discardableResult
   package func status(_ text: String) -> Delivery {

@@ -24,7 +24,9 @@ struct Countdownd: AsyncParsableCommand {
         countdownd --socket ./test.sock --virtual-time
 
       SIGNALS
-        SIGTERM, SIGINT, SIGHUP   take no new connections, write what is to be written, end.
+        SIGTERM, SIGINT   take no new connections, write what is to be written, end.
+        SIGHUP            read the configuration anew; a bad one is logged, and the old one stays. \
+      From a terminal that is gone: end.
 
       EXIT STATUS
         0   ended as it was asked to
@@ -75,9 +77,15 @@ struct Countdownd: AsyncParsableCommand {
     if !virtualTime { settings.engine.firstGeneration = generations.reserve() }
 
     let stopping = StopRequest()
-    let signals = await watchSignals { stopping.ask() }
+    let reloading = Reloading(configuration, load: load, notifier, logger)
+    let hasTerminal = isatty(STDERR_FILENO) == 1
+    let signals = await watchSignals { number in
+      let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
+      if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
+    }
     let server = try await start(settings, notifier, logger)
     stopping.pass(to: server)
+    reloading.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
     try await server.waitUntilStopped()
@@ -86,13 +94,17 @@ struct Countdownd: AsyncParsableCommand {
   }
 
   private func loadConfiguration() throws -> Configuration {
-    var configuration: Configuration
     do {
-      configuration = try Configuration.load(path: config)
+      return try load()
     } catch {
       complain("the configuration is refused:\n\(error.description)")
       throw ExitCode(78)
     }
+  }
+
+  /// The files, and what the command line puts over them.
+  private func load() throws(ConfigurationError) -> Configuration {
+    var configuration = try Configuration.load(path: config)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let logLevel { configuration.logLevel = logLevel }
@@ -160,12 +172,12 @@ struct Countdownd: AsyncParsableCommand {
   ///
   /// Source: libdispatch, src/event/event_epoll.c (`_dispatch_muxnote_signal_block_and_raise`).
   private func watchSignals(
-    _ handler: @escaping @Sendable () -> Void
+    _ handler: @escaping @Sendable (Int32) -> Void
   ) async -> [any DispatchSourceSignal] {
     var sources: [any DispatchSourceSignal] = []
     for number in [SIGTERM, SIGINT, SIGHUP] {
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      source.setEventHandler(handler: handler)
+      source.setEventHandler { handler(number) }
       await withCheckedContinuation { continuation in
         source.setRegistrationHandler { continuation.resume() }
         source.activate()

@@ -1,12 +1,19 @@
 import Glibc
 import Logging
+import Synchronization
 
 /// Log lines on standard error: with the time for people, with a priority for the journal, which
 /// knows the time itself.
 struct LineLogHandler: LogHandler {
   let isJournal: Bool
   var metadata: Logger.Metadata = [:]
-  var logLevel = Logger.Level.info
+  /// One for all handlers, so that a reload reaches those that loggers have copied.
+  var logLevel: Logger.Level {
+    get { Logger.Level.allCases[Self.level.load(ordering: .relaxed)] }
+    set { Self.level.store(Logger.Level.allCases.firstIndex(of: newValue)!, ordering: .relaxed) }
+  }
+
+  private static let level = Atomic(Logger.Level.allCases.firstIndex(of: .info)!)
 
   init(isJournal: Bool) { self.isJournal = isJournal }
 

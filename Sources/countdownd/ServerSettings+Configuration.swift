@@ -25,6 +25,8 @@ extension ServerSettings {
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)
 
+    engine.policies = configuration.policies
+
     let hud = configuration.hud
     engine.presentation.grace = Interval(hud.grace)
     engine.presentation.minimum = Interval(hud.min)

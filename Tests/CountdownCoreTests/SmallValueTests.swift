@@ -2,28 +2,54 @@ import CountdownCore
 import Testing
 
 @Suite struct TitleTests {
-  private func title(_ format: String, _ remaining: Int64) -> String {
-    String(decoding: Title.text(Array(format.utf8), remaining: remaining), as: UTF8.self)
+  private func title(_ format: String, _ remaining: Int64, _ milliseconds: Int64 = 0) -> String {
+    let text = Title.text(
+      Array(format.utf8), remaining: remaining, left: .milliseconds(milliseconds))
+    return String(decoding: text, as: UTF8.self)
   }
 
-  @Test("%d stands for the steps left, %% for a percent sign, any other % for itself")
+  @Test("%d stands for the steps left, %% for a percent sign")
   func formats() {
     #expect(title("%ds后重发", 59) == "59s后重发")
     #expect(title("%d of %d", 7) == "7 of 7")
     #expect(title("100%%", 7) == "100%")
     #expect(title("%%d", 7) == "%d")
     #expect(title("%%%d", 7) == "%7")
-    #expect(title("50% off", 7) == "50% off")
-    #expect(title("%s %@ %2d", 7) == "%s %@ %2d")
-    #expect(title("wait%", 7) == "wait%")
     #expect(title("", 7) == "")
     #expect(title("%d", 0) == "0")
     #expect(title("%d", Int64(Int32.max)) == "2147483647")
   }
 
+  @Test("%m:%02s stands for minutes and seconds, rounded up: never 0:00 while it counts")
+  func minutesAndSeconds() {
+    #expect(title("%m:%02s", 1, 1) == "0:01")
+    #expect(title("%m:%02s", 1, 59_000) == "0:59")
+    #expect(title("%m:%02s", 1, 59_001) == "1:00")
+    #expect(title("%m:%02s", 1, 60_000) == "1:00")
+    #expect(title("%m分%02s秒后重发 (%d)", 3, 125_000) == "2分05秒后重发 (3)")
+    #expect(title("%m:%02s", 1, 36_000_000) == "600:00")
+    #expect(title("%m:%02s", 0, 0) == "0:00")
+  }
+
   @Test("Bytes that are not UTF-8 stay as they are")
   func bytes() {
-    #expect(Title.text([0xFF, 0x25, 0x64, 0xFE], remaining: 1) == [0xFF, 0x31, 0xFE])
+    let text = Title.text([0xFF, 0x25, 0x64, 0xFE], remaining: 1, left: .zero)
+    #expect(text == [0xFF, 0x31, 0xFE])
+  }
+
+  @Test("Any other % is a problem, as is half of %m:%02s, and too long a title")
+  func problems() {
+    func problem(_ format: String) -> String? { Title.problem(Array(format.utf8)) }
+    for good in ["", "%d", "%ds", "%%", "100%%%d", "%m:%02s", "%02s %m", "日本 %d"] {
+      #expect(problem(good) == nil, "\(good)")
+    }
+    for bad in ["%", "50% off", "%s", "%@", "%2d", "%02d", "%D", "wait%", "%%%", "% d"] {
+      #expect(problem(bad)?.contains("%m:%02s") == true, "\(bad)")
+    }
+    #expect(problem("%m")?.contains("need each other") == true)
+    #expect(problem("%02s")?.contains("need each other") == true)
+    #expect(problem(String(repeating: "x", count: 1_024)) == nil)
+    #expect(problem(String(repeating: "x", count: 1_025))?.contains("1024") == true)
   }
 }
 

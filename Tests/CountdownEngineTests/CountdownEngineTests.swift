@@ -34,7 +34,7 @@ import Testing
     let first = try desk.start("a", count: 10, meta: "one").view
     desk.at(2_500)
     let second = try desk.start("a", count: 99, meta: "two")
-    #expect(second.decision == .refused)
+    #expect(second.decision == .refused(.cooldown))
     #expect(second.view.generation == first.generation)
     #expect(second.view.remainingMS == 7_500)
     #expect(second.view.remaining == 8)
@@ -79,13 +79,13 @@ import Testing
     let retry = try desk.start("a", count: 9, token: "t1")
     #expect(retry.decision == .acceptedBefore)
     #expect(retry.view == first)
-    #expect(try desk.start("a", token: "t2").decision == .refused)
+    #expect(try desk.start("a", token: "t2").decision == .refused(.cooldown))
     desk.at(2_000)
     #expect(try desk.resend("a", token: "t1").decision == .acceptedBefore)
     #expect(desk.get("a")?.state == .ready)
     #expect(try desk.resend("a", token: "t2").decision == .accepted)
     // Only the send that was accepted last is remembered.
-    #expect(try desk.resend("a", token: "t1").decision == .refused)
+    #expect(try desk.resend("a", token: "t1").decision == .refused(.cooldown))
     desk.at(4_000)
     #expect(try desk.start("a", count: 2).decision == .accepted)
     desk.at(6_000)
@@ -96,7 +96,7 @@ import Testing
   func resends() throws {
     #expect(throws: EngineError.notFound) { try desk.resend("a") }
     try desk.start("a", count: 3, every: 500, meta: "m", title: "%d to go")
-    #expect(try desk.resend("a").decision == .refused)
+    #expect(try desk.resend("a").decision == .refused(.cooldown))
     desk.at(2_000)
     let view = try desk.resend("a").view
     #expect(view.count == 3)
@@ -210,7 +210,7 @@ import Testing
     let ofAll = EngineError.limit(name: "max-entities", value: 4)
     #expect(throws: ofAll) { try desk.start("d", uid: 1_002) }
     // What is there already can be used, replaced and shown again.
-    #expect(try desk.start("a").decision == .refused)
+    #expect(try desk.start("a").decision == .refused(.cooldown))
     try desk.set("a", 5_000)
     try desk.show("a")
     #expect(desk.engine.entityCount == 4)

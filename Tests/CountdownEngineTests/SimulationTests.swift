@@ -147,7 +147,7 @@ private final class Simulation {
       key, count: UInt32(count), every: every, fire: fire, owner: owner ?? .none)
     if let known = model[key] {
       guard case .ready = known.state else {
-        demand(answer.decision == .refused, "START while it counts")
+        demand(answer.decision == .refused(.cooldown), "START while it counts")
         return say(key, "refused")
       }
     }
@@ -177,7 +177,7 @@ private final class Simulation {
         let answer = try attempt { try self.desk.resend(key) }
         guard let known = model[key] else { return problems.append("RESEND of nothing") }
         guard case .ready = known.state else {
-          demand(answer.decision == .refused, "RESEND while it counts")
+          demand(answer.decision == .refused(.cooldown), "RESEND while it counts")
           return say(key, "refused")
         }
         let duration = answer.view.remainingMS

@@ -1,0 +1,134 @@
+import CountdownCore
+
+extension Kind where Value == [String: SendPolicy] {
+  /// A policy that comes later replaces one of the same name whole: its rules belong together.
+  static var policies: Kind {
+    Kind(
+      read: { policies, reader in
+        for (name, section) in reader.entries(allowed: "policies by name") {
+          var policy = PolicyReader(section)
+          if let read = policy.policy(name) { policies[name] = read }
+        }
+      },
+      list: { policies in
+        policies.sorted { $0.key < $1.key }.flatMap { name, policy in
+          policy.rules.list.map { (".\(name).\($0.name)", $0.value) }
+        }
+      })
+  }
+}
+
+/// Reads one policy, and remembers where each rule stands for what is wrong with all together.
+private struct PolicyReader {
+  private static let names = [
+    "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
+    "ready-title",
+  ]
+  private static let duration = "an integer with ms, s, m, h or d, up to 3650d"
+  private static let window = "LIMIT/DURATION, such as 5/10m"
+  private static let channel = "1 to 64 of letters, digits, '_', '.' and '-'"
+
+  private let section: ValueReader
+  private var rules = SendPolicy.Rules()
+  private var places: [String: ValueReader] = [:]
+
+  init(_ section: ValueReader) { self.section = section }
+
+  /// Nil after reporting everything that is wrong.
+  mutating func policy(_ name: String) -> SendPolicy? {
+    let before = section.problems.problems.count
+    if !SendPolicy.isName(name) {
+      section.report("the name of a policy has 1 to 64 of letters, digits, '_', '.' and '-'")
+    }
+    for (key, value) in section.entries(allowed: Self.names.joined(separator: ", ")) {
+      places[key] = value
+      read(key, value)
+    }
+    // What could not be read would be missing from what the rules are together.
+    guard section.problems.problems.count == before else { return nil }
+    do {
+      return try SendPolicy(name: name, rules)
+    } catch {
+      for problem in error.problems {
+        let rule = problem.rule.prefix { $0 != "[" }
+        (places[problem.rule] ?? places[String(rule)] ?? section).report(problem.text)
+      }
+      return nil
+    }
+  }
+
+  private mutating func read(_ key: String, _ value: ValueReader) {
+    switch key {
+    case "count": number(value, 1...Int(Int32.max)).map { rules.count = UInt32($0) }
+    case "every": interval(value).map { rules.every = $0 }
+    case "ladder":
+      rules.ladder = list(value, Self.duration) { Self.interval($0) }
+    case "windows": rules.windows = list(value, Self.window) { Self.window($0) }
+    case "channels":
+      rules.channels = list(value, Self.channel) { SendPolicy.isName($0) ? $0 : nil }
+    case "validity": rules.validity = interval(value)
+    case "attempts":
+      number(value, 1...Int(SendPolicy.mostAttempts)).map { rules.attempts = UInt32($0) }
+    case "on-resend": Kind<SendPolicy.OnResend>.choice().read(&rules.onResend, value)
+    case "title": rules.title = value.scalar(allowed: "a text").map { Array($0.utf8) }
+    case "ready-title": rules.readyTitle = value.scalar(allowed: "a text").map { Array($0.utf8) }
+    default: value.reportUnknown(key, known: Self.names)
+    }
+  }
+
+  private func number(_ value: ValueReader, _ range: ClosedRange<Int>) -> Int? {
+    var number = range.lowerBound
+    let before = value.problems.problems.count
+    Kind<Int>.count(range).read(&number, value)
+    return value.problems.problems.count == before ? number : nil
+  }
+
+  private func interval(_ value: ValueReader) -> Interval? {
+    guard let text = value.scalar(allowed: Self.duration) else { return nil }
+    if let interval = Self.interval(text) { return interval }
+    value.refuse(text, allowed: Self.duration)
+    return nil
+  }
+
+  private mutating func list<Item>(
+    _ value: ValueReader, _ allowed: String, _ parse: (String) -> Item?
+  ) -> [Item] {
+    guard let items = value.items(allowed: "a list, each item " + allowed) else { return [] }
+    if items.isEmpty { value.report("empty; allowed: a list, each item " + allowed) }
+    return items.enumerated().compactMap { index, item in
+      places["\(value.name.split(separator: ".").last ?? "")[\(index)]"] = item
+      guard let text = item.scalar(allowed: allowed) else { return nil }
+      if let parsed = parse(text) { return parsed }
+      item.refuse(text, allowed: allowed)
+      return nil
+    }
+  }
+
+  private static func interval(_ text: String) -> Interval? {
+    milliseconds(text).map { .milliseconds(Int64($0)) }
+  }
+
+  private static func window(_ text: String) -> SendPolicy.Window? {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, let limit = wholeNumber(String(parts[0])),
+      let length = interval(String(parts[1]))
+    else { return nil }
+    return SendPolicy.Window(limit: limit, length: length)
+  }
+}
+
+extension SendPolicy.Rules {
+  /// The rules that are given, as they could be read back.
+  fileprivate var list: [(name: String, value: String)] {
+    let all: [(String, String?)] = [
+      ("count", ladder.isEmpty ? "\(plainCount)" : nil), ("every", every.text),
+      ("ladder", ladder.isEmpty ? nil : ladder.map(\.text).joined(separator: ",")),
+      ("windows", windows.isEmpty ? nil : windows.map(\.text).joined(separator: ",")),
+      ("channels", channels.isEmpty ? nil : channels.joined(separator: ",")),
+      ("validity", validity?.text), ("attempts", attempts.map { "\($0)" }),
+      ("on-resend", onResend.rawValue), ("title", title.map { String(decoding: $0, as: UTF8.self) }),
+      ("ready-title", readyTitle.map { String(decoding: $0, as: UTF8.self) }),
+    ]
+    return all.compactMap { name, value in value.map { (name, $0) } }
+  }
+}

@@ -1,0 +1,148 @@
+extension SendPolicy {
+  /// What is wrong with a rule, in words, and which one it is: its name in the configuration.
+  package struct Problem: Error, Equatable {
+    package let rule: String
+    package let text: String
+  }
+
+  package static let mostSteps = 64
+  package static let mostWindows = 8
+  /// Each send in a window is kept, so this is also how much a key can take up.
+  package static let mostInWindow = 1_000
+  package static let mostAttempts: UInt32 = 1_000
+}
+
+extension SendPolicy.Rules {
+  package var plainCount: UInt32 { count ?? 60 }
+
+  /// Everything that is wrong with the rules, each by itself and with each other; empty for a
+  /// policy that can be.
+  package var problems: [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    func report(_ rule: String, _ text: String) { found.append(.init(rule: rule, text: text)) }
+
+    if every < .milliseconds(1) || every > .longest {
+      report("every", "a step is at least 1ms, and at most 3650d")
+      return found
+    }
+    if Countdown.Plan(count: plainCount, every: every) == nil {
+      report("count", "count is 1 to 2147483647, and count times every at most 3650d")
+    }
+    if count != nil, !ladder.isEmpty {
+      report("count", "there is a ladder as well, which is how long it counts; drop one of them")
+    }
+    if ladder.count > SendPolicy.mostSteps {
+      report("ladder", "at most \(SendPolicy.mostSteps) cooldowns; the last one repeats")
+    }
+    for (index, cooldown) in ladder.enumerated() {
+      if let text = problem(ofCooldown: cooldown) { report("ladder[\(index)]", text) }
+    }
+    found += windowProblems
+    found += channelProblems
+    if let validity, validity < .milliseconds(1) || validity > .longest {
+      report("validity", "a code is good for 1ms to 3650d")
+    }
+    if let attempts {
+      if !(1...SendPolicy.mostAttempts).contains(attempts) {
+        report("attempts", "1 to \(SendPolicy.mostAttempts)")
+      }
+      if validity == nil {
+        report("attempts", "attempts needs validity: how long a code is good that can be tried")
+      }
+    }
+    if let title, let text = Title.problem(title) { report("title", text) }
+    if (readyTitle?.count ?? 0) > Title.mostBytes {
+      report("ready-title", "at most \(Title.mostBytes) bytes")
+    }
+    return found
+  }
+
+  private func problem(ofCooldown cooldown: Interval) -> String? {
+    guard cooldown >= every, cooldown <= .longest else {
+      return "a cooldown is at least one step (every, \(every.text)), and at most 3650d"
+    }
+    let (steps, rest) = cooldown.microseconds.quotientAndRemainder(
+      dividingBy: every.microseconds)
+    guard rest == 0, steps <= Int64(Int32.max) else {
+      return "\(cooldown.text) is not a whole number of steps (every, \(every.text))"
+    }
+    guard let longest = windows.map(\.length).max(), cooldown >= longest else { return nil }
+    return "\(cooldown.text) is not shorter than the longest window, \(longest.text): when it is "
+      + "over, sends would have started over"
+  }
+
+  private var windowProblems: [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    func report(_ index: Int, _ text: String) {
+      found.append(.init(rule: "windows[\(index)]", text: text))
+    }
+    if windows.count > SendPolicy.mostWindows {
+      found.append(.init(rule: "windows", text: "at most \(SendPolicy.mostWindows)"))
+    }
+    for (index, window) in windows.enumerated() {
+      if !(1...SendPolicy.mostInWindow).contains(window.limit) {
+        report(index, "a window allows 1 to \(SendPolicy.mostInWindow) sends")
+      }
+      if window.length < .milliseconds(1) || window.length > .longest {
+        report(index, "a window is 1ms to 3650d long")
+      }
+      for other in windows[..<index] {
+        let (short, long) = window.length < other.length ? (window, other) : (other, window)
+        if short.length == long.length {
+          report(index, "\(window.text) and \(other.text) are equally long; drop one of them")
+        } else if long.limit <= short.limit {
+          report(
+            index,
+            "\(long.text) allows no more than \(short.text), which so is never reached; a longer "
+              + "window needs a higher limit")
+        }
+      }
+    }
+    // Without a ladder there is one cooldown, which is under the same rule.
+    let plain = every.microseconds.multipliedReportingOverflow(by: Int64(plainCount))
+    if ladder.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
+      plain.partialValue >= longest.microseconds
+    {
+      let cooldown = Interval(microseconds: plain.partialValue)
+      found.append(
+        .init(
+          rule: "windows",
+          text: "the longest window, \(longest.text), is not longer than the cooldown, "
+            + "\(cooldown.text): when that is over, sends would have started over"))
+    }
+    return found
+  }
+
+  private var channelProblems: [SendPolicy.Problem] {
+    var found: [SendPolicy.Problem] = []
+    if channels.count > SendPolicy.mostSteps {
+      found.append(.init(rule: "channels", text: "at most \(SendPolicy.mostSteps)"))
+    }
+    if !channels.isEmpty, windows.isEmpty {
+      found.append(
+        .init(
+          rule: "channels",
+          text: "channels need windows: they start over once the longest one is empty"))
+    }
+    for (index, channel) in channels.enumerated() where !SendPolicy.isName(channel) {
+      found.append(
+        .init(rule: "channels[\(index)]", text: "1 to 64 of letters, digits, '_', '.' and '-'"))
+    }
+    return found
+  }
+}
+
+extension Interval {
+  /// In its largest whole unit, as durations are written: `90s`, `2m`, `1500ms`.
+  package var text: String {
+    let milliseconds = millisecondsRoundedUp
+    guard milliseconds > 0 else { return "0" }
+    let units: [(String, Int64)] = [
+      ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000),
+    ]
+    for (name, length) in units where milliseconds.isMultiple(of: length) {
+      return "\(milliseconds / length)\(name)"
+    }
+    return "\(milliseconds)ms"
+  }
+}

@@ -1,0 +1,99 @@
+/// How often a code may be sent to a key, over which channels, and for how long each code is good.
+///
+/// Immutable, so one policy is shared by all keys that were started with it; a policy of the same
+/// name that comes later changes nothing about them.
+package final class SendPolicy: Sendable, Hashable {
+  package let name: String
+  package let rules: Rules
+  /// The length of the longest window; zero without windows.
+  package let longest: Interval
+
+  /// Throws what is wrong with the rules; see `Rules.problems`.
+  package init(name: String, _ rules: Rules) throws(Invalid) {
+    let problems = rules.problems
+    guard problems.isEmpty, Self.isName(name) else { throw Invalid(problems: problems) }
+    self.name = name
+    self.rules = rules
+    longest = rules.windows.map(\.length).max() ?? .zero
+  }
+
+  package struct Invalid: Error, Equatable { package let problems: [Problem] }
+
+  package enum OnResend: String, CaseIterable, Sendable {
+    /// Earlier codes stay good until they expire themselves.
+    case keep
+    /// Only the newest code is good.
+    case replace
+  }
+
+  /// At most `limit` sends within any time of this `length`.
+  package struct Window: Hashable, Sendable {
+    package var limit: Int
+    package var length: Interval
+
+    package init(limit: Int, length: Interval) {
+      self.limit = limit
+      self.length = length
+    }
+
+    /// As it is written: `5/10m`.
+    package var text: String { "\(limit)/\(length.text)" }
+  }
+
+  package struct Rules: Hashable, Sendable {
+    /// The steps of each cooldown, where there is no ladder; 60 unless given.
+    package var count: UInt32?
+    package var every = Interval.seconds(1)
+    /// The cooldown after the first send, the second, …; the last one repeats.
+    package var ladder: [Interval] = []
+    package var windows: [Window] = []
+    /// What the first send goes over, the second, …; then no more until sends start over.
+    package var channels: [String] = []
+    /// For how long a code is good.
+    package var validity: Interval?
+    /// How often a code may be tried.
+    package var attempts: UInt32?
+    package var onResend = OnResend.keep
+    package var title: [UInt8]?
+    package var readyTitle: [UInt8]?
+
+    package init() {}
+  }
+
+  /// The cooldown after the `number`th send since sends started over, counted from 1.
+  package func cooldown(after number: UInt32) -> Interval {
+    guard let last = rules.ladder.last else { return rules.every * Int64(rules.plainCount) }
+    let index = Int(max(number, 1)) - 1
+    return index < rules.ladder.count ? rules.ladder[index] : last
+  }
+
+  /// The same as the countdown that it is.
+  package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {
+    let count = cooldown(after: number).microseconds / rules.every.microseconds
+    guard
+      let plan = Countdown.Plan(
+        count: UInt32(count), every: rules.every, firesAtOnce: firesAtOnce)
+    else { preconditionFailure("a checked policy has a ladder of possible countdowns") }
+    return plan
+  }
+
+  /// 1 to 64 of letters, digits, `_`, `.` and `-`: for policies and channels.
+  package static func isName(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count)
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "."),
+          UInt8(ascii: "-"):
+          true
+        default: false
+        }
+      }
+  }
+
+  package static func == (a: SendPolicy, b: SendPolicy) -> Bool {
+    a === b || (a.name == b.name && a.rules == b.rules)
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}

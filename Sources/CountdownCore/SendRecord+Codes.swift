@@ -1,0 +1,82 @@
+/// The codes of the sends: how long each is good, and how often it may be tried.
+///
+///     (none) --send--> good --last attempt--> locked
+///     good, locked --validity over--> expired      any --pass--> passed      any --send--> good
+///
+/// A resend makes earlier codes expire at once if the policy says `replace`. The code itself is
+/// never known here.
+extension SendRecord {
+  /// Codes that are good at the same time, at most; the oldest gives way.
+  package static let mostCodes = 16
+
+  package enum Attempt: Equatable, Sendable {
+    /// It may be checked; `isLast` if it is the last one that may.
+    case accepted(isLast: Bool)
+    /// Its validity is over, or it was replaced or taken back.
+    case expired
+    /// It was tried as often as it may be.
+    case locked
+    /// It was right before.
+    case passed
+  }
+
+  // MARK: Inputs
+
+  /// One try at a code: of that generation, else the newest.
+  package mutating func attempt(
+    _ generation: Generation?, by policy: SendPolicy, at now: Instant
+  ) -> Attempt {
+    let index =
+      generation.map { wanted in codes.lastIndex { $0.generation == wanted } }
+      ?? sends.indices.last
+    if isPassed { return .passed }
+    guard let index, let expires = sends[index].expires, expires > now else { return .expired }
+    let most = policy.rules.attempts ?? .max
+    guard sends[index].attempts < most else { return .locked }
+    sends[index].attempts += 1
+    return .accepted(isLast: sends[index].attempts == most)
+  }
+
+  /// The code was right: there are no more attempts until the next send. False if that was known.
+  package mutating func pass() -> Bool {
+    guard !isPassed else { return false }
+    isPassed = true
+    forgetCodes()
+    return true
+  }
+
+  /// The code that expired first, once; nil if none has by now.
+  package mutating func expireCode(by policy: SendPolicy, at now: Instant) -> Send? {
+    guard let due = nextCodeExpiry, due <= now,
+      let index = sends.firstIndex(where: { $0.expires == due })
+    else { return nil }
+    let send = sends[index]
+    sends[index].expires = nil
+    prune(by: policy, at: now)
+    return send
+  }
+
+  mutating func forgetCodes() {
+    for index in sends.indices.suffix(Self.mostCodes) { sends[index].expires = nil }
+  }
+
+  // MARK: What is so
+
+  package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }
+
+  /// The newest code, if it is good.
+  package func code(at now: Instant) -> Send? {
+    guard let last = sends.last, let expires = last.expires, expires > now else { return nil }
+    return last
+  }
+
+  /// Whether the code of that generation is good, be it the newest or not.
+  package func hasCode(_ generation: Generation, at now: Instant) -> Bool {
+    codes.contains { send in
+      send.generation == generation && send.expires.map { $0 > now } ?? false
+    }
+  }
+
+  /// Only these can have a code that is good.
+  var codes: ArraySlice<Send> { sends.suffix(Self.mostCodes) }
+}

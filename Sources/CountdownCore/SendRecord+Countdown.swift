@@ -1,0 +1,67 @@
+/// The countdown of a key with a policy: its cooldown, held for as long as windows and channels
+/// allow no send, so that `ready` means that a code may be sent.
+///
+/// The countdown may be paused, retimed and cancelled; what was sent stays in the windows all the
+/// same, and only a refund gives it back.
+extension SendRecord {
+  /// A code is sent. `Countdown.refusal` must be nil.
+  package mutating func accept(
+    _ generation: Generation, _ countdown: inout Countdown, firesAtOnce: Bool,
+    by policy: SendPolicy, at now: Instant
+  ) {
+    enter(generation, by: policy, at: now)
+    _ = countdown.start(policy.plan(after: number, firesAtOnce: firesAtOnce), at: now)
+    hold(&countdown, by: policy, at: now)
+  }
+
+  /// The same for a key that has no countdown yet.
+  package mutating func accept(
+    _ generation: Generation, firesAtOnce: Bool, by policy: SendPolicy, at now: Instant
+  ) -> Countdown {
+    enter(generation, by: policy, at: now)
+    var countdown = Countdown(policy.plan(after: number, firesAtOnce: firesAtOnce), at: now)
+    hold(&countdown, by: policy, at: now)
+    return countdown
+  }
+
+  /// After each change of a countdown: it is not ready before a code may be sent.
+  package func hold(_ countdown: inout Countdown, by policy: SendPolicy, at now: Instant) {
+    if let block = block(by: policy, at: now) { countdown.hold(until: block.until) }
+  }
+
+  /// The newest send failed: it is given back, with the cooldown that came from it. False if that
+  /// was done before.
+  package mutating func refund(
+    _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
+  ) -> Bool {
+    guard countdown.refund(at: now) else { return false }
+    takeBack(by: policy, at: now)
+    return true
+  }
+
+  /// How long a countdown that is ready or cancelled is kept: `least` if it is ready, and until
+  /// what was sent does not matter any more.
+  package func kept(
+    _ countdown: Countdown, least: Interval, by policy: SendPolicy, at now: Instant
+  ) -> Interval {
+    switch countdown.phase {
+    case .counting, .paused: least
+    case .ready(let since): max(least, (matters(to: policy, at: now) ?? since) - since)
+    case .idle(let since): max(.zero, (matters(to: policy, at: now) ?? since) - since)
+    }
+  }
+}
+
+extension Countdown {
+  /// Why no code may be sent now: whichever of cooldown, window and channels ends last. Nil if one
+  /// may. While paused, `until` is the earliest it can be.
+  package func refusal(
+    by policy: SendPolicy?, _ record: SendRecord?, at now: Instant
+  ) -> Refusal? {
+    let block = policy.flatMap { record?.block(by: $0, at: now) }
+    guard isPending else { return block }
+    let until = now + remainingTime(at: now)
+    if let block, block.until >= until { return block }
+    return Refusal(.cooldown, until: until)
+  }
+}

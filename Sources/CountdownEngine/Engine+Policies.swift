@@ -1,0 +1,128 @@
+import CountdownCore
+
+extension Engine {
+  // MARK: Commands
+
+  /// The send of that generation failed. False if it was given back before.
+  package mutating func refundCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation, at now: Moment
+  ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    try check(generation, against: countdowns[index].generation)
+    let isFirst: Bool
+    if let sending = policyInForce(index) {
+      isFirst = sending.record.refund(
+        &countdowns[index].machine, by: sending.policy, at: now.boot)
+    } else {
+      isFirst = countdowns[index].machine.refund(at: now.boot)
+    }
+    guard isFirst else { return (false, CountdownView(countdowns[index], at: now)) }
+    // What was not sent is asked for anew, also by a retry of the same request.
+    countdowns[index].token = nil
+    statistics.refunded += 1
+    publish(countdown: index, .refunded, at: now)
+    return (true, settledView(index, at: now))
+  }
+
+  /// One try at a code: of that generation, else the newest.
+  package mutating func attemptCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
+    let (index, sending) = try codes(of: key, generation, at: now)
+    let attempt = sending.record.attempt(generation, by: sending.policy, at: now.boot)
+    if attempt == .accepted(isLast: true) {
+      publish(countdown: index, .locked, generation, at: now)
+    }
+    return (attempt, CountdownView(countdowns[index], at: now))
+  }
+
+  /// The code was right: it may not be tried any more, and what was sent stays in the windows.
+  package mutating func passCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
+    let (index, sending) = try codes(of: key, generation, at: now)
+    guard sending.record.pass() else { return (false, CountdownView(countdowns[index], at: now)) }
+    publish(countdown: index, .passed, generation, at: now)
+    return (true, settledView(index, at: now))
+  }
+
+  // MARK: Steps
+
+  /// The policy that the last start named, if it did.
+  func policyInForce(_ index: UInt32) -> Sending? {
+    guard let sending = countdowns[index].sending, sending.isInForce else { return nil }
+    return sending
+  }
+
+  /// Why a start is refused; nil if it is accepted.
+  func refusal(of index: UInt32, by policy: SendPolicy?, at now: Moment) -> Refusal? {
+    let entity = countdowns[index]
+    let record = policy == nil ? nil : entity.sending?.record
+    return entity.machine.refusal(by: policy, record, at: now.boot)
+  }
+
+  /// Starts a countdown that is there and may be started.
+  mutating func accept(
+    _ index: UInt32, _ plan: Countdown.Plan, by policy: SendPolicy?, at now: Moment
+  ) {
+    guard let policy else {
+      // The quota is not asked for this time; it is remembered for when it is.
+      countdowns[index].sending?.isInForce = false
+      _ = countdowns[index].machine.start(plan, at: now.boot)
+      return
+    }
+    let sending = countdowns[index].sending ?? Sending(policy)
+    sending.policy = policy
+    sending.isInForce = true
+    countdowns[index].sending = sending
+    sending.record.accept(
+      countdowns[index].generation, &countdowns[index].machine, firesAtOnce: plan.firesAtOnce,
+      by: policy, at: now.boot)
+  }
+
+  /// How long a countdown is kept once it is ready or cancelled.
+  func kept(_ entity: CountdownEntity, at now: Moment) -> Interval {
+    guard let sending = entity.sending else { return settings.keepReady }
+    return sending.record.kept(
+      entity.machine, least: settings.keepReady, by: sending.policy, at: now.boot)
+  }
+
+  /// Lets the next code of a countdown expire if that is what is due first; false if it is not.
+  mutating func expireCode(of index: UInt32, at now: Moment) -> Bool {
+    guard let sending = countdowns[index].sending, let due = sending.record.nextCodeExpiry,
+      due <= now.boot
+    else { return false }
+    if case .counting(let deadline) = countdowns[index].machine.phase, deadline < due {
+      return false
+    }
+    guard let send = sending.record.expireCode(by: sending.policy, at: now.boot) else {
+      return false
+    }
+    statistics.record(late: (now.boot - due).microseconds)
+    publish(countdown: index, .expired, send.generation, due: due, at: now)
+    return true
+  }
+
+  /// How it is once what a change made due has happened. Where that was the last to be remembered
+  /// of it, how it was.
+  private mutating func settledView(_ index: UInt32, at now: Moment) -> CountdownView {
+    let last = CountdownView(countdowns[index], at: now)
+    wake(index, at: now)
+    guard let entity = countdowns.entity(at: Int(index)) else { return last }
+    return CountdownView(entity, at: now)
+  }
+
+  /// What is known of the codes of a key. An earlier generation is stale once its code is not
+  /// good any more.
+  private mutating func codes(
+    of key: UnsafeRawBufferPointer, _ generation: Generation?, at now: Moment
+  ) throws(EngineError) -> (UInt32, Sending) {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    guard let sending = countdowns[index].sending else { throw .noPolicy }
+    guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
+    if let generation, !sending.record.hasCode(generation, at: now.boot) {
+      try check(generation, against: countdowns[index].generation)
+    }
+    return (index, sending)
+  }
+}

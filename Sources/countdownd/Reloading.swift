@@ -1,0 +1,80 @@
+import CountdownConfiguration
+import CountdownServer
+import Dispatch
+import Logging
+import Synchronization
+import SystemdSupport
+
+/// Reads the configuration anew when asked to: all of it that can change while the daemon runs
+/// counts from then on, or, if anything is wrong with it, nothing.
+final class Reloading: Sendable {
+  private struct State {
+    var configuration: Configuration
+    var server: Server?
+  }
+
+  private let state: Mutex<State>
+  private let load: @Sendable () throws(ConfigurationError) -> Configuration
+  private let notifier: ServiceNotifier
+  private let logger: Logger
+  /// One at a time, and none on the loop that timers run in: files can be slow.
+  private let queue = DispatchQueue(label: "countdownd.reload")
+
+  init(
+    _ configuration: Configuration,
+    load: @escaping @Sendable () throws(ConfigurationError) -> Configuration,
+    _ notifier: ServiceNotifier, _ logger: Logger
+  ) {
+    state = Mutex(State(configuration: configuration))
+    self.load = load
+    self.notifier = notifier
+    self.logger = logger
+  }
+
+  func pass(to server: Server) { state.withLock { $0.server = server } }
+
+  /// From any thread. Before there is a server nothing has to be done: it is about to be read.
+  func ask() {
+    queue.async { [self] in
+      guard let server = state.withLock({ $0.server }) else { return }
+      reload(server)
+    }
+  }
+
+  private func reload(_ server: Server) {
+    notifier.reloading()
+    var new: Configuration
+    do {
+      new = try load()
+    } catch {
+      for problem in error.problems {
+        logger.error("the configuration is refused, the old one stays: \(problem.description)")
+      }
+      let count = error.problems.count
+      notifier.ready(
+        status: "the new configuration is refused (\(count) problems, see the journal); "
+          + "the old one stays")
+      return
+    }
+    let kept = state.withLock { state in
+      let kept = new.keepWhatNeedsRestart(from: state.configuration)
+      state.configuration = new
+      return kept
+    }
+    for name in kept {
+      logger.warning("\(name) has changed, which takes a restart; the old value stays")
+    }
+    // The listener is that of the server; this one is never looked at.
+    let settings = ServerSettings(
+      new, listener: .path(new.socket.path, mode: new.socket.mode))
+    let done = DispatchSemaphore(value: 0)
+    server.reload(settings) { done.signal() }
+    // A server that has ended does not answer any more.
+    _ = done.wait(timeout: .now() + .seconds(5))
+    // The level is one for all loggers.
+    var logger = logger
+    logger.logLevel = Logger.Level(rawValue: new.logLevel.rawValue) ?? .info
+    logger.notice("configuration reloaded", metadata: ["policies": "\(new.policies.count)"])
+    notifier.ready(status: "configuration reloaded")
+  }
+}

@@ -1,0 +1,162 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Codes: validity, attempts, what a resend does to earlier ones.
+@Suite struct CodeTests {
+  let desk = Desk()
+
+  @Test("ATTEMPT is counted; after the last it is locked until the next send")
+  func locks() throws {
+    let policy = SendPolicy.test(count: 1, validity: 60_000, attempts: 3)
+    desk.subscribe(1, "countdown:a")
+    try desk.at(0).start("a", policy: policy)
+    for left in [2, 1, 0] as [Int64] {
+      let (attempt, view) = try desk.attempt("a")
+      #expect(attempt == .accepted(isLast: left == 0))
+      #expect(view.quota?.attemptsLeft == left && view.quota?.expiresInMS == 60_000)
+    }
+    #expect(try desk.attempt("a").attempt == .locked)
+    try desk.at(1_000).start("a", policy: policy)
+    #expect(try desk.attempt("a").view.quota?.attemptsLeft == 2)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "1000 a ready 0", "1000 a started 1")
+  }
+
+  @Test("After its validity a code is expired, with an event at that moment")
+  func expires() throws {
+    let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 3)
+    desk.subscribe(1, "countdown:a")
+    let sent = try desk.at(0).start("a", policy: policy).view.generation
+    #expect(try desk.at(4_999).attempt("a").attempt == .accepted(isLast: false))
+    #expect(desk.get("a")?.quota?.expiresInMS == 1)
+    let (attempt, view) = try desk.at(5_000).attempt("a")
+    #expect(attempt == .expired)
+    #expect(view.quota?.expiresInMS == nil && view.quota?.attemptsLeft == nil)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started 1", "1000 a ready 0", "5000 a expired 0")
+    let event = try #require(desk.takeEvents(1).last)
+    #expect(event.generation == sent && event.lateMicroseconds == 0)
+    #expect(event.dueUnixMS == Desk.wallStart / 1_000 + 5_000)
+  }
+
+  @Test("Noticed late, what was due is told in the order of time")
+  func expiresLate() throws {
+    desk.subscribe(1, "countdown:a")
+    desk.subscribe(1, "countdown:b")
+    try desk.at(0).start("a", policy: .test(count: 9, validity: 5_000))
+    try desk.start("b", policy: .test(count: 2, validity: 5_000))
+    _ = desk.takeHeard(1)
+    desk.late(at: 20_000)
+    let heard = desk.takeHeard(1)
+    #expect(heard.filter { $0.contains(" a ") && !$0.contains("tick") } == [
+      "20000 a expired 0", "20000 a ready 0",
+    ])
+    #expect(heard.filter { $0.contains(" b ") && !$0.contains("tick") } == [
+      "20000 b ready 0", "20000 b expired 0",
+    ])
+  }
+
+  @Test("keycloak-mfa PR 444: with keep, a resend leaves the code that is in flight good")
+  func keeps() throws {
+    let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .keep)
+    let first = try desk.at(0).start("a", policy: policy).view.generation
+    let second = try desk.at(2_000).start("a", policy: policy).view.generation
+    #expect(try desk.attempt("a", first).attempt == .accepted(isLast: false))
+    // Each code has its own attempts, and its own end.
+    #expect(try desk.attempt("a", second).view.quota?.attemptsLeft == 2)
+    #expect(try desk.attempt("a").view.quota?.attemptsLeft == 1)
+    desk.at(5_000)
+    #expect(throws: EngineError.stale(now: second)) { try desk.attempt("a", first) }
+    #expect(try desk.attempt("a", second).attempt == .accepted(isLast: true))
+  }
+
+  @Test("authy-ruby 63: with replace, an earlier code dies with the resend")
+  func replaces() throws {
+    let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .replace)
+    desk.subscribe(1, "countdown:a")
+    let first = try desk.at(0).start("a", policy: policy).view.generation
+    let second = try desk.at(2_000).start("a", policy: policy).view.generation
+    #expect(throws: EngineError.stale(now: second)) { try desk.attempt("a", first) }
+    #expect(throws: EngineError.stale(now: second)) { try desk.pass("a", first) }
+    #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
+    desk.at(9_000)
+    // Only the newer one had a validity left to be over.
+    #expect(desk.takeHeard(1).filter { $0.contains("expired") } == ["7000 a expired 0"])
+  }
+
+  @Test("A REFUND takes its code with it; with keep the earlier one is the newest again")
+  func refundsCodes() throws {
+    let keep = SendPolicy.test(count: 1, validity: 5_000, attempts: 2)
+    let replace = SendPolicy.test(count: 1, validity: 5_000, attempts: 2, onResend: .replace)
+    for (key, policy) in [("k", keep), ("r", replace)] {
+      try desk.at(0).start(key, policy: policy)
+      try desk.attempt(key)
+    }
+    desk.at(1_000)
+    for (key, policy) in [("k", keep), ("r", replace)] {
+      let second = try desk.start(key, policy: policy).view.generation
+      try desk.refund(key, second)
+      let attempt = try desk.attempt(key).attempt
+      #expect(attempt == (key == "k" ? .accepted(isLast: true) : .expired))
+      #expect(try desk.attempt(key, second).attempt == .expired)
+    }
+  }
+
+  @Test("PASS: no more attempts until the next send; the quota is kept")
+  func passes() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(2, 60_000)], validity: 5_000, attempts: 1)
+    desk.subscribe(1, "countdown:a")
+    try desk.at(0).start("a", policy: policy)
+    // The last attempt may have been the right one.
+    #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
+    let (isFirst, view) = try desk.pass("a")
+    #expect(isFirst && view.quota?.sendsLeft == 1 && view.quota?.expiresInMS == nil)
+    #expect(try desk.pass("a").isFirst == false)
+    #expect(try desk.attempt("a").attempt == .passed)
+    desk.at(9_000)
+    #expect(try desk.attempt("a").attempt == .passed)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "0 a passed 1", "1000 a ready 0")
+    try desk.start("a", policy: policy)
+    #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
+  }
+
+  @Test("Codes work on after CANCEL, and are what keeps the key")
+  func cancels() throws {
+    try desk.at(0).start("a", policy: .test(count: 60, validity: 5_000, attempts: 2))
+    try desk.cancel("a")
+    #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
+    try desk.pass("a")
+    desk.expectEmpty()
+    #expect(throws: EngineError.notFound) { try desk.attempt("a") }
+  }
+
+  @Test("Without a policy, or without validity, there are no codes to be tried")
+  func noCodes() throws {
+    try desk.start("a")
+    try desk.start("b", policy: .test())
+    #expect(throws: EngineError.noPolicy) { try desk.attempt("a") }
+    #expect(throws: EngineError.noPolicy) { try desk.pass("a") }
+    #expect(throws: EngineError.noCodes(policy: "test")) { try desk.attempt("b") }
+    #expect(throws: EngineError.notFound) { try desk.pass("c") }
+  }
+
+  @Test("Without attempts any number may be made while the code is good")
+  func unlimited() throws {
+    try desk.at(0).start("a", policy: .test(count: 1, validity: 5_000))
+    for _ in 0..<100 { #expect(try desk.attempt("a").attempt == .accepted(isLast: false)) }
+    #expect(desk.get("a")?.quota?.attemptsLeft == nil)
+    #expect(try desk.at(5_000).attempt("a").attempt == .expired)
+  }
+
+  @Test("A pause stops the countdown; validity and windows go on")
+  func pauses() throws {
+    try desk.at(0).start("a", policy: .test(count: 60, windows: [(1, 70_000)], validity: 5_000))
+    try desk.pause("a")
+    #expect(try desk.at(5_000).attempt("a").attempt == .expired)
+    // What was left, the window included, is left.
+    #expect(desk.at(69_000).get("a")?.retryAfterMS == 70_000)
+    #expect(try desk.resume("a").remainingMS == 70_000)
+  }
+}

@@ -1,0 +1,76 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// What a test says of policies.
+extension Desk {
+  @discardableResult
+  func start(
+    _ key: String, policy: SendPolicy, fire: Bool = false, owner: Owner = .none,
+    token: String? = nil, title: String? = nil
+  ) throws -> (decision: StartDecision, view: CountdownView) {
+    var start = CountdownStart(
+      Countdown.Plan(count: 60, every: .seconds(1), firesAtOnce: fire)!)
+    start.policy = policy
+    start.owner = owner
+    start.token = token.map { Array($0.utf8) }
+    start.title = title.map { Array($0.utf8) }
+    return try with(key) { try engine.startCountdown($0, start, by: client(1), at: now) }
+  }
+
+  /// The decision in one line: `accepted 60`, `refused window 123`, the wait in milliseconds.
+  func send(_ key: String, policy: SendPolicy) throws -> String {
+    line(try start(key, policy: policy))
+  }
+
+  func line(_ answer: (decision: StartDecision, view: CountdownView)) -> String {
+    let word = answer.decision.isAccepted ? "accepted" : "refused"
+    let reason = answer.decision.reason.map { " \($0.text)" } ?? ""
+    return "\(word)\(reason) \(answer.view.retryAfterMS)"
+  }
+
+  @discardableResult
+  func refund(
+    _ key: String, _ generation: Generation
+  ) throws -> (isFirst: Bool, view: CountdownView) {
+    try with(key) { try engine.refundCountdown($0, generation: generation, at: now) }
+  }
+
+  @discardableResult
+  func attempt(
+    _ key: String, _ generation: Generation? = nil
+  ) throws -> (attempt: SendRecord.Attempt, view: CountdownView) {
+    try with(key) { try engine.attemptCountdown($0, generation: generation, at: now) }
+  }
+
+  @discardableResult
+  func pass(
+    _ key: String, _ generation: Generation? = nil
+  ) throws -> (isFirst: Bool, view: CountdownView) {
+    try with(key) { try engine.passCountdown($0, generation: generation, at: now) }
+  }
+}
+
+extension SendPolicy {
+  /// A policy of a test: durations as they are written, windows as `5/10m`.
+  static func test(
+    count: UInt32? = nil, every: Int64 = 1_000, ladder: [Int64] = [],
+    windows: [(limit: Int, milliseconds: Int64)] = [], channels: [String] = [],
+    validity: Int64? = nil, attempts: UInt32? = nil, onResend: OnResend = .keep
+  ) -> SendPolicy {
+    var rules = Rules()
+    rules.count = count
+    rules.every = .milliseconds(every)
+    rules.ladder = ladder.map { .milliseconds($0) }
+    rules.windows = windows.map { Window(limit: $0.limit, length: .milliseconds($0.milliseconds)) }
+    rules.channels = channels
+    rules.validity = validity.map { .milliseconds($0) }
+    rules.attempts = attempts
+    rules.onResend = onResend
+    do {
+      return try SendPolicy(name: "test", rules)
+    } catch {
+      preconditionFailure("\(error.problems)")
+    }
+  }
+}

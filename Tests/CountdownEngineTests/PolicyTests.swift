@@ -1,0 +1,341 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// The rules of policies, one test each, as timelines.
+@Suite struct PolicyTests {
+  let desk = Desk()
+
+  @Test("The nth send's cooldown is the nth of the ladder; the last one repeats")
+  func ladder() throws {
+    let policy = SendPolicy.test(ladder: [60_000, 120_000, 300_000])
+    var at: Int64 = 0
+    for cooldown in [60_000, 120_000, 300_000, 300_000] as [Int64] {
+      desk.at(at)
+      #expect(try desk.send("a", policy: policy) == "accepted \(cooldown)")
+      desk.at(at + cooldown - 1)
+      #expect(try desk.send("a", policy: policy) == "refused cooldown 1")
+      at += cooldown
+    }
+    #expect(desk.at(at).get("a")?.state == .ready)
+    #expect(desk.get("a")?.sends == 4)
+  }
+
+  @Test("Without a ladder each cooldown is COUNT times EVERY; without both, 60 s")
+  func plainCooldown() throws {
+    #expect(try desk.send("a", policy: .test(count: 3, every: 500)) == "accepted 1500")
+    #expect(try desk.send("b", policy: .test()) == "accepted 60000")
+    #expect(desk.get("b")?.remaining == 60)
+  }
+
+  @Test("FIRE counts the first step of each cooldown at once; RESEND does what START did")
+  func fires() throws {
+    let policy = SendPolicy.test(ladder: [3_000, 5_000])
+    #expect(try desk.start("a", policy: policy, fire: true).view.remainingMS == 2_000)
+    desk.at(2_000)
+    let again = try desk.resend("a")
+    #expect(again.decision == .accepted)
+    #expect(again.view.remainingMS == 4_000)
+    #expect(again.view.quota?.policy == "test")
+  }
+
+  @Test("A window truly slides: the wait is until its oldest send leaves")
+  func slidingWindow() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(3, 10_000)])
+    for at in [0, 4_000, 8_000] as [Int64] { try desk.at(at).start("a", policy: policy) }
+    #expect(desk.get("a")?.retryAfterMS == 2_000)
+    #expect(desk.at(9_999).get("a")?.state == .counting)
+    #expect(try desk.send("a", policy: policy) == "refused window 1")
+    #expect(desk.at(10_000).get("a")?.state == .ready)
+    // The next to leave is that of 4000; a window that began anew would be empty by now.
+    #expect(try desk.send("a", policy: policy) == "accepted 4000")
+    desk.at(13_999)
+    #expect(try desk.send("a", policy: policy) == "refused window 1")
+    desk.at(14_000)
+    #expect(try desk.send("a", policy: policy) == "accepted 4000")
+  }
+
+  @Test("Each send is entered in all windows; the one that frees last decides")
+  func severalWindows() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(2, 10_000), (3, 60_000)])
+    #expect(try desk.at(0).send("a", policy: policy) == "accepted 1000")
+    #expect(try desk.at(1_000).send("a", policy: policy) == "accepted 9000")
+    #expect(try desk.at(5_000).send("a", policy: policy) == "refused window 5000")
+    #expect(try desk.at(10_000).send("a", policy: policy) == "accepted 50000")
+    #expect(desk.get("a")?.quota?.sendsLeft == 0)
+    #expect(try desk.at(59_999).send("a", policy: policy) == "refused window 1")
+    #expect(try desk.at(60_000).send("a", policy: policy) == "accepted 1000")
+  }
+
+  @Test("The reason is what ends last: cooldown while no window ends later")
+  func reason() throws {
+    let policy = SendPolicy.test(ladder: [8_000, 1_000], windows: [(2, 10_000)])
+    #expect(try desk.at(0).send("a", policy: policy) == "accepted 8000")
+    #expect(try desk.at(1).send("a", policy: policy) == "refused cooldown 7999")
+    #expect(try desk.at(8_000).send("a", policy: policy) == "accepted 2000")
+    #expect(try desk.at(8_001).send("a", policy: policy) == "refused window 1999")
+  }
+
+  @Test("sends starts over once the longest window is empty, and the ladder with it")
+  func startsOver() throws {
+    let policy = SendPolicy.test(ladder: [1_000, 2_000, 5_000], windows: [(9, 10_000)])
+    try desk.at(0).start("a", policy: policy)
+    try desk.at(1_000).start("a", policy: policy)
+    #expect(desk.at(10_999).get("a")?.sends == 2)
+    #expect(try desk.send("a", policy: policy) == "accepted 5000")
+    #expect(desk.at(20_998).get("a")?.sends == 3)
+    #expect(desk.at(20_999).get("a")?.sends == 0)
+    #expect(try desk.send("a", policy: policy) == "accepted 1000")
+  }
+
+  @Test("Without windows sends start over when the key is forgotten")
+  func startsOverWhenForgotten() throws {
+    let policy = SendPolicy.test(ladder: [1_000, 2_000])
+    try desk.at(0).start("a", policy: policy)
+    #expect(try desk.at(600_999).send("a", policy: policy) == "accepted 2000")
+    #expect(desk.at(1_202_999).get("a") == nil)
+    #expect(try desk.send("a", policy: policy) == "accepted 1000")
+  }
+
+  @Test("Channels: the nth send goes over the nth; used up, it is exhausted until sends start over")
+  func channels() throws {
+    let policy = SendPolicy.test(
+      count: 1, windows: [(9, 60_000)], channels: ["sms", "sms", "call"])
+    var quota = try #require(try desk.at(0).start("a", policy: policy).view.quota)
+    #expect(quota.channel == "sms" && quota.nextChannel == "sms" && quota.sendsLeft == 2)
+    quota = try #require(try desk.at(1_000).start("a", policy: policy).view.quota)
+    #expect(quota.channel == "sms" && quota.nextChannel == "call" && quota.sendsLeft == 1)
+    let last = try desk.at(2_000).start("a", policy: policy).view
+    quota = try #require(last.quota)
+    #expect(quota.channel == "call" && quota.nextChannel == nil && quota.sendsLeft == 0)
+    #expect(last.retryAfterMS == 60_000)
+    #expect(try desk.at(4_000).send("a", policy: policy) == "refused exhausted 58000")
+    #expect(desk.at(61_999).get("a")?.state == .counting)
+    let ready = try #require(desk.at(62_000).get("a"))
+    #expect(ready.state == .ready && ready.quota?.nextChannel == "sms")
+    #expect(ready.sends == 0 && ready.quota?.channel == nil)
+    #expect(try desk.start("a", policy: policy).view.quota?.channel == "sms")
+  }
+
+  // MARK: Refunds
+
+  @Test("REFUND gives back cooldown and quota: ready at once, with its event")
+  func refunds() throws {
+    let policy = SendPolicy.test(
+      ladder: [1_000, 5_000], windows: [(2, 60_000)], channels: ["sms", "call"])
+    try desk.at(0).start("a", policy: policy)
+    desk.at(1_000)
+    desk.subscribe(1, "countdown:a")
+    let second = try desk.start("a", policy: policy).view
+    #expect(second.retryAfterMS == 60_000 && second.quota?.channel == "call")
+    let (isFirst, view) = try desk.at(1_500).refund("a", second.generation)
+    #expect(isFirst && view.state == .ready && view.sends == 1 && view.retryAfterMS == 0)
+    #expect(view.quota?.channel == "sms" && view.quota?.nextChannel == "call")
+    #expect(view.quota?.sendsLeft == 1)
+    desk.hears(
+      1, "1000 a snapshot 0", "1000 a started 60", "1500 a refunded 0", "1500 a ready 0")
+    // The ladder stands where it stood.
+    #expect(try desk.start("a", policy: policy).view.quota?.channel == "call")
+  }
+
+  @Test("REFUND is done once; again it changes nothing")
+  func refundsOnce() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
+    try desk.at(0).start("a", policy: policy)
+    let second = try desk.at(1_000).start("a", policy: policy).view.generation
+    try desk.refund("a", second)
+    let (isFirst, view) = try desk.refund("a", second)
+    #expect(!isFirst && view.sends == 1 && view.quota?.sendsLeft == 4)
+  }
+
+  @Test("REFUND of an earlier generation is stale, also after the newer was given back")
+  func refundsStale() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
+    let first = try desk.at(0).start("a", policy: policy).view.generation
+    let second = try desk.at(1_000).start("a", policy: policy).view.generation
+    #expect(throws: EngineError.stale(now: second)) { try desk.refund("a", first) }
+    try desk.refund("a", second)
+    #expect(throws: EngineError.stale(now: second)) { try desk.refund("a", first) }
+    #expect(throws: EngineError.notFound) { try desk.refund("b", first) }
+    #expect(desk.get("a")?.sends == 1)
+  }
+
+  @Test("REFUND when it is ready or cancelled gives back the quota")
+  func refundsLater() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
+    let sent = try desk.at(0).start("a", policy: policy).view.generation
+    try desk.at(500).cancel("a")
+    #expect(try desk.send("a", policy: policy) == "refused window 59500")
+    let (isFirst, view) = try desk.refund("a", sent)
+    #expect(isFirst && view.state == .idle && view.retryAfterMS == 0)
+    // Nothing is left to be remembered.
+    desk.expectEmpty()
+    #expect(try desk.send("a", policy: policy) == "accepted 60000")
+  }
+
+  @Test("REFUND of a countdown without a policy ends its cooldown")
+  func refundsPlain() throws {
+    let generation = try desk.start("a", count: 60).view.generation
+    let (isFirst, view) = try desk.refund("a", generation)
+    #expect(isFirst && view.state == .ready && view.sends == 0)
+    #expect(try desk.refund("a", generation).isFirst == false)
+    #expect(try desk.start("a", count: 60).view.sends == 1)
+  }
+
+  @Test("After a REFUND the token asks anew")
+  func refundForgetsToken() throws {
+    let policy = SendPolicy.test(count: 60)
+    let first = try desk.start("a", policy: policy, token: "t").view.generation
+    #expect(try desk.start("a", policy: policy, token: "t").decision == .acceptedBefore)
+    try desk.refund("a", first)
+    let again = try desk.start("a", policy: policy, token: "t")
+    #expect(again.decision == .accepted && again.view.generation > first)
+  }
+
+  @Test("A refused request is not remembered: its retry asks anew")
+  func refusalForgetsToken() throws {
+    let policy = SendPolicy.test(count: 1)
+    try desk.at(0).start("a", policy: policy, token: "t1")
+    #expect(try desk.start("a", policy: policy, token: "t2").decision == .refused(.cooldown))
+    #expect(try desk.at(1_000).start("a", policy: policy, token: "t2").decision == .accepted)
+    #expect(try desk.start("a", policy: policy, token: "t2").decision == .acceptedBefore)
+    #expect(try desk.resend("a", token: "t2").decision == .acceptedBefore)
+  }
+
+  // MARK: Cancel, pause, retime
+
+  @Test("CANCEL is no way round the quota: what was sent stays in the windows")
+  func cancels() throws {
+    let policy = SendPolicy.test(ladder: [1_000, 2_000, 4_000], windows: [(2, 60_000)])
+    desk.subscribe(1, "countdown:a")
+    try desk.at(0).start("a", policy: policy, owner: .connection(1))
+    #expect(try desk.at(100).cancel("a"))
+    #expect(try desk.cancel("a") == false)
+    let idle = try #require(desk.get("a"))
+    #expect(idle.state == .idle && idle.remainingMS == 0 && idle.owner == .none)
+    #expect(throws: EngineError.isReady) { try desk.pause("a") }
+    // The cooldown was cancelled, the send was not.
+    #expect(try desk.at(200).send("a", policy: policy) == "accepted 59800")
+    #expect(desk.get("a")?.sends == 2)
+    try desk.at(300).cancel("a")
+    #expect(try desk.at(400).send("a", policy: policy) == "refused window 59600")
+    #expect(try desk.resend("a").decision == .refused(.window))
+    desk.at(60_199)
+    #expect(desk.get("a")?.state == .idle)
+    desk.at(60_200)
+    #expect(desk.get("a") == nil)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started 1", "100 a cancelled 1 cancelled", "200 a started 60",
+      "300 a cancelled 60 cancelled", "400 a refused 0 window", "400 a refused 0 window")
+    desk.expectEmpty()
+  }
+
+  @Test("CANCEL of what no window remembers forgets it")
+  func cancelsForgets() throws {
+    try desk.start("a", policy: .test())
+    #expect(try desk.cancel("a"))
+    desk.expectEmpty()
+  }
+
+  @Test("An owner that goes cancels the countdown, not the quota")
+  func ownerGone() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)], validity: 30_000)
+    desk.connect(2)
+    try desk.at(0).start("a", policy: policy, owner: .connection(2))
+    desk.disconnect(2)
+    desk.at(10)
+    #expect(desk.get("a")?.state == .idle)
+    #expect(try desk.send("a", policy: policy) == "refused window 59990")
+    #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
+  }
+
+  @Test("RETIME and RESUME move the cooldown; the window holds all the same")
+  func retimes() throws {
+    let policy = SendPolicy.test(count: 5, windows: [(1, 60_000)])
+    try desk.at(0).start("a", policy: policy)
+    #expect(try desk.retime("a", 0).remainingMS == 60_000)
+    #expect(try desk.retime("a", 90_000).remainingMS == 90_000)
+    #expect(try desk.start("a", policy: policy).decision == .refused(.cooldown))
+    try desk.pause("a")
+    #expect(try desk.at(1_000).retime("a", 1).remainingMS == 1)
+    #expect(desk.get("a")?.retryAfterMS == 59_000)
+    #expect(try desk.start("a", policy: policy).decision == .refused(.window))
+    #expect(try desk.resume("a").remainingMS == 59_000)
+    #expect(desk.at(60_000).get("a")?.state == .ready)
+  }
+
+  // MARK: With and without, and policies that change
+
+  @Test("A running countdown keeps the policy it was started with; RESEND too")
+  func keepsPolicy() throws {
+    let old = SendPolicy.test(count: 1, windows: [(2, 60_000)])
+    let new = SendPolicy.test(count: 2, windows: [(9, 60_000)])
+    try desk.at(0).start("a", policy: old)
+    #expect(try line(desk.at(1_000).resend("a")) == "accepted 59000")
+    #expect(try line(desk.at(2_000).resend("a")) == "refused window 58000")
+    // Cancelled, the key is free for a policy that allows more.
+    try desk.cancel("a")
+    #expect(try desk.send("a", policy: new) == "accepted 2000")
+    #expect(desk.get("a")?.quota?.sendsLeft == 6)
+  }
+
+  @Test("START without POLICY asks for the cooldown only, and leaves the windows as they are")
+  func startsPlain() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
+    try desk.at(0).start("a", policy: policy)
+    try desk.cancel("a")
+    let plain = try desk.at(100).start("a", count: 2)
+    #expect(plain.decision == .accepted && plain.view.quota == nil)
+    #expect(plain.view.remainingMS == 2_000 && plain.view.retryAfterMS == 2_000)
+    desk.at(2_100)
+    #expect(try desk.resend("a").decision == .accepted)
+    desk.at(4_100)
+    #expect(try desk.send("a", policy: policy) == "refused window 55900")
+  }
+
+  @Test("A policy's key is kept until its windows are empty and its codes expired")
+  func retention() throws {
+    var settings = EngineSettings()
+    settings.keepReady = .seconds(5)
+    let desk = Desk(settings)
+    try desk.at(0).start("a", policy: .test(count: 1, windows: [(9, 60_000)]))
+    try desk.start("b", policy: .test(count: 1, validity: 30_000))
+    try desk.start("c", policy: .test(count: 1))
+    #expect(desk.at(5_999).get("c") != nil)
+    #expect(desk.at(6_000).get("c") == nil)
+    #expect(desk.at(29_999).get("b") != nil)
+    #expect(desk.at(30_000).get("b") == nil)
+    #expect(desk.at(59_999).get("a") != nil)
+    desk.at(60_000).expectEmpty()
+  }
+
+  @Test("Titles of the policy, unless START has its own")
+  func titles() throws {
+    var rules = SendPolicy.Rules()
+    rules.count = 90
+    rules.title = Array("%m:%02s to go".utf8)
+    rules.readyTitle = Array("Send again".utf8)
+    let policy = try SendPolicy(name: "titled", rules)
+    func title(_ key: String) -> String? {
+      desk.get(key)?.title.map { String(decoding: $0, as: UTF8.self) }
+    }
+    try desk.start("a", policy: policy)
+    try desk.start("b", policy: policy, title: "%d")
+    #expect(title("a") == "1:30 to go" && title("b") == "90")
+    desk.at(29_500)
+    #expect(title("a") == "1:01 to go" && title("b") == "61")
+    desk.at(89_999)
+    #expect(title("a") == "0:01 to go")
+    desk.at(90_000)
+    #expect(title("a") == "Send again" && title("b") == "Send again")
+  }
+
+  @Test("A countdown without a policy is not made bigger by policies")
+  func size() {
+    #expect(MemoryLayout<CountdownView>.size <= 136)
+  }
+
+  private func line(
+    _ answer: (decision: StartDecision, view: CountdownView)
+  ) -> String { desk.line(answer) }
+}
