@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "Wall-clock steps move neither countdowns nor HUDs (MBProgressHUD and JGProgressHUD hold wall dates) nor boot timers"
+    "MB-wall-dates, JG-wall-dates (HUDs that hold wall dates): steps of the wall clock move neither HUDs nor countdowns nor boot timers"
   )
   func wallStepsMoveNothing() throws {
     for step in [-7_200_000, 7_200_000] as [Int64] {

@@ -5,7 +5,7 @@ import Testing
 @Suite struct TimerQueueTests {
   private let timers = TimerQueue()
 
-  @Test("libuv 4773: 2,000 random timers, none early by a nanosecond, each called once")
+  @Test("libuv-4773: 2,000 random timers, none early by a nanosecond, each called once")
   func isNeverEarly() async throws {
     let called = Log<Int>()
     let early = Log<Int>()
@@ -189,7 +189,7 @@ import Testing
     handle.take()
   }
 
-  @Test("node 4541, tokio 5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now")
+  @Test("node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now")
   func reachesFar() async throws {
     let called = Counter()
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)

@@ -140,7 +140,8 @@ package struct CountdownModel: Model {
       known[key]!.left = left.microseconds
       // Without anything left there is nothing to be paused.
       if old.deadline != nil || left == .zero { known[key]!.deadline = deadline }
-      if known[key]!.deadline != old.deadline || (old.deadline == nil && old.left != known[key]!.left)
+      if known[key]!.deadline != old.deadline
+        || (old.deadline == nil && old.left != known[key]!.left)
       {
         say(.retimed, key)
       }

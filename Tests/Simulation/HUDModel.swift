@@ -81,12 +81,14 @@ package struct HUDModel: Model {
     Presentation.Request(
       kind: world.chance(oneIn: 2) ? .loading : world.pick(Presentation.Kind.allCases),
       status: world.chance(oneIn: 2) ? [0x61, 0x62] : nil,
-      grace: world.milliseconds([0, 0, 10, 50, 2_000]), minimum: world.milliseconds([0, 20, 1_000]),
+      grace: world.milliseconds([0, 0, 10, 50, 2_000]),
+      minimum: world.milliseconds([0, 20, 1_000]),
       maximum: world.chance(oneIn: 2) ? world.milliseconds([0, 30, 80, 2_000]) : nil,
       fadeIn: world.milliseconds([0, 5, 150]), fadeOut: world.milliseconds([0, 5, 150]),
       minimumFrom: world.pick(Presentation.MinimumFrom.allCases),
       early: world.pick(Presentation.Early.allCases),
-      mask: world.chance(oneIn: 2) ? .none : .black, messageMinimum: world.milliseconds([0, 40, 3_000]))
+      mask: world.chance(oneIn: 2) ? .none : .black,
+      messageMinimum: world.milliseconds([0, 40, 3_000]))
   }
 
   package static func ask(
@@ -133,7 +135,8 @@ package struct HUDModel: Model {
       guard isAllowed(level, key) else { throw .levelNotAllowed(level, maximum: .statusbar) }
       return show(key, level, request, owner, &world)
     case .get(let level):
-      let stay = level.map { level in screens[key].first { $0.level == level } } ?? screens[key].last
+      let stay =
+        level.map { level in screens[key].first { $0.level == level } } ?? screens[key].last
       return stay.map { .facts(facts($0, world)) } ?? .nothing
     case .update(let target, let fraction, let status):
       guard let index = try find(key, target) else { throw .notFound }
@@ -261,7 +264,8 @@ package struct HUDModel: Model {
       state: stay.isGone
         ? .hidden
         : stay.goes != nil
-          ? .disappearing : stay.seen != nil ? .visible : stay.appears != nil ? .appearing : .waiting,
+          ? .disappearing
+          : stay.seen != nil ? .visible : stay.appears != nil ? .appearing : .waiting,
       generation: stay.generation, level: stay.level, kind: stay.request.kind,
       mask: stay.request.mask, fraction: stay.fraction, leases: Int64(stay.leases.count),
       isDismissing: !stay.isGone && (isOver || stay.dismissal != nil),

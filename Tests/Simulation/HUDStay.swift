@@ -7,7 +7,11 @@ import CountdownEngine
 /// those at which something was noticed; the next one follows from them and from what was asked.
 struct HUDStay {
   /// What happens next, and when.
-  enum Step { case appears, isSeen, goes(Presentation.End), isGone, isNeverShown }
+  enum Step {
+    case appears, isSeen
+    case goes(Presentation.End)
+    case isGone, isNeverShown
+  }
 
   let level: Level
   var request: Presentation.Request

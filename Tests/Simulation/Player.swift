@@ -342,7 +342,9 @@ package final class Player<M: Model>: Playing {
       "step \(world.step), at \(world.now.text), \(M.kind.name) \(M.keyPrefix)\(key): \(what)",
       "the last commands on it:",
     ]
-    lines += known[key].recent.suffix(12).map { "  step \($0.step), at \($0.now.text): \($0.command)" }
+    lines += known[key].recent.suffix(12).map {
+      "  step \($0.step), at \($0.now.text): \($0.command)"
+    }
     lines.append("the last changes of time and connections:")
     lines += world.faults.suffix(12).map { "  \($0)" }
     // Without the names of modules and of plain numbers, or it takes long to read.
