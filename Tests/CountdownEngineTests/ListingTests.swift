@@ -124,6 +124,44 @@ import Testing
     #expect(keys == [Array("c".utf8)])
   }
 
+  @Test("A pattern's snapshots are complete and without duplicates likewise", arguments: 0..<20)
+  func snapshots(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    let desk = Desk()
+    var there: [String: Int64] = [:]
+    func churn() throws {
+      let key = "\(Int.random(in: 0..<30, using: &generator))"
+      if there[key] != nil, Bool.random(using: &generator) {
+        try desk.delete(key)
+        there[key] = nil
+      } else {
+        // Often in the place of one that is there.
+        there[key] = try desk.set(key, 60_000).generation.value
+      }
+      if Int.random(in: 0..<20, using: &generator) == 0 {
+        for key in there.keys.sorted().dropFirst() {
+          try desk.delete(key)
+          there[key] = nil
+        }
+      }
+    }
+    for _ in 0..<20 {
+      for _ in 0..<40 { try churn() }
+      var expected = there
+      _ = desk.takeEvents(1)
+      desk.subscribe(1, pattern: "timer:*", walk: false)
+      while !desk.engine.connectionsAwaitingSnapshots.isEmpty {
+        desk.continueSnapshots(1, budget: Int.random(in: 1...5, using: &generator))
+        try churn()
+        expected = expected.filter { there[$0.key] == $0.value }
+      }
+      let seen = desk.takeEvents(1).filter { $0.name == .snapshot }.map(\.generation.value)
+      #expect(Set(seen).count == seen.count)
+      #expect(Set(expected.values).isSubset(of: seen))
+      _ = desk.engine.unsubscribe(1, fromPattern: Array("timer:*".utf8))
+    }
+  }
+
   @Test("A page looks at a bounded number of entities, and an end that is not there ends it")
   func bounded() throws {
     let desk = Desk()
