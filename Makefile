@@ -71,6 +71,12 @@ fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FU
 	@swift build -c release --product wheel-fuzz
 	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
+STEPS ?= 1000000
+.PHONY: simulate
+simulate: ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
+	@swift build -c release --product simulate
+	@$(RELEASE)/simulate $(SEED) $(STEPS)
+
 .PHONY: sanitize
 sanitize: packages ## Timers under the Thread and Address Sanitizers; the wheel's fuzzer under the latter
 	@for s in thread address; do \

@@ -108,6 +108,12 @@ let package = Package(
     .executableTarget(
       name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
 
+    // Plays random histories of the whole engine against naive models, likewise.
+    .target(
+      name: "Simulation", dependencies: ["CountdownEngine", "CountdownCore"],
+      path: "Tests/Simulation", swiftSettings: settings),
+    .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
+
     .testTarget(
       name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
@@ -126,7 +132,7 @@ let package = Package(
     .testTarget(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
-      name: "CountdownEngineTests", dependencies: ["CountdownEngine", "SendPolicyModel"],
+      name: "CountdownEngineTests", dependencies: ["CountdownEngine", "SendPolicyModel", "Simulation"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],

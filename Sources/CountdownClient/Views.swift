@@ -83,7 +83,7 @@ public struct HUDView: Sendable, Hashable {
   /// The same as a time, in milliseconds since 1970.
   public let deadlineUnixMS: Int?
   public let nowUnixMS: Int?
-  /// Why it is over: `dismissed`, `timed-out`, `superseded`, …; nil while it is not.
+  /// Why it is over: `dismissed`, `timed-out`, `tapped`, …; nil while it is not.
   public let end: String?
   public let owner: String?
 

@@ -31,11 +31,10 @@ extension Presentation {
     case show
   }
 
-  /// Why a presentation is over.
+  /// Why a presentation is over. (What supersedes an old generation says so itself.)
   package enum End: String, Sendable {
     case dismissed
     case timedOut = "timed-out"
-    case superseded
     case ownerGone = "owner-gone"
     case tapped
     case neverShown = "never-shown"

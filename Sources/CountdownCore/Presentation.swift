@@ -32,10 +32,12 @@ package struct Presentation: Equatable, Sendable {
     case willDisappear, didDisappear
   }
 
-  /// Something happened to `generation`; `due` is the moment time made it happen, if time did.
+  /// Something happened to `generation`, which is in `phase` then and, once it begins to
+  /// disappear, has an `end`. `due` is the moment time made it happen, if time did.
   package struct Occurrence: Equatable, Sendable {
     package var event: Event
     package var generation: Generation
+    package var phase: Phase
     package var due: Instant?
     package var end: End?
     package var superseded: Generation?
@@ -46,7 +48,7 @@ package struct Presentation: Equatable, Sendable {
   package private(set) var phase: Phase
   package private(set) var dismissal: Dismissal?
   package private(set) var leases = Leases()
-  /// Who asked for what is shown. Loading HUDs live by their leases instead.
+  /// Who asked for what is shown; one that has leases lives by these instead.
   package private(set) var owner: Owner
   package private(set) var fraction: Double?
   package private(set) var end: End?
@@ -105,17 +107,18 @@ package struct Presentation: Equatable, Sendable {
     case .waiting:
       phase = .waiting(until: now + request.grace)
       requestedAt = now
-      emitUpdate(superseding: old.generation, emit)
+      emit(occurrence(.updated, superseding: old.generation))
     case .appearing, .visible:
       limitedSince = now
       if request.kind != old.request.kind {
         requestedAt = now
         visibleSince = now
       }
-      emitUpdate(superseding: old.generation, emit)
+      emit(occurrence(.updated, superseding: old.generation))
     case .disappearing:
       emit(
-        Occurrence(event: .didDisappear, generation: old.generation, end: old.end))
+        Occurrence(
+          event: .didDisappear, generation: old.generation, phase: .hidden, end: old.end))
       requestedAt = now
       appear(at: now, due: nil, emit)
     case .hidden:
@@ -155,10 +158,11 @@ package struct Presentation: Equatable, Sendable {
   package mutating func ownerGone(
     _ gone: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
-    if request.kind == .loading {
-      guard leases.drop(gone), leases.isEmpty else { return }
-    } else {
-      guard owner == gone else { return }
+    // A dismissal has dropped the leases, but until it happens the HUD is still somebody's.
+    guard leases.drop(gone) || owner == gone else { return }
+    if let another = leases.owners.last {
+      if owner == gone { owner = another }
+      return
     }
     // Nobody is left who could resume it.
     resume(at: now, emit)
@@ -166,7 +170,7 @@ package struct Presentation: Equatable, Sendable {
   }
 
   package mutating func tap(inside: Bool, at now: Instant, _ emit: (Occurrence) -> Void) {
-    emit(Occurrence(event: .touched, generation: generation))
+    emit(occurrence(.touched))
     guard request.mask == .none, !inside else { return }
     switch phase {
     case .appearing, .visible: dismiss(.tapped, at: now, emit)
@@ -180,20 +184,20 @@ package struct Presentation: Equatable, Sendable {
   ) {
     if let fraction { self.fraction = fraction }
     if let status { request.status = status }
-    emit(Occurrence(event: .updated, generation: generation))
+    emit(occurrence(.updated))
     expire(at: now, byTime: false, emit)
   }
 
   package mutating func pause(at now: Instant, _ emit: (Occurrence) -> Void) {
     guard pausedAt == nil, phase != .hidden else { return }
     pausedAt = now
-    emit(Occurrence(event: .paused, generation: generation))
+    emit(occurrence(.paused))
   }
 
   package mutating func resume(at now: Instant, _ emit: (Occurrence) -> Void) {
     guard pausedAt != nil else { return }
     unfreeze(at: now)
-    emit(Occurrence(event: .resumed, generation: generation))
+    emit(occurrence(.resumed))
     expire(at: now, byTime: false, emit)
   }
 
@@ -284,13 +288,13 @@ package struct Presentation: Equatable, Sendable {
         phase = .visible
         visibleSince = now
         limitedSince = now
-        emit(Occurrence(event: .didAppear, generation: generation, due: due))
+        emit(occurrence(.didAppear, due: due))
       case .visible:
         disappear(step, at: now, due: due, emit)
       case .disappearing:
         phase = .hidden
         dismissal = nil
-        emit(Occurrence(event: .didDisappear, generation: generation, due: due, end: end))
+        emit(occurrence(.didDisappear, due: due))
       case .hidden:
         return
       }
@@ -299,7 +303,7 @@ package struct Presentation: Equatable, Sendable {
 
   private mutating func appear(at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void) {
     phase = .appearing(until: now + request.fadeIn)
-    emit(Occurrence(event: .willAppear, generation: generation, due: due))
+    emit(occurrence(.willAppear, due: due))
   }
 
   private mutating func disappear(
@@ -313,7 +317,7 @@ package struct Presentation: Equatable, Sendable {
     }
     leases.dropAll()
     phase = .disappearing(until: now + request.fadeOut)
-    emit(Occurrence(event: .willDisappear, generation: generation, due: due, end: end))
+    emit(occurrence(.willDisappear, due: due))
   }
 
   private mutating func hold(
@@ -326,14 +330,18 @@ package struct Presentation: Equatable, Sendable {
       phase = .hidden
       dismissal = nil
       self.end = .neverShown
-      emit(Occurrence(event: .updated, generation: generation, due: due, end: .neverShown))
+      emit(occurrence(.updated, due: due))
     case .show:
       appear(at: now, due: due, emit)
     }
   }
 
-  private func emitUpdate(superseding old: Generation, _ emit: (Occurrence) -> Void) {
-    emit(Occurrence(event: .updated, generation: generation, superseded: old))
+  /// Something happens to what is shown now.
+  private func occurrence(
+    _ event: Event, due: Instant? = nil, superseding old: Generation? = nil
+  ) -> Occurrence {
+    Occurrence(
+      event: event, generation: generation, phase: phase, due: due, end: end, superseded: old)
   }
 
   // MARK: Pausing

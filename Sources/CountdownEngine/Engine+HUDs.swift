@@ -68,9 +68,11 @@ extension Engine {
   package mutating func popHUD(
     _ target: HUDTarget, by client: Client, at now: Moment
   ) throws(EngineError) -> HUDView? {
-    guard let (index, level) = try find(target, at: now) else { return nil }
+    let owner = Owner.connection(client.connection)
+    guard let (index, level) = try find(target, at: now, else: { $0.level(leasedBy: owner) })
+    else { return nil }
     return changeHUD(index, level, at: now) { machine, emit in
-      machine.pop(by: .connection(client.connection), at: now.boot, emit)
+      machine.pop(by: owner, at: now.boot, emit)
     }
   }
 
@@ -172,13 +174,16 @@ extension Engine {
     return true
   }
 
+  /// The level that is named, else the generation's own, else `unnamed`, else the front one.
   private mutating func find(
-    _ target: HUDTarget, at now: Moment
+    _ target: HUDTarget, at now: Moment, else unnamed: (HUDEntity) -> Level? = { _ in nil }
   ) throws(EngineError) -> (UInt32, Level)? {
-    guard let index = settledHUD(target.screen, at: now),
-      let position = huds[index].index(of: target.level)
-    else { return nil }
-    let (level, machine) = huds[index].presentations[position]
+    guard let index = settledHUD(target.screen, at: now) else { return nil }
+    let entity = huds[index]
+    let wanted =
+      target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
+    guard let position = entity.index(of: wanted) else { return nil }
+    let (level, machine) = entity.presentations[position]
     try check(target.generation, against: machine.generation)
     return (index, level)
   }
@@ -240,7 +245,7 @@ extension Engine {
   }
 }
 
-/// Which presentation a command is about: the front one unless it names a level.
+/// Which presentation a command is about: the front one unless it names a level or generation.
 package struct HUDTarget {
   package var screen: UnsafeRawBufferPointer
   package var level: Level?
@@ -254,13 +259,7 @@ extension HUDView {
   fileprivate func during(_ occurrence: Presentation.Occurrence) -> HUDView {
     var view = self
     view.generation = occurrence.generation
-    switch occurrence.event {
-    case .willAppear: view.state = .appearing
-    case .didAppear: view.state = .visible
-    case .willDisappear: view.state = .disappearing
-    case .didDisappear: view.state = .hidden
-    case .updated, .touched, .paused, .resumed: break
-    }
+    view.state = State(occurrence.phase)
     view.end = occurrence.end
     return view
   }

@@ -28,11 +28,17 @@ extension Engine {
     let old = settledTimer(key, at: now)
     // Another user's timer that is replaced is one more of this user's.
     if old.map({ timers[$0].uid }) != client.uid { try checkLimits(client) }
-    if let old { cancelTimer(old, reason: .replaced, at: now) }
-    let index = timers.insert(
-      TimerEntity(
-        key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
-        uid: client.uid, clock: set.clock, payload: set.payload))
+    if let old {
+      statistics.cancelled += 1
+      publish(timer: old, .cancelled, reason: .replaced, at: now)
+      release(timer: old)
+    }
+    let entity = TimerEntity(
+      key: Array(key), machine: machine, generation: newGeneration(), owner: set.owner,
+      uid: client.uid, clock: set.clock, payload: set.payload)
+    // In the place of the old one: a listing that is under way meets the key once, as it is then.
+    let index = old ?? timers.insert(entity)
+    if old != nil { timers[index] = entity }
     connections.own(EntityRef(.timer, index), set.owner)
     connections.count(1, for: client.uid)
     armTimer(index)
@@ -144,9 +150,15 @@ extension Engine {
   }
 
   private mutating func removeTimer(_ index: UInt32) {
+    release(timer: index)
+    timers.remove(index)
+  }
+
+  /// Takes away what the rest of the engine knows of a timer.
+  private mutating func release(timer index: UInt32) {
+    let entity = timers[index]
     let reference = EntityRef(.timer, index)
-    _ = arm(timers[index].alarm, for: nil, reference, on: timers[index].clock)
-    let entity = timers.remove(index)
+    timers[index].alarm = arm(entity.alarm, for: nil, reference, on: entity.clock)
     connections.disown(reference, entity.owner)
     connections.count(-1, for: entity.uid)
   }

@@ -163,11 +163,16 @@ package struct Engine: ~Copyable {
   }
 
   private mutating func rebuildWallWheel(at now: Moment) {
+    // In the order of the old one: equal deadlines keep theirs.
+    var armed: [EntityRef] = []
+    var budget = Int.max
+    while let next = wallWheel.advance(to: .max, budget: &budget) {
+      armed.append(EntityRef(payload: next.payload))
+    }
     wallWheel = TimerWheel(startingAt: now.wall.tick)
-    for index in 0..<timers.indexEnd {
-      guard let timer = timers.entity(at: index), timer.clock == .wall else { continue }
-      let entity = EntityRef(.timer, UInt32(index))
-      timers[entity.index].alarm = arm(nil, for: timer.machine.nextExpiry, entity, on: .wall)
+    for entity in armed {
+      let deadline = timers[entity.index].machine.nextExpiry
+      timers[entity.index].alarm = arm(nil, for: deadline, entity, on: .wall)
     }
   }
 

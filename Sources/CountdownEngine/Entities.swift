@@ -45,6 +45,20 @@ struct HUDEntity: KeyedEntity {
     guard let level else { return presentations.indices.last }
     return presentations.firstIndex { $0.level == level }
   }
+
+  /// The level of a generation: what is in front of it does not hide it from who shows it.
+  func level(of generation: Generation) -> Level? {
+    presentations.first { $0.machine.generation == generation }?.level
+  }
+
+  /// The front level with a lease that `owner` may give back: its own, else nobody's, else any.
+  func level(leasedBy owner: Owner) -> Level? {
+    func front(where holds: (Leases) -> Bool) -> Level? {
+      presentations.last { holds($0.machine.leases) }?.level
+    }
+    return front { $0.owners.contains(owner) } ?? front { $0.owners.contains(.none) }
+      ?? front { !$0.isEmpty }
+  }
 }
 
 struct TimerEntity: KeyedEntity {

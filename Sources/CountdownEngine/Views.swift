@@ -102,7 +102,20 @@ package struct QuotaView: Equatable, Sendable {
 
 /// What is said of one level of a screen.
 package struct HUDView: Equatable, Sendable {
-  package enum State: String, Sendable { case waiting, appearing, visible, disappearing, hidden }
+  package enum State: String, Sendable {
+    case waiting, appearing, visible, disappearing, hidden
+
+    init(_ phase: Presentation.Phase) {
+      self =
+        switch phase {
+        case .waiting: .waiting
+        case .appearing: .appearing
+        case .visible: .visible
+        case .disappearing: .disappearing
+        case .hidden: .hidden
+        }
+    }
+  }
 
   package var key: [UInt8]
   package var state: State
@@ -124,14 +137,7 @@ package struct HUDView: Equatable, Sendable {
   init(_ screen: [UInt8], _ level: Level, _ machine: Presentation, at now: Moment) {
     key = screen
     self.level = level
-    state =
-      switch machine.phase {
-      case .waiting: .waiting
-      case .appearing: .appearing
-      case .visible: .visible
-      case .disappearing: .disappearing
-      case .hidden: .hidden
-      }
+    state = State(machine.phase)
     generation = machine.generation
     kind = machine.request.kind
     status = machine.request.status

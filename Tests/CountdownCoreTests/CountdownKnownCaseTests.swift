@@ -5,7 +5,7 @@ import Testing
 @Suite struct CountdownKnownCaseTests {
   let code = CountdownTimeline()
 
-  @Test("sparrow-app 482: a refresh of the page does not start it over")
+  @Test("sparrow-app-482: a refresh of the page does not start it over")
   func refreshDoesNotRestart() {
     code.isWatched = false
     code.at(0).start(count: 60)
@@ -16,7 +16,7 @@ import Testing
       "0 accepted 60", "20000 refused 40", "59999 refused 1", "60000 ready 0")
   }
 
-  @Test("wso2 15896: a double submit sends once")
+  @Test("wso2-15896: a double submit sends once")
   func doubleSubmit() {
     code.at(0).start(count: 60)
     code.at(0).start(count: 60)
@@ -24,7 +24,7 @@ import Testing
     #expect(code.machine?.sends == 1)
   }
 
-  @Test("supabase-kt 331: never \"0 seconds\" while it still counts: the rest is rounded up")
+  @Test("supabase-kt-331: never \"0 seconds\" while it still counts: the rest is rounded up")
   func noZeroWhileCounting() {
     code.isWatched = false
     code.at(0).start(count: 60)
@@ -44,7 +44,7 @@ import Testing
     #expect(decision == .refused)
   }
 
-  @Test("FormSG 4344: the cooldown counts from the first send, too")
+  @Test("FormSG-4344: the cooldown counts from the first send, too")
   func firstSendCounts() {
     code.isWatched = false
     code.at(0).start(count: 60)
@@ -52,7 +52,7 @@ import Testing
     code.expect("0 accepted 60", "1 refused 60")
   }
 
-  @Test("clerk-android PR 925: after a resend it counts again, each time")
+  @Test("clerk-android-PR-925: after a resend it counts again, each time")
   func countsAgain() {
     code.isWatched = false
     for round in 0..<5 as Range<Int64> {
@@ -64,7 +64,7 @@ import Testing
     #expect(code.machine?.sends == 5)
   }
 
-  @Test("authgear PR 3022: the cooldown told is not always 0")
+  @Test("authgear-PR-3022: the cooldown told is not always 0")
   func cooldownIsTold() {
     code.isWatched = false
     code.at(0).start(count: 60)
@@ -73,7 +73,7 @@ import Testing
     #expect(code.remainingMS == 47_655)
   }
 
-  @Test("react-native-countdown 39: remaining is never negative, however late it is noticed")
+  @Test("react-native-countdown-39: remaining is never negative, however late it is noticed")
   func neverNegative() {
     let plan = Countdown.Plan(count: 5, every: .seconds(1))!
     var machine = Countdown(plan, at: Instant(microseconds: 0))
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(
-    "FlipClock 23, JKCountDownButton 4: late ticks do not drift, a pause in the background counts")
+    "FlipClock-23, JKCountDownButton-4: late ticks do not drift, a pause in the background counts")
   func noDrift() {
     code.at(0).start(count: 60)
     // Each tick is noticed 30 ms late; the steps stay where the deadline puts them.
@@ -108,7 +108,7 @@ import Testing
     code.at(60_000).expect("60000 ready 0")
   }
 
-  @Test("JKCountDownButton 4: in the background for 40 of 60 seconds: 20 are left, not 60")
+  @Test("JKCountDownButton-4: in the background for 40 of 60 seconds: 20 are left, not 60")
   func background() {
     code.at(0).start(count: 60)
     code.late(at: 40_000)

@@ -216,7 +216,7 @@ import Testing
       "26500 did-disappear #2 timed-out")
   }
 
-  @Test("A status is measured as UTF-16: an emoji counts for two, an umlaut for one")
+  @Test("A status is measured as UTF-16, an emoji counts for two, an umlaut for one")
   func statusLengths() {
     func longest(_ status: String) -> Int64? {
       Presentation.Request(kind: .info, status: Array(status.utf8), messageMinimum: .zero)

@@ -71,6 +71,38 @@ import Testing
       "5500 will-disappear owner-gone", "5500 did-disappear owner-gone")
   }
 
+  @Test("A crashed client's HUD, dismissed while paused, does not wait for a RESUME for ever")
+  func ownerGoesWhilePausedAndDismissed() {
+    hud.at(0).show(fade: 0, by: alice)
+    hud.at(500).pause()
+    hud.at(600).dismiss()
+    hud.at(5_000).gone(bob)
+    #expect(hud.machine?.isPaused == true)
+    hud.at(9_000).gone(alice)
+    hud.at(10_000).expect(
+      "0 will-appear", "0 did-appear", "500 paused", "9000 resumed",
+      "9000 will-disappear dismissed", "9000 did-disappear dismissed")
+  }
+
+  @Test("A crashed client's loading HUD does not stay for the rest of its DELAY")
+  func ownerGoesInDelay() {
+    hud.at(0).show(fade: 0, by: alice)
+    hud.at(500).dismiss(delay: 60_000)
+    hud.at(900).gone(alice)
+    hud.at(10_000).expect(
+      "0 will-appear", "0 did-appear", "900 will-disappear owner-gone",
+      "900 did-disappear owner-gone")
+  }
+
+  @Test("Whose lease outlives the owner's own is the owner then")
+  func ownershipPassesOn() {
+    hud.at(0).show(fade: 0, by: bob)
+    hud.at(100).show(fade: 0, by: alice)
+    hud.at(200).gone(alice)
+    #expect(hud.machine?.owner == bob)
+    #expect(hud.leases == 1)
+  }
+
   @Test("Another owner's lease keeps it, paused as it is")
   func anotherOwnerKeepsPause() {
     hud.at(0).show(fade: 0, by: alice)
@@ -103,6 +135,16 @@ import Testing
     hud.at(0).show(grace: 500)
     hud.at(100).tap()
     hud.at(501).expect("100 touched", "500 will-appear")
+  }
+
+  @Test("TAP in the fade-out touches what is going, and changes nothing")
+  func tapInTheFadeOut() {
+    hud.at(0).show()
+    hud.at(1_000).dismiss()
+    hud.at(1_100).tap()
+    hud.at(9_000).expect(
+      "0 will-appear", "150 did-appear", "1000 will-disappear dismissed",
+      "1100 touched dismissed", "1150 did-disappear dismissed")
   }
 
   @Test("TAP is held until MIN, too")

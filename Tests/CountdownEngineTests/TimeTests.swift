@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(
-    "Wall-clock steps move neither countdowns nor HUDs (MBProgressHUD and JGProgressHUD hold wall dates) nor boot timers"
+    "MB-wall-dates, JG-wall-dates (HUDs that hold wall dates): steps of the wall clock move neither HUDs nor countdowns nor boot timers"
   )
   func wallStepsMoveNothing() throws {
     for step in [-7_200_000, 7_200_000] as [Int64] {
@@ -96,6 +96,21 @@ import Testing
     desk.hears(1, "0 w snapshot idle", "10000 w set")
     guard finished else { return }
     desk.at(13_000).hears(1, "13000 w fired 1")
+  }
+
+  @Test("Wall timers with equal deadlines go off as they were armed, also after a step back")
+  func orderAfterStepBack() throws {
+    let desk = Desk()
+    desk.subscribe(1, pattern: "timer:*")
+    // The later a timer is armed, the lower is its place in the table.
+    try desk.set("stays", 1_000_000)
+    for key in ["a", "b", "c"] { try desk.set(key, 1) }
+    desk.at(1)
+    for key in ["d", "e", "f"] { try desk.set(key, 5_000, clock: .wall) }
+    desk.at(1_000)
+    _ = desk.takeHeard(1)
+    desk.setWall(by: -60_000)
+    desk.at(65_001).hears(1, "65001 d fired 1", "65001 e fired 1", "65001 f fired 1")
   }
 
   @Test("A repeating wall timer set forward counts what it missed, set back waits in phase")

@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("go 24595, tokio 3185: its clock runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
+  @Test("go-24595, tokio-3185: its clock runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
   func runsOnInSuspend() async {
     // In a process of its own, because libdispatch has one timerfd per clock for all timers.
     await #expect(processExitsWith: .success) {
@@ -91,7 +91,7 @@ import Testing
     try await eventually { fired.value == 20 }
   }
 
-  @Test("node 4541, tokio 5536: what a dispatch time cannot say is far off, not due")
+  @Test("node-4541, tokio-5536: what a dispatch time cannot say is far off, not due")
   func reachesFar() async throws {
     for clock in [AlarmClock.boot, .wall] {
       let fired = Counter()

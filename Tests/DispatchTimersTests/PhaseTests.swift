@@ -19,7 +19,7 @@ import Testing
     #expect(Duration.milliseconds(-3).microseconds(after: 5_000) == 5)
   }
 
-  @Test("libuv 4773: a deadline is not early by what the clock's microsecond leaves out")
+  @Test("libuv-4773: a deadline is not early by what the clock's microsecond leaves out")
   func deadlinesAreNotEarly() {
     for delay in 0..<2_000 as Range<UInt64> {
       let start = BootClock.nanoseconds
@@ -58,7 +58,7 @@ import Testing
     #expect(phase.deadline == 130)
   }
 
-  @Test("tokio 5536: the last periods before the end of time do not overflow")
+  @Test("tokio-5536: the last periods before the end of time do not overflow")
   func overflows() {
     var phase = Phase(deadline: .max - 5, interval: 10)
     #expect(phase.fire(at: .max - 1).missed == 0)

@@ -6,7 +6,7 @@ import Testing
   private let timers = TimerQueue()
 
   @Test(
-    "libuv 4773: 2,000 random timers, none early by a nanosecond, each called once",
+    "libuv-4773: 2,000 random timers, none early by a nanosecond, each called once",
     arguments: bothClocks)
   func isNeverEarly(clock: TimerQueue.Clock) async throws {
     let called = Log<Int>()
@@ -224,7 +224,7 @@ import Testing
   }
 
   @Test(
-    "node 4541, tokio 5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now",
+    "node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now",
     arguments: bothClocks)
   func reachesFar(clock: TimerQueue.Clock) async throws {
     let called = Counter()

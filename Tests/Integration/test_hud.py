@@ -2,7 +2,7 @@
 
 import pytest
 
-from countdownd import view
+from countdownd import eventually, view
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
 
@@ -146,6 +146,32 @@ def test_levels(speaker):
     assert speaker("DBSIZE") == 1
     advance(speaker, "1s")
     assert hud(speaker, "DISMISS", "pay")["level"] == b"alert"
+
+
+@pytest.mark.daemon(virtual_time=True, config="hud: {max-level: alert}")
+def test_what_is_behind_an_alert_can_be_ended(daemon, speaker):
+    other = daemon.connect()
+    behind = hud(speaker, "SHOW", "s", "OWNER", "connection", "MIN", "1s")
+    hud(other, "SHOW", "s", "LEVEL", "alert", "KIND", "info", "STATUS", "hear ye")
+    advance(speaker, "200ms")
+    popped = hud(speaker, "POP", "s")
+    assert (popped["level"], popped["leases"], bool(popped["dismissing"])) == (b"normal", 0, True)
+    held = hud(speaker, "DISMISS", "s", "GENERATION", behind["generation"])
+    assert held["generation"] == behind["generation"]
+    advance(speaker, "1300ms")
+    assert speaker("HUD", "GET", "s", "LEVEL", "normal") is None
+    assert hud(speaker, "GET", "s")["level"] == b"alert"
+    assert speaker("HUD", "DISMISS", "s", "GENERATION", behind["generation"]).code == "STALE"
+
+
+@pytest.mark.parametrize("inputs", ["PAUSE s", "DISMISS s DELAY 1h", "PAUSE s, DISMISS s"])
+def test_a_crashed_clients_hud_ends_whatever_it_was_in(daemon, client, inputs):
+    owner = daemon.connect()
+    hud(owner, "SHOW", "s", "OWNER", "connection", "FADEIN", "0", "FADEOUT", "0")
+    for words in inputs.split(", "):
+        hud(owner, *words.split())
+    owner.close()
+    eventually(lambda: client("HUD", "GET", "s") is None, "nobody wants it")
 
 
 @pytest.mark.daemon(virtual_time=True, config="hud: {blocking: {paths: [/api/order/Place]}}")

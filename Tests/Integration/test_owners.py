@@ -1,5 +1,6 @@
 """What belongs to a connection ends with it."""
 
+import os
 import time
 
 import pytest
@@ -123,3 +124,35 @@ def test_many_patterns_at_once_do_not_hold_others_up(daemon, client):
         pass
     watcher.close()
     eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "all are gone")
+
+
+def test_a_descriptor_used_again_after_hang_up_owns_nothing_of_before(daemon, client):
+    directory = f"/proc/{daemon.pid}/fd"
+
+    def sockets():
+        found = {}
+        for number in os.listdir(directory):
+            try:
+                target = os.readlink(f"{directory}/{number}")
+            except FileNotFoundError:
+                continue
+            if target.startswith("socket:"):
+                found[number] = target
+        return found
+
+    client("TIMER", "SET", "other", "1h")
+    eventually(lambda: len(sockets()) == 2, "there are a listening socket and this client")
+    alone = sockets()
+    owner = daemon.connect()
+    owner("TIMER", "SET", "before", "1h", "OWNER", "connection")
+    used = sockets().keys() - alone.keys()
+    owner.close()
+    eventually(lambda: sockets() == alone, "it is closed")
+    successor = daemon.connect()
+    successor("TIMER", "SET", "after", "1h", "OWNER", "connection")
+    assert sockets().keys() - alone.keys() == used, "the number is not used again"
+    eventually(lambda: client("TIMER", "GET", "before") is None, "it is cancelled")
+    assert view(client("TIMER", "GET", "after"))["owner"] == (
+        b"connection:%d" % successor("CLIENT", "ID")
+    )
+    assert client("DBSIZE") == 2

@@ -1,0 +1,132 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// What a screen with several levels and several clients adds to a presentation.
+@Suite struct HUDEngineTests {
+  let desk: Desk
+
+  init() {
+    var settings = EngineSettings()
+    settings.maximumLevel = .alert
+    desk = Desk(settings)
+    desk.connect(2)
+  }
+
+  private func target<R>(
+    _ screen: String, _ generation: Generation? = nil, level: Level? = nil,
+    _ body: (HUDTarget) throws -> R
+  ) throws -> R {
+    try desk.with(screen) {
+      var target = HUDTarget(screen: $0)
+      target.generation = generation
+      target.level = level
+      return try body(target)
+    }
+  }
+
+  private func pop(_ screen: String, by connection: UInt64) throws -> HUDView? {
+    try target(screen) {
+      try desk.engine.popHUD($0, by: desk.client(connection), at: desk.now)
+    }
+  }
+
+  @Test("A generation is found behind an alert; its own DISMISS does not leave it hanging")
+  func generationBehindAnAlert() throws {
+    let shown = try desk.show("s").generation
+    try desk.show("s", level: .alert)
+    let gone = try target("s", shown) {
+      try desk.engine.dismissHUD($0, delay: nil, at: desk.now)
+    }
+    #expect(gone?.level == .normal)
+    #expect(gone?.state == .hidden)
+    #expect(desk.hud("s")?.level == .alert)
+    #expect(desk.hud("s", level: .normal) == nil)
+    #expect(throws: EngineError.stale(now: desk.hud("s")!.generation)) {
+      try target("s", shown) { try desk.engine.pauseHUD($0, at: desk.now) }
+    }
+  }
+
+  @Test("A generation on a level that it is not on is stale")
+  func generationOnAnotherLevel() throws {
+    let shown = try desk.show("s").generation
+    let alert = try desk.show("s", level: .alert).generation
+    #expect(throws: EngineError.stale(now: alert)) {
+      try target("s", shown, level: .alert) { try desk.engine.pauseHUD($0, at: desk.now) }
+    }
+  }
+
+  @Test("POP gives back one's own lease, also from behind an alert")
+  func popsBehindAnAlert() throws {
+    try desk.show("s", owner: .connection(2))
+    try desk.show("s", .init(kind: .info, fadeIn: .zero, fadeOut: .zero), level: .alert)
+    let popped = try pop("s", by: 2)
+    #expect(popped?.level == .normal)
+    #expect(popped?.end == .dismissed)
+    #expect(desk.hud("s")?.level == .alert)
+    // Without a lease anywhere it is the front one that is told, unchanged.
+    #expect(try pop("s", by: 2)?.level == .alert)
+    #expect(desk.hud("s")?.state == .visible)
+  }
+
+  @Test("POP prefers one's own lease, then nobody's, then the front")
+  func popsOwnFirst() throws {
+    try desk.show("s", owner: .connection(2))
+    try desk.show("s", level: .statusbar)
+    try desk.show("s", level: .alert, owner: .connection(1))
+    #expect(try pop("s", by: 2)?.level == .normal)
+    #expect(try pop("s", by: 2)?.level == .statusbar)
+    #expect(try pop("s", by: 2)?.level == .alert)
+    desk.expectEmpty()
+  }
+
+  @Test("Each level has its own generation, times and events")
+  func levelsAreApart() throws {
+    desk.subscribe(1, "hud:s")
+    try desk.show("s", .init(maximum: .seconds(1), fadeIn: .zero, fadeOut: .zero))
+    try desk.show("s", .init(maximum: .seconds(2), fadeIn: .zero, fadeOut: .zero), level: .alert)
+    desk.at(9_000)
+    let events = desk.takeEvents(1).compactMap { event -> String? in
+      guard case .hud(let view) = event.subject else { return nil }
+      return "\(event.name.text) \(view.level.rawValue) \(event.generation.value)"
+    }
+    #expect(
+      events == [
+        "will-appear normal 1", "did-appear normal 1", "will-appear alert 2",
+        "did-appear alert 2", "will-disappear normal 1", "did-disappear normal 1",
+        "will-disappear alert 2", "did-disappear alert 2",
+      ])
+    desk.expectEmpty()
+  }
+
+  @Test("An event tells the state it left behind, though its command went on")
+  func eventsTellTheirState() throws {
+    desk.subscribe(1, "hud:s")
+    try desk.show("s")
+    _ = try target("s") { try desk.engine.tapHUD($0, inside: false, at: desk.now) }
+    let states = desk.takeEvents(1).compactMap { event -> String? in
+      guard case .hud(let view) = event.subject else { return nil }
+      return "\(event.name.text) \(view.state.rawValue) \(view.end?.rawValue ?? "-")"
+    }
+    #expect(
+      states == [
+        "will-appear appearing -", "did-appear visible -", "touched visible -",
+        "will-disappear disappearing tapped", "did-disappear hidden tapped",
+      ])
+  }
+
+  @Test("A screen's highest level refuses what is above it, and that changes nothing")
+  func highestLevel() throws {
+    var settings = EngineSettings()
+    settings.maximumLevelOfScreen[Array("pay".utf8)] = .statusbar
+    let desk = Desk(settings)
+    #expect(throws: EngineError.levelNotAllowed(.statusbar, maximum: .normal)) {
+      try desk.show("s", level: .statusbar)
+    }
+    #expect(throws: EngineError.levelNotAllowed(.alert, maximum: .statusbar)) {
+      try desk.show("pay", level: .alert)
+    }
+    desk.expectEmpty()
+    #expect(try desk.show("pay", level: .statusbar).level == .statusbar)
+  }
+}

@@ -1,0 +1,200 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// LIST: what is there from the first page to the last is on exactly one of them.
+@Suite struct ListingTests {
+  /// One listing that is under way.
+  private struct Listing {
+    var query: ListQuery
+    /// What was there at its beginning and still is: the generation of each key that matches.
+    var expected: [String: Int64]
+    var seen: [String: [Int64]] = [:]
+
+    mutating func take<View>(_ page: Page<View>, _ entry: (View) -> ([UInt8], Generation)) {
+      for view in page.views {
+        let (key, generation) = entry(view)
+        seen[String(decoding: key, as: UTF8.self), default: []].append(generation.value)
+      }
+      query.cursor = page.cursor
+    }
+  }
+
+  @Test(
+    "Complete and without duplicates while entities come and go", arguments: EntityKind.allCases,
+    0..<12)
+  func completeAndWithoutDuplicates(kind: EntityKind, seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    let desk = Desk()
+    desk.connect(2)
+    /// Key to generation, and whether connection 2 owns it.
+    var there: [String: (generation: Int64, owned: Bool)] = [:]
+    let keyCount = [4, 40, 400][Int(seed % 3)]
+
+    func churn(_ times: Int) throws {
+      for _ in 0..<times {
+        let key = "\(Int.random(in: 0..<keyCount, using: &generator))"
+        let owned = Bool.random(using: &generator)
+        let owner = owned ? Owner.connection(2) : .none
+        if there[key] == nil {
+          let generation =
+            switch kind {
+            case .countdown: try desk.start(key, owner: owner).view.generation
+            case .hud: try desk.show(key, owner: owner).generation
+            case .timer: try desk.set(key, 60_000, owner: owner).generation
+            }
+          there[key] = (generation.value, owned)
+        } else {
+          switch kind {
+          case .countdown: try desk.cancel(key)
+          case .hud: try desk.dismiss(key)
+          case .timer: try desk.delete(key)
+          }
+          there[key] = nil
+        }
+      }
+      // Now and then the table gets empty, and starts over.
+      if Int.random(in: 0..<12, using: &generator) == 0 {
+        for key in there.keys.sorted().dropFirst(Int.random(in: 0...1, using: &generator)) {
+          switch kind {
+          case .countdown: try desk.cancel(key)
+          case .hud: try desk.dismiss(key)
+          case .timer: try desk.delete(key)
+          }
+          there[key] = nil
+        }
+      }
+    }
+
+    for round in 0..<30 {
+      try churn(keyCount * 2)
+      var query = ListQuery()
+      query.limit = Int.random(in: 1...5, using: &generator)
+      if round % 3 == 1 { query.pattern = Array("*1*".utf8) }
+      if round % 4 == 2 { query.owner = .connection(2) }
+      let matching = there.filter { key, entity in
+        (query.pattern == nil || key.contains("1")) && (query.owner == nil || entity.owned)
+      }
+      var listing = Listing(query: query, expected: matching.mapValues(\.generation))
+      repeat {
+        switch kind {
+        case .countdown:
+          listing.take(desk.engine.listCountdowns(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .hud:
+          listing.take(desk.engine.listHUDs(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .timer:
+          listing.take(desk.engine.listTimers(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        }
+        if listing.query.cursor != 0 {
+          try churn(Int.random(in: 0...6, using: &generator))
+          listing.expected = listing.expected.filter { there[$0.key]?.generation == $0.value }
+        }
+      } while listing.query.cursor != 0
+      for (key, generation) in listing.expected {
+        #expect(listing.seen[key]?.filter { $0 == generation }.count == 1, "\(key), seed \(seed)")
+      }
+      for (key, generations) in listing.seen {
+        #expect(Set(generations).count == generations.count, "\(key) twice, seed \(seed)")
+      }
+    }
+  }
+
+  @Test("A timer that is set anew between two pages is on one of them, also when it is the last")
+  func replacedTimer() throws {
+    let desk = Desk()
+    for key in ["a", "b", "c"] { try desk.set(key, 60_000) }
+    var query = ListQuery()
+    query.limit = 1
+    query.cursor = desk.engine.listTimers(query, at: desk.now).cursor
+    try desk.delete("a")
+    try desk.delete("b")
+    try desk.set("c", 30_000)
+    var keys: [[UInt8]] = []
+    repeat {
+      let page = desk.engine.listTimers(query, at: desk.now)
+      keys += page.views.map(\.key)
+      query.cursor = page.cursor
+    } while query.cursor != 0
+    #expect(keys == [Array("c".utf8)])
+  }
+
+  @Test("A pattern's snapshots are complete and without duplicates likewise", arguments: 0..<20)
+  func snapshots(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    let desk = Desk()
+    var there: [String: Int64] = [:]
+    func churn() throws {
+      let key = "\(Int.random(in: 0..<30, using: &generator))"
+      if there[key] != nil, Bool.random(using: &generator) {
+        try desk.delete(key)
+        there[key] = nil
+      } else {
+        // Often in the place of one that is there.
+        there[key] = try desk.set(key, 60_000).generation.value
+      }
+      if Int.random(in: 0..<20, using: &generator) == 0 {
+        for key in there.keys.sorted().dropFirst() {
+          try desk.delete(key)
+          there[key] = nil
+        }
+      }
+    }
+    for _ in 0..<20 {
+      for _ in 0..<40 { try churn() }
+      var expected = there
+      _ = desk.takeEvents(1)
+      desk.subscribe(1, pattern: "timer:*", walk: false)
+      while !desk.engine.connectionsAwaitingSnapshots.isEmpty {
+        desk.continueSnapshots(1, budget: Int.random(in: 1...5, using: &generator))
+        try churn()
+        expected = expected.filter { there[$0.key] == $0.value }
+      }
+      let seen = desk.takeEvents(1).filter { $0.name == .snapshot }.map(\.generation.value)
+      #expect(Set(seen).count == seen.count)
+      #expect(Set(expected.values).isSubset(of: seen))
+      _ = desk.engine.unsubscribe(1, fromPattern: Array("timer:*".utf8))
+    }
+  }
+
+  @Test("A page looks at a bounded number of entities, and an end that is not there ends it")
+  func bounded() throws {
+    let desk = Desk()
+    for index in 0..<100 { try desk.set("\(index)", 60_000) }
+    var query = ListQuery()
+    query.limit = 2
+    query.pattern = Array("99".utf8)
+    var pages = 0
+    var found = 0
+    repeat {
+      let page = desk.engine.listTimers(query, at: desk.now)
+      #expect(page.cursor == 0 || page.cursor - query.cursor <= 20)
+      found += page.views.count
+      query.cursor = page.cursor
+      pages += 1
+    } while query.cursor != 0
+    #expect(found == 1)
+    #expect(pages == 5)
+    query.cursor = .max
+    #expect(desk.engine.listTimers(query, at: desk.now).cursor == 0)
+  }
+
+  @Test("What falls due while it is listed is not listed, and a table that empties ends it")
+  func fallsDue() throws {
+    let desk = Desk()
+    for index in 0..<10 { try desk.set("\(index)", 1_000) }
+    var query = ListQuery()
+    query.limit = 3
+    query.cursor = desk.engine.listTimers(query, at: desk.now).cursor
+    #expect(query.cursor == 3)
+    desk.unnoticed(at: 1_000)
+    let page = desk.engine.listTimers(query, at: desk.now)
+    #expect(page.views.isEmpty)
+    #expect(page.cursor == 0)
+  }
+}

@@ -1,0 +1,298 @@
+import CountdownCore
+import CountdownEngine
+
+/// Screens: a stay on each level, and who holds what.
+package struct HUDModel: Model {
+  package struct Target {
+    var level: Level?
+    var generation: Generation?
+  }
+
+  package enum Command {
+    case show(Level, Presentation.Request, Owner)
+    case update(Target, fraction: Double?, status: [UInt8]?)
+    case dismiss(Target, delay: Interval?)
+    case pop(Target)
+    case tap(Target, inside: Bool)
+    case pause(Target)
+    case resume(Target)
+    case get(Level?)
+  }
+
+  package struct Facts: Equatable {
+    var state: HUDView.State
+    var generation: Generation
+    var level: Level
+    var kind: Presentation.Kind
+    var mask: Presentation.Mask
+    var fraction: Double?
+    var leases: Int64
+    var isDismissing: Bool
+    var isPaused: Bool
+    var remainingMS: Int64?
+    var deadlineUnixMS: Int64?
+    var end: Presentation.End?
+    var owner: Owner
+  }
+
+  package static let kind = EntityKind.hud
+  package static let keyPrefix: Unicode.Scalar = "h"
+  package static let ending = [Command.resume(Target()), .dismiss(Target(), delay: nil)]
+  /// This screen shows alerts, others go up to the status bar.
+  private static let alertScreen = 0
+
+  package static func configure(_ settings: inout EngineSettings) {
+    settings.maximumLevel = .statusbar
+    settings.maximumLevelOfScreen[Array("\(keyPrefix)\(alertScreen)".utf8)] = .alert
+  }
+
+  /// The stays of each screen, by rising level.
+  private var screens: [[HUDStay]]
+  package var said: [Said] = []
+
+  package init(keyCount: Int, _ settings: EngineSettings) {
+    screens = Array(repeating: [], count: keyCount)
+  }
+
+  // MARK: Commands
+
+  package func command(_ key: Int, _ world: inout World) -> Command {
+    var target = Target()
+    if world.chance(oneIn: 4) { target.level = world.pick(Level.allCases) }
+    target.generation = world.generation(
+      near: screens[key].randomElement(using: &world.random)?.generation)
+    switch Int.random(in: 0..<20, using: &world.random) {
+    case 0..<6:
+      let level = world.chance(oneIn: 4) ? world.pick(Level.allCases) : .normal
+      return .show(level, request(&world), world.owner())
+    case 6..<8: return .dismiss(target, delay: nil)
+    case 8..<10: return .dismiss(target, delay: world.milliseconds([0, 20, 80, 1_000]))
+    case 10..<12: return .pop(target)
+    case 12..<14: return .tap(target, inside: world.chance(oneIn: 3))
+    case 14: return .update(target, fraction: 0.5, status: world.chance(oneIn: 2) ? [0x61] : nil)
+    case 15: return .update(target, fraction: nil, status: Array(repeating: 0x61, count: 9))
+    case 16: return .pause(target)
+    case 17, 18: return .resume(target)
+    default: return .get(target.level)
+    }
+  }
+
+  private func request(_ world: inout World) -> Presentation.Request {
+    Presentation.Request(
+      kind: world.chance(oneIn: 2) ? .loading : world.pick(Presentation.Kind.allCases),
+      status: world.chance(oneIn: 2) ? [0x61, 0x62] : nil,
+      grace: world.milliseconds([0, 0, 10, 50, 2_000]),
+      minimum: world.milliseconds([0, 20, 1_000]),
+      maximum: world.chance(oneIn: 2) ? world.milliseconds([0, 30, 80, 2_000]) : nil,
+      fadeIn: world.milliseconds([0, 5, 150]), fadeOut: world.milliseconds([0, 5, 150]),
+      minimumFrom: world.pick(Presentation.MinimumFrom.allCases),
+      early: world.pick(Presentation.Early.allCases),
+      mask: world.chance(oneIn: 2) ? .none : .black,
+      messageMinimum: world.milliseconds([0, 40, 3_000]))
+  }
+
+  package static func ask(
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+  ) throws(EngineError) -> Answer<Facts> {
+    func on(_ target: Target) -> HUDTarget {
+      var result = HUDTarget(screen: key)
+      result.level = target.level
+      result.generation = target.generation
+      return result
+    }
+    let view: HUDView? =
+      switch command {
+      case .show(let level, let request, let owner):
+        try engine.showHUD(
+          key, level: level, request, owner: owner, by: World.operator, at: now)
+      case .update(let target, let fraction, let status):
+        try engine.updateHUD(on(target), fraction: fraction, status: status, at: now)
+      case .dismiss(let target, let delay):
+        try engine.dismissHUD(on(target), delay: delay, at: now)
+      case .pop(let target): try engine.popHUD(on(target), by: World.operator, at: now)
+      case .tap(let target, let inside): try engine.tapHUD(on(target), inside: inside, at: now)
+      case .pause(let target): try engine.pauseHUD(on(target), at: now)
+      case .resume(let target): try engine.resumeHUD(on(target), at: now)
+      case .get(let level): engine.hud(key, level: level, at: now)
+      }
+    return view.map { .facts(Facts($0)) } ?? .nothing
+  }
+
+  private func isAllowed(_ level: Level, _ key: Int) -> Bool {
+    level < .alert || key == Self.alertScreen
+  }
+
+  package func settles(_ command: Command, _ key: Int) -> Bool {
+    if case .show(let level, _, _) = command { isAllowed(level, key) } else { true }
+  }
+
+  package mutating func answer(
+    _ command: Command, _ key: Int, _ world: inout World
+  ) throws(EngineError) -> Answer<Facts> {
+    let now = world.now.boot.microseconds
+    switch command {
+    case .show(let level, let request, let owner):
+      guard isAllowed(level, key) else { throw .levelNotAllowed(level, maximum: .statusbar) }
+      return show(key, level, request, owner, &world)
+    case .get(let level):
+      let stay =
+        level.map { level in screens[key].first { $0.level == level } } ?? screens[key].last
+      return stay.map { .facts(facts($0, world)) } ?? .nothing
+    case .update(let target, let fraction, let status):
+      guard let index = try find(key, target) else { throw .notFound }
+      return change(key, index, world) { $0.update(fraction, status, at: now, $1) }
+    case .dismiss(let target, let delay):
+      guard let index = try find(key, target) else { return .nothing }
+      return change(key, index, world) {
+        $0.dismiss(.dismissed, after: delay?.microseconds ?? 0, at: now, $1)
+      }
+    case .pop(let target):
+      let owner = Owner.connection(World.operator.connection)
+      let leased =
+        screens[key].lastIndex { $0.leases.contains(owner) }
+        ?? screens[key].lastIndex { $0.leases.contains(.none) }
+        ?? screens[key].lastIndex { !$0.leases.isEmpty }
+      guard let index = try find(key, target, else: leased) else { return .nothing }
+      return change(key, index, world) { $0.pop(by: owner, at: now, $1) }
+    case .tap(let target, let inside):
+      guard let index = try find(key, target) else { throw .notFound }
+      return change(key, index, world) { $0.tap(inside: inside, at: now, $1) }
+    case .pause(let target):
+      guard let index = try find(key, target) else { throw .notFound }
+      return change(key, index, world) { $0.pause(at: now, $1) }
+    case .resume(let target):
+      guard let index = try find(key, target) else { throw .notFound }
+      return change(key, index, world) { $0.resume(at: now, $1) }
+    }
+  }
+
+  private mutating func show(
+    _ key: Int, _ level: Level, _ request: Presentation.Request, _ owner: Owner,
+    _ world: inout World
+  ) -> Answer<Facts> {
+    let now = world.now.boot.microseconds
+    let generation = world.newGeneration()
+    if let index = screens[key].firstIndex(where: { $0.level == level }) {
+      return change(key, index, world) { $0.supersede(request, generation, owner, at: now, $1) }
+    }
+    let index = screens[key].firstIndex { $0.level > level } ?? screens[key].count
+    screens[key].insert(HUDStay(level, request, generation, owner, at: now), at: index)
+    return change(key, index, world) { $0.settle(now, byTime: false, $1) }
+  }
+
+  /// The stay that is meant; a generation is found on whatever level it is.
+  private func find(
+    _ key: Int, _ target: Target, else unnamed: Int? = nil
+  ) throws(EngineError) -> Int? {
+    let stays = screens[key]
+    if target.level == nil, let wanted = target.generation,
+      let index = stays.firstIndex(where: { $0.generation == wanted })
+    {
+      return index
+    }
+    let index =
+      target.level.map { level in stays.firstIndex { $0.level == level } } ?? unnamed
+      ?? stays.indices.last
+    guard let index else { return nil }
+    if let wanted = target.generation, wanted != stays[index].generation {
+      throw .stale(now: stays[index].generation)
+    }
+    return index
+  }
+
+  private mutating func change(
+    _ key: Int, _ index: Int, _ world: World, _ body: (inout HUDStay, (Said) -> Void) -> Void
+  ) -> Answer<Facts> {
+    var happened: [Said] = []
+    body(&screens[key][index]) { happened.append($0) }
+    said += happened
+    let answer = Answer.facts(facts(screens[key][index], world))
+    screens[key].removeAll { $0.isGone }
+    return answer
+  }
+
+  // MARK: Time
+
+  package mutating func settle(_ key: Int, _ world: World) {
+    let now = world.now.boot.microseconds
+    var happened: [Said] = []
+    for owner in departed(key, world) {
+      for index in screens[key].indices {
+        screens[key][index].lose(owner, at: now) { happened.append($0) }
+      }
+    }
+    for index in screens[key].indices {
+      screens[key][index].settle(now, byTime: true) { happened.append($0) }
+    }
+    said += happened
+    screens[key].removeAll { $0.isGone }
+  }
+
+  private func departed(_ key: Int, _ world: World) -> [Owner] {
+    var gone: [Owner] = []
+    for owner in screens[key].flatMap({ $0.leases + ($0.isOrphan ? [] : [$0.owner]) })
+    where !world.isThere(owner) && !gone.contains(owner) {
+      gone.append(owner)
+    }
+    return gone
+  }
+
+  package func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)? {
+    screens[key].compactMap(\.wakes).min().map { (.boot, $0) }
+  }
+
+  package var order: [Int] { Array(screens.indices) }
+
+  /// From when MIN and the fade-out count depends on when it is noticed that an owner is gone.
+  package func isTouchy(_ world: World) -> Bool {
+    screens.indices.contains { !departed($0, world).isEmpty }
+  }
+
+  // MARK: What is so
+
+  package func exists(_ key: Int) -> Bool { !screens[key].isEmpty }
+
+  package func facts(_ key: Int, _ world: World) -> [Facts] {
+    screens[key].map { facts($0, world) }
+  }
+
+  private func facts(_ stay: HUDStay, _ world: World) -> Facts {
+    let now = world.now.boot.microseconds
+    let left = stay.goesAt.map { max($0.moment - stay.own(now), 0) }
+    let isOver = stay.isGone || stay.goes != nil
+    return Facts(
+      state: stay.isGone
+        ? .hidden
+        : stay.goes != nil
+          ? .disappearing
+          : stay.seen != nil ? .visible : stay.appears != nil ? .appearing : .waiting,
+      generation: stay.generation, level: stay.level, kind: stay.request.kind,
+      mask: stay.request.mask, fraction: stay.fraction, leases: Int64(stay.leases.count),
+      isDismissing: !stay.isGone && (isOver || stay.dismissal != nil),
+      isPaused: stay.pausedAt != nil, remainingMS: isOver ? nil : left?.roundedUp,
+      deadlineUnixMS: isOver || stay.pausedAt != nil
+        ? nil : left.map { world.now.deadlineUnixMS(now + $0) },
+      end: stay.end, owner: stay.owner)
+  }
+
+  package static func facts(_ subject: Event.Subject) -> Facts? {
+    if case .hud(let view) = subject { Facts(view) } else { nil }
+  }
+
+  package static func page(
+    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
+    let page = engine.listHUDs(query, at: now)
+    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
+  }
+}
+
+extension HUDModel.Facts {
+  init(_ view: HUDView) {
+    self.init(
+      state: view.state, generation: view.generation, level: view.level, kind: view.kind,
+      mask: view.mask, fraction: view.fraction, leases: view.leases,
+      isDismissing: view.isDismissing, isPaused: view.isPaused, remainingMS: view.remainingMS,
+      deadlineUnixMS: view.deadlineUnixMS, end: view.end, owner: view.owner)
+  }
+}

@@ -1,0 +1,242 @@
+import CountdownCore
+import CountdownEngine
+
+/// One seeded random history of the whole engine: commands on many keys, time in small and huge
+/// steps, budgets that run out, clocks that are set and connections that vanish; all of it against
+/// naive models.
+package struct Simulation: ~Copyable {
+  private let seed: UInt64
+  private var world: World
+  private var engine: Engine
+  private let players: [any Playing]
+  private var nextConnection: UInt64 = 100
+  /// Something of connections that are gone may not be cleared up yet.
+  private var isClearingUp = false
+  private var channels: [(player: Int, key: Int, connection: UInt64)] = []
+  private var patterns: [(player: Int, connection: UInt64)] = []
+
+  package init(seed: UInt64) {
+    self.seed = seed
+    world = World(seed: seed)
+    let keyCount = [1, 4, 12, 40][Int(seed % 4)]
+    var settings = EngineSettings()
+    CountdownModel.configure(&settings)
+    HUDModel.configure(&settings)
+    TimerModel.configure(&settings)
+    players = [
+      Player<CountdownModel>(keyCount: keyCount, settings),
+      Player<HUDModel>(keyCount: keyCount, settings),
+      Player<TimerModel>(keyCount: keyCount, settings),
+    ]
+    engine = Engine(settings: settings, at: world.now)
+    engine.connect(World.operator.connection)
+  }
+
+  package mutating func play(steps: Int) throws(Disagreement) {
+    do {
+      for _ in 0..<steps {
+        world.step += 1
+        try step()
+      }
+      try end()
+    } catch {
+      throw Disagreement(description: "seed \(seed), \(error)")
+    }
+  }
+
+  private mutating func step() throws(Disagreement) {
+    switch Int.random(in: 0..<100, using: &world.random) {
+    case 0..<28: try pass()
+    case 28..<86: try player().play(&engine, &world)
+    case 86..<89: connect()
+    case 89..<91: try vanish()
+    case 91..<94: try listen()
+    case 94..<96: try unlisten()
+    case 96..<97: setWallClock()
+    default:
+      // What is due for those that are looked at happens; so it does for all, at the same moment.
+      try finish()
+      try player().playListing(&engine, &world)
+    }
+    try hear()
+  }
+
+  private mutating func player() -> any Playing { world.pick(players) }
+
+  /// Everything ends, and nothing is left.
+  private mutating func end() throws(Disagreement) {
+    for connection in world.connections { try vanish(connection) }
+    try finish()
+    for _ in 0..<8 where players.contains(where: { $0.entityCount > 0 }) {
+      for player in players { try player.playEnding(&engine, &world) }
+      try hear()
+      move(.seconds(20_000))
+      try finish()
+    }
+    let left = players.map(\.entityCount)
+    guard left.allSatisfy({ $0 == 0 }), engine.entityCount == 0, engine.armedCount == 0,
+      engine.channelCount == 0, engine.patternCount == 0
+    else {
+      throw Disagreement(
+        description: "left over in the end: \(engine.entityCount) entities (models: \(left)), "
+          + "\(engine.armedCount) timers, \(engine.channelCount) channels, "
+          + "\(engine.patternCount) patterns")
+    }
+  }
+
+  // MARK: Time
+
+  private mutating func pass() throws(Disagreement) {
+    if isClearingUp, players.contains(where: { $0.isTouchy(world) }) { try finish() }
+    switch Int.random(in: 0..<8, using: &world.random) {
+    case 0: move(Interval(microseconds: 1))
+    case 1: move(.milliseconds(1))
+    case 2...4: move(Interval(microseconds: Int64.random(in: 0...200_000, using: &world.random)))
+    case 5, 6: move(Interval(microseconds: Int64.random(in: 0...4_000_000, using: &world.random)))
+    default:
+      move(world.chance(oneIn: 4) ? .seconds(8 * 3_600) : .seconds(60))
+    }
+    switch Int.random(in: 0..<4, using: &world.random) {
+    case 0, 1: try finish()
+    case 2: try advanceABit()
+    default: break
+    }
+  }
+
+  private mutating func move(_ interval: Interval) {
+    world.now.boot = world.now.boot + interval
+    world.now.wall = world.now.wall + interval
+    if interval > .seconds(10) { world.note("\(interval.microseconds / 1_000_000) s pass") }
+  }
+
+  private mutating func setWallClock() {
+    let step = world.pick([-86_400_000, -3_600_000, -1_500, -1, 1, 1_500, 3_600_000] as [Int64])
+    world.now.wall = world.now.wall + .milliseconds(step)
+    world.note("the wall clock is set by \(step) ms")
+  }
+
+  /// All that is due happens, in slices.
+  private mutating func finish() throws(Disagreement) {
+    let budget = world.pick([1, 3, 50])
+    while !engine.advance(to: world.now, budget: budget) { try hear() }
+    try finished()
+  }
+
+  private mutating func finished() throws(Disagreement) {
+    isClearingUp = false
+    try hear()
+    for player in players { player.settle(before: Bounds(), world) }
+    for player in players { try player.checkAll(world) }
+    let entities = players.reduce(0) { $0 + $1.entityCount }
+    let armed = players.reduce(0) { $0 + $1.armedCount }
+    guard engine.entityCount == entities, engine.armedCount == armed else {
+      throw Disagreement(
+        description: "step \(world.step), at \(world.now.text): the engine has "
+          + "\(engine.entityCount) entities and \(engine.armedCount) timers, the models "
+          + "\(entities) and \(armed)")
+    }
+  }
+
+  /// One slice. The engine is behind then; what it has done can be told from its next deadline.
+  private mutating func advanceABit() throws(Disagreement) {
+    world.note("a slice")
+    var isFinished = engine.advance(
+      to: world.now, budget: Int.random(in: 1...12, using: &world.random))
+    while !isFinished {
+      try hear()
+      let next = engine.nextDeadline
+      let bounds = Bounds(
+        boot: next.boot?.microseconds ?? .max - 1, wall: next.wall?.microseconds ?? .max - 1)
+      guard players.contains(where: { $0.isAmbiguous(bounds, world) }) else {
+        for player in players { player.settle(before: bounds, world) }
+        return
+      }
+      isFinished = engine.advance(to: world.now, budget: 1)
+    }
+    try finished()
+  }
+
+  private mutating func hear() throws(Disagreement) {
+    for publication in engine.takeOutbox() {
+      guard
+        let player = players.first(where: {
+          $0.kind == publication.kind && $0.owns(publication.key)
+        })
+      else { throw Disagreement(description: "an event of a key that nobody knows") }
+      try player.hear(publication, world)
+    }
+  }
+
+  // MARK: Connections
+
+  private mutating func connect() {
+    guard world.connections.count < 5 else { return }
+    engine.connect(nextConnection)
+    world.connections.append(nextConnection)
+    nextConnection += 1
+  }
+
+  private mutating func vanish() throws(Disagreement) {
+    guard let connection = world.connections.randomElement(using: &world.random) else { return }
+    try vanish(connection)
+  }
+
+  private mutating func vanish(_ connection: UInt64) throws(Disagreement) {
+    // What was due before is heard before.
+    try finish()
+    engine.disconnect(connection)
+    isClearingUp = true
+    world.connections.removeAll { $0 == connection }
+    world.note("connection \(connection) vanishes")
+    for channel in channels where channel.connection == connection {
+      players[channel.player].unlisten(connection, from: channel.key)
+    }
+    channels.removeAll { $0.connection == connection }
+    for player in players { player.unlisten(connection, from: nil) }
+    patterns.removeAll { $0.connection == connection }
+  }
+
+  // MARK: Listening
+
+  private mutating func listen() throws(Disagreement) {
+    guard let connection = world.connections.randomElement(using: &world.random) else { return }
+    let player = Int.random(in: 0..<players.count, using: &world.random)
+    guard world.chance(oneIn: 5) else {
+      let key = Int.random(in: 0..<players[player].keyCount, using: &world.random)
+      try players[player].listen(connection, to: key, &engine, world)
+      channels.removeAll { $0 == (player, key, connection) }
+      channels.append((player, key, connection))
+      return
+    }
+    // A pattern for all keys of a kind: whoever has it is told how each is, bit by bit.
+    try finish()
+    let kind = players[player].kind
+    _ = engine.subscribe(
+      Client(connection: connection, uid: 1_000), toPattern: kind.channelPrefix + [0x2A])
+    let listening = players.filter { $0.kind == kind }
+    for player in listening { try player.listen(connection, to: nil, &engine, world) }
+    patterns.removeAll { $0 == (player, connection) }
+    patterns.append((player, connection))
+    while engine.connectionsAwaitingSnapshots.contains(connection) {
+      engine.continueSnapshots(to: connection, budget: 7, at: world.now)
+    }
+    try hear()
+    for player in listening { try player.checkSnapshots(nil, world) }
+  }
+
+  private mutating func unlisten() throws(Disagreement) {
+    try finish()
+    if world.chance(oneIn: 4) {
+      guard let index = patterns.indices.randomElement(using: &world.random) else { return }
+      let (player, connection) = patterns.remove(at: index)
+      let kind = players[player].kind
+      _ = engine.unsubscribe(connection, fromPattern: kind.channelPrefix + [0x2A])
+      for player in players where player.kind == kind { player.unlisten(connection, from: nil) }
+    } else {
+      guard let index = channels.indices.randomElement(using: &world.random) else { return }
+      let (player, key, connection) = channels.remove(at: index)
+      _ = engine.unsubscribe(connection, from: players[player].channel(key))
+      players[player].unlisten(connection, from: key)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import CountdownCore
+import CountdownEngine
+
+/// What the engine and the models are told alike: what time it is, and who is there.
+package struct World {
+  package var random: SeededGenerator
+  package internal(set) var now: Moment
+  /// Connections that are there; `World.operator` always is.
+  package internal(set) var connections: [UInt64] = []
+  package internal(set) var step = 0
+
+  private var lastGeneration: Int64 = 0
+  /// The last changes of time and connections, to be read when something went wrong.
+  private(set) var faults: [String] = []
+
+  static let `operator` = Client(connection: 1, uid: 1_000)
+
+  init(seed: UInt64) {
+    random = SeededGenerator(seed: seed)
+    now = Moment(
+      boot: Instant(microseconds: 5_000_000),
+      wall: Instant(microseconds: 1_790_000_000_000_000))
+  }
+
+  package func isThere(_ owner: Owner) -> Bool {
+    switch owner {
+    case .none: true
+    case .connection(let id): id == Self.operator.connection || connections.contains(id)
+    }
+  }
+
+  /// The generation that the engine must give next.
+  package mutating func newGeneration() -> Generation {
+    lastGeneration += 1
+    return Generation(lastGeneration)
+  }
+
+  mutating func note(_ fault: String) {
+    if faults.count >= 40 { faults.removeFirst(20) }
+    faults.append("step \(step), at \(now.text): \(fault)")
+  }
+
+  // MARK: Chance
+
+  package mutating func chance(oneIn n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
+  package mutating func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
+  package mutating func milliseconds(_ choices: [Int64]) -> Interval {
+    .milliseconds(pick(choices))
+  }
+
+  /// Nobody, or a connection that is there.
+  package mutating func owner() -> Owner {
+    if chance(oneIn: 2) { return .none }
+    return .connection(pick(connections + [Self.operator.connection]))
+  }
+
+  /// Mostly none; else `current`, or one that is over.
+  package mutating func generation(near current: Generation?) -> Generation? {
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<7: nil
+    case 7..<9: current
+    default: Generation((current?.value ?? 1) - 1)
+    }
+  }
+}
+
+extension Moment {
+  /// Milliseconds on both clocks.
+  var text: String { "\(milliseconds(boot)) ms (wall \(milliseconds(wall)) ms)" }
+
+  private func milliseconds(_ instant: Instant) -> String {
+    let rest = "\(1_000 + instant.microseconds % 1_000)".dropFirst()
+    return "\(instant.microseconds / 1_000).\(rest)"
+  }
+
+  /// As `deadline_unix_ms` tells a moment of the boot clock.
+  package func deadlineUnixMS(_ microseconds: Int64) -> Int64 {
+    (wall.microseconds + microseconds - boot.microseconds + 999) / 1_000
+  }
+
+  func microseconds(on clock: TimerClock) -> Int64 {
+    switch clock {
+    case .boot: boot.microseconds
+    case .wall: wall.microseconds
+    }
+  }
+}
+
+/// Random numbers that a seed decides (SplitMix64).
+package struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  package init(seed: UInt64) { state = seed }
+
+  package mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
