@@ -110,6 +110,7 @@ import Testing
     desk.at(1_000)
     _ = desk.takeHeard(1)
     desk.setWall(by: -60_000)
+    desk.advance()
     desk.at(65_001).hears(1, "65001 d fired 1", "65001 e fired 1", "65001 f fired 1")
   }
 
