@@ -8,21 +8,25 @@ extension CountdownClient {
   ///
   /// - Parameters:
   ///   - key: 1 to 512 bytes.
+  ///   - policy: one of the daemon's configuration, which says how long it counts, how often and
+  ///     over what may be sent, and how long a code is good; then without `count` and `every`.
   ///   - count: steps, 1 to 2147483647; as configured (60) unless given.
   ///   - every: the length of a step, at least 1 ms, rounded up to a millisecond; as configured
   ///     (1 s) unless given.
   ///   - fire: counts the first step at once, as `Timer.fire()` does.
-  ///   - title: the text while counting, `%d` in it stands for the steps left; at most 1024 bytes.
+  ///   - title: the text while counting: `%d` stands for the steps left, `%m:%02s` for minutes and
+  ///     seconds; at most 1024 bytes.
   ///   - readyTitle: the text when ready, at most 1024 bytes.
   ///   - owner: ends with the connection of this client, if so.
   ///   - meta: at most 4096 bytes of yours, kept and shown in views.
   ///   - token: 1 to 64 bytes that make a repetition of this call answer as the first did.
   public func startCountdown(
-    _ key: String, count: Int? = nil, every: Duration? = nil, fire: Bool = false,
+    _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil, fire: Bool = false,
     title: String? = nil, readyTitle: String? = nil, owner: Owner = .none,
     meta: [UInt8]? = nil, token: String? = nil
   ) async throws -> CountdownView {
     var command = CommandBuilder("COUNTDOWN", "START", key)
+    command.option("POLICY", policy)
     command.option("COUNT", count)
     command.option("EVERY", every)
     command.flag("FIRE", fire)
@@ -46,7 +50,35 @@ extension CountdownClient {
     try await viewIfAny(CommandBuilder("COUNTDOWN", "GET", key)) { try CountdownView($0) }
   }
 
-  /// Forgets it. Returns whether there was one.
+  /// The provider failed: gives that send back, with its cooldown and its place in the windows.
+  /// Again it is harmless (`reason` duplicate); `STALE` once something newer was sent.
+  @discardableResult
+  public func refundCountdown(_ key: String, generation: Int) async throws -> CountdownView {
+    var command = CommandBuilder("COUNTDOWN", "REFUND", key)
+    command.option("GENERATION", generation)
+    return try await view(command) { try CountdownView($0) }
+  }
+
+  /// Asks "may this code be tried?", and counts the attempt; check the code only if `accepted`.
+  ///
+  /// - Parameter generation: of the send whose code it is; the newest unless given.
+  public func attemptCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws -> CountdownView {
+    var command = CommandBuilder("COUNTDOWN", "ATTEMPT", key)
+    command.option("GENERATION", generation)
+    return try await view(command) { try CountdownView($0) }
+  }
+
+  /// The code was right: no more attempts. What was sent still counts.
+  @discardableResult
+  public func passCountdown(_ key: String, generation: Int? = nil) async throws -> CountdownView {
+    var command = CommandBuilder("COUNTDOWN", "PASS", key)
+    command.option("GENERATION", generation)
+    return try await view(command) { try CountdownView($0) }
+  }
+
+  /// Ends it; a policy remembers what was sent. Returns whether there was one.
   @discardableResult
   public func cancelCountdown(_ key: String, generation: Int? = nil) async throws -> Bool {
     var command = CommandBuilder("COUNTDOWN", "CANCEL", key)

@@ -26,6 +26,13 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let resumed = Name(rawValue: "resumed")
     public static let retimed = Name(rawValue: "retimed")
     public static let cancelled = Name(rawValue: "cancelled")
+    public static let refunded = Name(rawValue: "refunded")
+    /// A code's validity is over.
+    public static let expired = Name(rawValue: "expired")
+    /// A code was tried as often as it may be.
+    public static let locked = Name(rawValue: "locked")
+    /// A code was right.
+    public static let passed = Name(rawValue: "passed")
     public static let willAppear = Name(rawValue: "will-appear")
     public static let didAppear = Name(rawValue: "did-appear")
     public static let updated = Name(rawValue: "updated")

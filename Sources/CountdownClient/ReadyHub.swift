@@ -100,11 +100,12 @@ final class ReadyHub: Sendable {
 
   private func receive(_ event: CountdownEvent) {
     guard event.kind == .countdown else { return }
-    let isReady =
-      event.name == .ready || event.name == .snapshot && event.fields["state"]?.string == "ready"
+    let staysReady = event.fields["state"]?.string == "ready"
+    let isReady = event.name == .ready || event.name == .snapshot && staysReady
     let ids = state.withLock { state in
       guard let ids = state.idsByKey[event.key] else { return Set<Int>() }
-      state.ready[event.key] = isReady ? event : nil
+      // What happens to a code changes nothing about that.
+      if isReady || !staysReady { state.ready[event.key] = isReady ? event : nil }
       return ids
     }
     if isReady { for id in ids.sorted() { tell(id, event) } }

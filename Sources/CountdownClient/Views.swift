@@ -3,13 +3,30 @@ import RESP
 /// How a countdown stands.
 public struct CountdownView: Sendable, Hashable {
   public enum State: String, Sendable, Hashable { case idle, counting, paused, ready }
-  public enum Reason: String, Sendable, Hashable { case cooldown, duplicate }
+
+  public enum Reason: String, Sendable, Hashable {
+    /// The cooldown after the last send runs.
+    case cooldown
+    /// A window of the policy holds as many sends as it allows.
+    case window
+    /// No channel of the policy is left until sends start over.
+    case exhausted
+    /// It was done before.
+    case duplicate
+    /// The code is not good any more.
+    case expired
+    /// The code was tried as often as it may be.
+    case locked
+    /// The code was right before.
+    case passed
+  }
 
   public let key: String
   public let state: State
   /// New at each start, rising across the whole daemon; 0 while idle.
   public let generation: Int
-  /// Whether a code may be sent now; nil but in replies to START and RESEND.
+  /// Whether what was asked for was done, to START and RESEND: whether a code may be sent now; nil
+  /// but in replies to what can be refused.
   public let accepted: Bool?
   /// Why it was refused, or accepted again.
   public let reason: Reason?
@@ -29,8 +46,20 @@ public struct CountdownView: Sendable, Hashable {
   public let every: Duration
   /// The title with the steps left, or the one when ready.
   public let title: String?
-  /// Accepted STARTs and RESENDs since the key was new.
+  /// Accepted STARTs and RESENDs since the key was new, or since sends started over by its policy.
   public let sends: Int
+  /// The policy it was started with; nil if none, and then so is what follows.
+  public let policy: String?
+  /// How many more sends windows and channels allow as of now; nil where nothing limits them.
+  public let sendsLeft: Int?
+  /// What the newest send goes over.
+  public let channel: String?
+  /// What the next one will go over; nil also when there is none.
+  public let nextChannel: String?
+  /// For how long the newest code is good; nil when it is not.
+  public let expiresIn: Duration?
+  /// How often the newest code may still be tried; nil when it is not good, or without limit.
+  public let attemptsLeft: Int?
   /// `none` or `connection:ID`.
   public let owner: String?
   public let meta: String?
@@ -53,6 +82,12 @@ public struct CountdownView: Sendable, Hashable {
     every = fields.milliseconds("every_ms") ?? .zero
     title = fields["title"]?.string
     sends = fields["sends"]?.int ?? 0
+    policy = fields["policy"]?.string
+    sendsLeft = fields["sends_left"]?.int
+    channel = fields["channel"]?.string
+    nextChannel = fields["next_channel"]?.string
+    expiresIn = fields.milliseconds("expires_in_ms")
+    attemptsLeft = fields["attempts_left"]?.int
     owner = fields["owner"]?.string
     meta = fields["meta"]?.string ?? fields["meta_base64"]?.string
   }

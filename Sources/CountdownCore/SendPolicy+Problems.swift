@@ -100,7 +100,7 @@ extension SendPolicy.Rules {
     }
     // Without a ladder there is one cooldown, which is under the same rule.
     let plain = every.microseconds.multipliedReportingOverflow(by: Int64(plainCount))
-    if ladder.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
+    if ladder.isEmpty, found.isEmpty, !plain.overflow, let longest = windows.map(\.length).max(),
       plain.partialValue >= longest.microseconds
     {
       let cooldown = Interval(microseconds: plain.partialValue)

@@ -18,6 +18,8 @@ struct Countdownctl: AsyncParsableCommand {
       Examples:
         countdownctl start +4512345678 --count 60 --title '%ds to go'
         countdownctl resend +4512345678
+        countdownctl start +4512345678 --policy login
+        countdownctl policy explain login
         countdownctl watch
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
         countdownctl list --match '+45*' --json
@@ -27,8 +29,8 @@ struct Countdownctl: AsyncParsableCommand {
       Durations are an integer with ms, s, m, h or d; a bare integer is milliseconds.
 
       Exit status:
-        0   done; a start or resend was accepted
-        1   refused (still counting), or there is no such thing
+        0   done; a start, resend or attempt was accepted
+        1   refused (still counting), there is no such thing, or a file is wrong
         3   countdownd could not be reached
         4   countdownd answered with an error
         64  the command line is wrong
@@ -39,8 +41,8 @@ struct Countdownctl: AsyncParsableCommand {
       """,
     version: CountdownClient.version,
     subcommands: [
-      Ping.self, Start.self, Resend.self, Get.self, Cancel.self, Pause.self, Resume.self,
-      Retime.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,
+      Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
+      Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,
     ])
 
   @OptionGroup var global: GlobalOptions

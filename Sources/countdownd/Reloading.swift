@@ -11,6 +11,8 @@ final class Reloading: Sendable {
   private struct State {
     var configuration: Configuration
     var server: Server?
+    /// Before there was a server.
+    var isAsked = false
   }
 
   private let state: Mutex<State>
@@ -31,13 +33,22 @@ final class Reloading: Sendable {
     self.logger = logger
   }
 
-  func pass(to server: Server) { state.withLock { $0.server = server } }
+  func pass(to server: Server) {
+    let isAsked = state.withLock { state in
+      state.server = server
+      return state.isAsked
+    }
+    if isAsked { ask() }
+  }
 
-  /// From any thread. Before there is a server nothing has to be done: it is about to be read.
+  /// From any thread.
   func ask() {
     queue.async { [self] in
-      guard let server = state.withLock({ $0.server }) else { return }
-      reload(server)
+      let server = state.withLock { state in
+        state.isAsked = state.server == nil
+        return state.server
+      }
+      if let server { reload(server) }
     }
   }
 
@@ -50,10 +61,8 @@ final class Reloading: Sendable {
       for problem in error.problems {
         logger.error("the configuration is refused, the old one stays: \(problem.description)")
       }
-      let count = error.problems.count
-      notifier.ready(
-        status: "the new configuration is refused (\(count) problems, see the journal); "
-          + "the old one stays")
+      let first = error.problems.first.map { $0.description } ?? ""
+      notifier.ready(status: "the new configuration is refused, the old one stays: \(first)")
       return
     }
     let kept = state.withLock { state in

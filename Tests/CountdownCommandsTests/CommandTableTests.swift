@@ -16,7 +16,8 @@ import Testing
     ],
     "COUNTDOWN RESEND": ["k", "k TOKEN t"], "COUNTDOWN GET": ["k", "none"],
     "COUNTDOWN LIST": ["", "MATCH * OWNER none LIMIT 1"], "COUNTDOWN PAUSE": ["k"],
-    "COUNTDOWN RESUME": ["k"], "COUNTDOWN RETIME": ["k 5s"], "COUNTDOWN CANCEL": ["k", "k"],
+    "COUNTDOWN REFUND": ["k GENERATION 1", "k"], "COUNTDOWN ATTEMPT": ["k", "k GENERATION 1"],
+    "COUNTDOWN PASS": ["k", "none"], "COUNTDOWN RESUME": ["k"], "COUNTDOWN RETIME": ["k 5s"], "COUNTDOWN CANCEL": ["k", "k"],
     "HUD SHOW": ["s KIND info STATUS hello MIN 1s MAX 9s MASK clear REQUEST /api/Send"],
     "HUD PROGRESS": ["s 0.5 STATUS half"], "HUD STATUS": ["s text"], "HUD TAP": ["s INSIDE"],
     "HUD PAUSE": ["s"], "HUD RESUME": ["s"], "HUD GET": ["s", "none", "s LEVEL alert"],
@@ -154,10 +155,13 @@ import Testing
       let docs = try counter.say("COMMAND DOCS")
       #expect(docs.elements.count == all.count * 2)
       let start = docs["countdown"]?["subcommands"]?["countdown|start"]
-      #expect(start?["arguments"]?.elements.count == 9)
+      #expect(start?["arguments"]?.elements.count == 10)
       #expect(start?["group"] == .bulk("countdown"))
       #expect(start?["arguments"]?.elements[0]["type"] == .bulk("key"))
-      #expect(start?["arguments"]?.elements[3]["type"] == .bulk("pure-token"))
+      #expect(start?["arguments"]?.elements[4]["type"] == .bulk("pure-token"))
+      let refund = docs["countdown"]?["subcommands"]?["countdown|refund"]
+      #expect(refund?["arguments"]?.elements.count == 2)
+      #expect(refund?["arguments"]?.elements[1]["token"] == .bulk("GENERATION"))
     }
   }
 

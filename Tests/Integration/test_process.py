@@ -216,7 +216,7 @@ def test_secrets_are_not_logged(start_daemon):
 # The end
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_it(daemon, number):
     daemon.is_expected_to_run = False
     daemon.process.send_signal(number)

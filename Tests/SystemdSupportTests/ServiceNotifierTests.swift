@@ -17,6 +17,13 @@ import Testing
       #expect(manager.receive() == "READY=1")
       #expect(notifier.status("4 countdowns") == .sent)
       #expect(manager.receive() == "STATUS=4 countdowns")
+      #expect(notifier.reloading() == .sent)
+      let reloading = manager.receive() ?? ""
+      #expect(reloading.hasPrefix("RELOADING=1\nMONOTONIC_USEC="))
+      var now = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &now)
+      let said = Int(reloading.drop { $0 != "=" }.dropFirst().drop { $0 != "=" }.dropFirst())
+      #expect((1...(now.tv_sec + 1) * 1_000_000).contains(said ?? 0))
       #expect(notifier.watchdog() == .sent)
       #expect(manager.receive() == "WATCHDOG=1")
       #expect(notifier.stopping(status: "saving") == .sent)

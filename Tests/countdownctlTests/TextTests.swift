@@ -113,7 +113,7 @@ import Testing
   @Test func answersAreSentences() throws {
     func answer(_ json: String) throws -> String {
       ViewText.answer(
-        try CountdownView(try JSONValue(parsing: json.utf8)), style: Style(hasColour: false))
+        try CountdownView(try JSONValue(parsing: json.utf8)), Style(hasColour: false))
     }
     #expect(
       try answer(
@@ -125,6 +125,34 @@ import Testing
       try answer(
         #"{"key":"+45","state":"counting","accepted":false,"retry_after_ms":48123}"#)
         == "refused   +45 still counts: try again in 48.2 s")
+    #expect(
+      try answer(
+        #"{"key":"+45","state":"ready","accepted":false,"reason":"window","retry_after_ms":48123}"#)
+        == "refused   +45 has had as many as it may for now: try again in 48.2 s")
+    #expect(
+      try answer(
+        #"""
+        {"key":"+45","state":"counting","generation":5,"accepted":true,"count":60,"every_ms":1000,
+        "remaining_ms":60000,"channel":"sms"}
+        """#) == "accepted  +45 over sms counts 60 × 1 s; ready in 60 s (generation 5)")
+  }
+
+  @Test func attemptsAreSentences() throws {
+    func attempt(_ json: String) throws -> String {
+      ViewText.attempt(
+        try CountdownView(try JSONValue(parsing: json.utf8)), Style(hasColour: false))
+    }
+    #expect(
+      try attempt(
+        #"{"key":"k","state":"ready","accepted":true,"attempts_left":4,"expires_in_ms":5000}"#)
+        == "accepted  the code of k may be checked; 4 attempts left, good for 5 s")
+    for (reason, words) in [
+      ("locked", "was tried too often"), ("expired", "has expired"), ("passed", "was right before"),
+    ] {
+      let text = try attempt(
+        #"{"key":"k","state":"ready","accepted":false,"reason":"\#(reason)"}"#)
+      #expect(text.hasPrefix("refused   the code of k \(words)"))
+    }
   }
 
   @Test func infoBecomesJSON() {

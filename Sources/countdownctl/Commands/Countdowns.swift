@@ -26,7 +26,8 @@ struct Get: SessionCommand {
 
 struct Cancel: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Forgets a countdown.", discussion: "Exit status 1 when there was none.")
+    abstract: "Ends a countdown; a policy remembers what was sent.",
+    discussion: "Exit status 1 when there was none.")
 
   @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
@@ -86,7 +87,7 @@ struct Retime: SessionCommand {
 }
 
 extension Session {
-  fileprivate func change(
+  func change(
     _ command: String, _ arguments: String..., generation: GenerationOption
   ) async throws {
     let view = try await send(["COUNTDOWN", command] + arguments, generation.words)

@@ -12,11 +12,18 @@ struct Start: SessionCommand {
         countdownctl start +4512345678 --count 30 --title '%ds to go'
         countdownctl start +4512345678 --json | jq .retry_after_ms
         countdownctl start login --count 1 --every 5m --token r81
+        countdownctl start +4512345678 --policy login
       """)
 
   @OptionGroup var global: GlobalOptions
 
   @Argument(help: "What counts: a phone number or a user") var key: String
+
+  @Option(
+    help: .init(
+      "How often a code may be sent and how long it counts; see 'countdownctl policy'.",
+      valueName: "name"))
+  var policy: String?
 
   @Option(help: "How many steps, as configured (60) unless given.") var count: Int?
 
@@ -26,7 +33,9 @@ struct Start: SessionCommand {
   @Flag(help: "Count the first step at once.") var fire = false
 
   @Option(
-    help: .init("The text while counting; %d stands for the steps left.", valueName: "format"))
+    help: .init(
+      "The text while counting; %d stands for the steps left, %m:%02s for minutes and seconds.",
+      valueName: "format"))
   var title: String?
 
   @Option(help: .init("The text when ready.", valueName: "text")) var readyTitle: String?
@@ -38,16 +47,19 @@ struct Start: SessionCommand {
 
   func validate() throws {
     if let count, count < 1 { throw ValidationError("--count is at least 1") }
+    if policy != nil, count != nil || every != nil {
+      throw ValidationError("--policy says how long it counts; leave --count and --every out")
+    }
   }
 
   func run(_ session: Session) async throws {
     let view = try await session.send(
       ["COUNTDOWN", "START", key] + (fire ? ["FIRE"] : []),
       [
-        ("COUNT", count.map { String($0) }), ("EVERY", every?.text), ("TITLE", title),
+        ("POLICY", policy), ("COUNT", count.map { String($0) }), ("EVERY", every?.text), ("TITLE", title),
         ("READYTITLE", readyTitle), ("META", meta), ("TOKEN", token),
       ])
-    try session.answer(view)
+    try session.answer(view, ViewText.answer)
   }
 }
 
@@ -64,15 +76,16 @@ struct Resend: SessionCommand {
   var token: String?
 
   func run(_ session: Session) async throws {
-    try session.answer(try await session.send(["COUNTDOWN", "RESEND", key], [("TOKEN", token)]))
+    try session.answer(
+      try await session.send(["COUNTDOWN", "RESEND", key], [("TOKEN", token)]), ViewText.answer)
   }
 }
 
 extension Session {
-  /// Prints the answer to START or RESEND; a refusal is status 1.
-  fileprivate func answer(_ reply: JSONValue) throws {
+  /// Prints the answer to what can be refused; a refusal is status 1.
+  func answer(_ reply: JSONValue, _ text: (CountdownView, Style) -> String) throws {
     let view = try CountdownView(reply)
-    Output.line(json ? reply.text : ViewText.answer(view, style: Output.style))
+    Output.line(json ? reply.text : text(view, Output.style))
     if view.accepted == false { throw ExitCode.refused }
   }
 }

@@ -3,27 +3,51 @@ import CountdownClient
 /// Views in words.
 enum ViewText {
   /// The answer to START and RESEND.
-  static func answer(_ view: CountdownView, style: Style) -> String {
+  static func answer(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
+    let over = view.channel.map { " over \($0.printable)" } ?? ""
     let ready = "ready in \(view.remainingTime.humanText) (generation \(view.generation))"
     switch (view.accepted ?? true, view.reason) {
     case (true, .duplicate):
       return style.green("accepted") + "  \(key) was accepted before; \(ready)"
     case (true, _):
       return style.green("accepted")
-        + "  \(key) counts \(view.count) × \(view.every.humanText); \(ready)"
+        + "  \(key)\(over) counts \(view.count) × \(view.every.humanText); \(ready)"
     case (false, _) where view.state == .paused:
       return style.yellow("refused")
         + "   \(key) is paused: not before \(view.retryAfter.humanText) after it goes on"
+    case (false, .window):
+      return style.yellow("refused")
+        + "   \(key) has had as many as it may for now: try again in \(view.retryAfter.humanText)"
+    case (false, .exhausted):
+      return style.yellow("refused")
+        + "   \(key) has no channel left: try again in \(view.retryAfter.humanText)"
     case (false, _):
       return style.yellow("refused")
         + "   \(key) still counts: try again in \(view.retryAfter.humanText)"
     }
   }
 
+  /// The answer to ATTEMPT.
+  static func attempt(_ view: CountdownView, _ style: Style) -> String {
+    let key = view.key.printable
+    guard view.accepted == true else {
+      let why =
+        switch view.reason {
+        case .locked: "was tried too often; send a new one"
+        case .passed: "was right before"
+        default: "has expired; send a new one"
+        }
+      return style.yellow("refused") + "   the code of \(key) \(why)"
+    }
+    let left = view.attemptsLeft.map { "\($0) attempts left, " } ?? ""
+    let good = view.expiresIn.map { "good for \($0.humanText)" } ?? ""
+    return style.green("accepted") + "  the code of \(key) may be checked; \(left)\(good)"
+  }
+
   /// A countdown in one line, after a command changed it.
   static func line(_ view: CountdownView, style: Style) -> String {
-    let left = view.state == .ready ? "" : "  \(view.remainingTime.humanText) left"
+    let left = view.remainingTime == .zero ? "" : "  \(view.remainingTime.humanText) left"
     return "\(view.key.printable)  " + style.state(view.state.rawValue, view.state.rawValue) + left
       + "  (generation \(view.generation))"
   }

@@ -82,6 +82,8 @@ struct LiveBoard {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
     guard let view = event.countdown else { return }
+    // What happens to a code is no reason to show a countdown that is over.
+    if [.expired, .locked, .passed].contains(event.name), lines[id] == nil { return }
     var line = lines[id] ?? Line(kind: .countdown, key: view.key)
     line.state = view.state.rawValue
     line.title = view.title

@@ -1,0 +1,131 @@
+import ArgumentParser
+import CountdownClient
+import CountdownConfiguration
+import CountdownCore
+
+struct Policy: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "policy",
+    abstract: "Checks and explains the policies of configuration files; needs no daemon.",
+    discussion: """
+      Examples:
+        countdownctl policy check
+        countdownctl policy check new.yaml && systemctl reload countdownd
+        countdownctl policy explain login
+        countdownctl policy explain --config new.yaml
+      """,
+    subcommands: [Check.self, Explain.self])
+
+  struct Check: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Says whether countdownd would take the configuration, and what is wrong if not.",
+      discussion: "Reads FILE and FILE.d/*.yaml, all settings. Exit status 1 when any is wrong.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(
+      help: .init("Configuration files (default: \(Configuration.standardPath)).", valueName: "file"),
+      completion: .file())
+    var files: [String] = []
+
+    func run() async throws {
+      var isGood = true
+      for file in files.isEmpty ? [Configuration.standardPath] : files {
+        isGood = check(file) && isGood
+      }
+      if !isGood { throw ExitCode.refused }
+    }
+
+    private func check(_ file: String) -> Bool {
+      var names: [String] = []
+      var problems: [String] = []
+      do {
+        names = try Configuration.load(path: file).policies.keys.sorted()
+      } catch {
+        problems = error.problems.map(\.description)
+      }
+      if global.json {
+        let result: [JSONValue.Member] = [
+          .init("file", .string(file)), .init("policies", .array(names.map { .string($0) })),
+          .init("problems", .array(problems.map { .string($0) })),
+        ]
+        Output.line(JSONValue.object(result).text)
+      } else if problems.isEmpty {
+        let list = names.isEmpty ? "no policies" : "policies: " + names.joined(separator: ", ")
+        Output.line("\(file.printable): good; \(list)")
+      } else {
+        for problem in problems { Output.error(problem.printable) }
+      }
+      return problems.isEmpty
+    }
+  }
+
+  struct Explain: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Reads a policy out: when each send can be, and how long a code is good.",
+      discussion: "All policies unless one is named. Exit status 1 when there is no such policy.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: "The policy.") var name: String?
+    @Option(help: "The configuration file; FILE.d/*.yaml are read after it.", completion: .file())
+    var config = Configuration.standardPath
+
+    func run() async throws {
+      let policies: [String: SendPolicy]
+      do {
+        policies = try Configuration.load(path: config).policies
+      } catch {
+        for problem in error.problems { Output.error(problem.description.printable) }
+        throw ExitCode.refused
+      }
+      let names = policies.keys.sorted()
+      if let name, policies[name] == nil {
+        let known = names.isEmpty ? "it has none" : "known: " + names.joined(separator: ", ")
+        Output.error("there is no policy '\(name.printable)' in \(config.printable); \(known)")
+        throw ExitCode.refused
+      }
+      for (index, policy) in names.filter({ name == nil || $0 == name }).enumerated() {
+        guard let policy = policies[policy] else { continue }
+        if global.json {
+          Output.line(PolicyText.json(policy).text)
+        } else {
+          if index > 0 { Output.line("") }
+          Output.lines(PolicyText.lines(policy, style: Output.style))
+        }
+      }
+    }
+  }
+}
+
+extension PolicyText {
+  /// The rules, with the names of the configuration and durations in milliseconds.
+  static func json(_ policy: SendPolicy) -> JSONValue {
+    let rules = policy.rules
+    func milliseconds(_ interval: Interval) -> JSONValue {
+      .integer(Int(interval.millisecondsRoundedUp))
+    }
+    let count = max(rules.ladder.count, 1)
+    return .object([
+      .init("name", .string(policy.name)), .init("every_ms", milliseconds(rules.every)),
+      .init(
+        "ladder_ms",
+        .array((1...count).map { milliseconds(policy.cooldown(after: UInt32($0))) })),
+      .init(
+        "windows",
+        .array(
+          rules.windows.map { window in
+            .object([
+              .init("limit", .integer(window.limit)),
+              .init("length_ms", milliseconds(window.length)),
+            ])
+          })),
+      .init("channels", .array(rules.channels.map { .string($0) })),
+      .init("validity_ms", rules.validity.map(milliseconds) ?? .null),
+      .init("attempts", rules.attempts.map { .integer(Int($0)) } ?? .null),
+      .init("on_resend", .string(rules.onResend.rawValue)),
+      .init("title", rules.title.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null),
+      .init(
+        "ready_title",
+        rules.readyTitle.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null),
+    ])
+  }
+}

@@ -1,0 +1,105 @@
+import CountdownCore
+
+/// A policy as a person would read it out.
+enum PolicyText {
+  static func lines(_ policy: SendPolicy, style: Style) -> [String] {
+    var lines = [style.bold(policy.name)]
+    lines += sends(policy).map { "  " + $0 }
+    lines += windows(policy).map { "  " + $0 }
+    lines += codes(policy).map { "  " + $0 }
+    lines += titles(policy).map { "  " + $0 }
+    return lines
+  }
+
+  /// When each send can be at the earliest, windows apart.
+  private static func sends(_ policy: SendPolicy) -> [String] {
+    let rules = policy.rules
+    let count = rules.channels.isEmpty ? max(rules.ladder.count, 1) + 1 : rules.channels.count
+    var lines = (1...count).map { number in
+      let over = rules.channels.isEmpty ? "" : " (\(rules.channels[number - 1]))"
+      let isLast = rules.channels.isEmpty && number == count
+      let name = ordinal(number) + (isLast ? " and later" : "") + " send" + over
+      guard number > 1 else { return name + ": now" }
+      let cooldown = words(policy.cooldown(after: UInt32(number - 1)))
+      return name + ": \(cooldown) after the \(isLast ? "one before" : ordinal(number - 1))"
+    }
+    if !rules.channels.isEmpty {
+      lines.append("then none, until \(words(policy.longest)) after the last one")
+    }
+    return lines
+  }
+
+  private static func windows(_ policy: SendPolicy) -> [String] {
+    var lines = policy.rules.windows.sorted { $0.length < $1.length }.map { window in
+      window.limit == 1
+        ? "at most 1 in any \(words(window.length))"
+        : "at most \(window.limit) in any \(words(window.length)), then when the first of those "
+          + "\(window.limit) is \(words(window.length)) ago"
+    }
+    if !policy.rules.windows.isEmpty {
+      lines.append("after \(words(policy.longest)) without a send it starts over with the 1st")
+    }
+    return lines
+  }
+
+  private static func codes(_ policy: SendPolicy) -> [String] {
+    guard let validity = policy.rules.validity else {
+      return ["codes: nothing is said of how long they are good"]
+    }
+    let times =
+      switch policy.rules.attempts {
+      case nil: ""
+      case 1: " and may be tried once"
+      case let most?: " and may be tried \(most) times"
+      }
+    let earlier =
+      switch policy.rules.onResend {
+      case .keep: "earlier codes stay good after a resend"
+      case .replace: "a resend makes earlier codes expire"
+      }
+    return ["each code is good for \(words(validity))\(times); \(earlier)"]
+  }
+
+  private static func titles(_ policy: SendPolicy) -> [String] {
+    var lines: [String] = []
+    if let title = policy.rules.title {
+      let cooldown = policy.cooldown(after: 1)
+      let steps = cooldown.microseconds / policy.rules.every.microseconds
+      let text = Title.text(title, remaining: steps, left: cooldown)
+      lines.append("while it counts, the button says: " + decoded(text))
+    }
+    if let title = policy.rules.readyTitle {
+      lines.append("when a code may be sent, it says: " + decoded(title))
+    }
+    return lines
+  }
+
+  private static func decoded(_ bytes: [UInt8]) -> String {
+    String(decoding: bytes, as: UTF8.self).printable
+  }
+
+  static func ordinal(_ number: Int) -> String {
+    let isTeen = (11...13).contains(number % 100)
+    switch number % 10 {
+    case 1 where !isTeen: return "\(number)st"
+    case 2 where !isTeen: return "\(number)nd"
+    case 3 where !isTeen: return "\(number)rd"
+    default: return "\(number)th"
+    }
+  }
+
+  /// In the largest unit that it is a whole number of: `60 s`, `10 min`, `1 day`.
+  static func words(_ interval: Interval) -> String {
+    let milliseconds = interval.millisecondsRoundedUp
+    let units: [(String, Int64)] = [
+      ("day", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000),
+    ]
+    for (name, length) in units where milliseconds.isMultiple(of: length) {
+      let number = milliseconds / length
+      // A minute is waited for second by second.
+      if name == "min", number == 1 { continue }
+      return "\(number) \(name)" + (name == "day" && number != 1 ? "s" : "")
+    }
+    return "\(milliseconds) ms"
+  }
+}

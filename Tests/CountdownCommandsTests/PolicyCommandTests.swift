@@ -1,0 +1,143 @@
+import CountdownCore
+import CountdownEngine
+import Foundation
+import Testing
+
+@testable import CountdownCommands
+
+/// Policies on the wire: options, fields, errors, events.
+@Suite struct PolicyCommandTests {
+  let counter: Counter
+
+  init() throws {
+    var rules = SendPolicy.Rules()
+    rules.ladder = [.seconds(60), .seconds(120)]
+    rules.windows = [.init(limit: 3, length: .seconds(600))]
+    rules.channels = ["sms", "sms", "call"]
+    rules.validity = .seconds(300)
+    rules.attempts = 2
+    rules.title = Array("%ds".utf8)
+    var plain = SendPolicy.Rules()
+    plain.count = 5
+    var settings = EngineSettings()
+    settings.policies = [
+      "login": try SendPolicy(name: "login", rules), "plain": try SendPolicy(name: "plain", plain),
+    ]
+    counter = Counter(engine: settings)
+  }
+
+  @Test("START POLICY says all fields, with the policy's")
+  func fields() throws {
+    let view = try counter.say("COUNTDOWN START k POLICY login")
+    #expect(view["accepted"] == .integer(1) && view["reason"] == .null)
+    #expect(view["policy"] == .bulk("login") && view["sends"] == .integer(1))
+    #expect(view["channel"] == .bulk("sms") && view["next_channel"] == .bulk("sms"))
+    #expect(view["sends_left"] == .integer(2) && view["expires_in_ms"] == .integer(300_000))
+    #expect(view["attempts_left"] == .integer(2) && view["title"] == .bulk("60s"))
+    let plain = try counter.say("COUNTDOWN START p POLICY plain")
+    #expect(plain["sends_left"] == .null && plain["channel"] == .null)
+    #expect(plain["expires_in_ms"] == .null && plain["attempts_left"] == .null)
+    #expect(try counter.say("COUNTDOWN START q")["policy"] == nil)
+  }
+
+  @Test("POLICY leaves out COUNT and EVERY; an unknown one lists those there are")
+  func options() throws {
+    for words in ["POLICY login COUNT 5", "EVERY 1s POLICY login"] {
+      try counter.expectError(
+        "COUNTDOWN START k \(words)", "POLICY says how long it counts; leave COUNT and EVERY out")
+    }
+    try counter.expectError(
+      "COUNTDOWN START k POLICY logn", "ERR no policy 'logn'", "known: login, plain")
+    try counter.expectError("COUNTDOWN START k POLICY", "POLICY needs a value")
+    let none = Counter()
+    try none.expectError("COUNTDOWN START k POLICY login", "the configuration has none")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+    #expect(
+      try counter.say("COUNTDOWN START k POLICY login FIRE TITLE %m:%02s")["title"] == .bulk("0:59"))
+  }
+
+  @Test("A title with a % of another kind is refused, with what is allowed")
+  func titles() throws {
+    for title in ["50%", "%s", "%m"] {
+      try counter.expectError("COUNTDOWN START k TITLE \(title)", "ERR TITLE '\(title)'", "%m")
+    }
+    #expect(try counter.say("COUNTDOWN GET k") == .null)
+  }
+
+  @Test("REFUND, ATTEMPT and PASS say whether, and why not or why again")
+  func answers() throws {
+    func say(_ line: String) throws -> String {
+      let view = try counter.say("COUNTDOWN \(line)")
+      return "\(view["accepted"] == .integer(1)) \(view["reason"]?.text ?? "")"
+    }
+    #expect(try say("START k POLICY login") == "true null")
+    #expect(try say("ATTEMPT k") == "true null")
+    #expect(try say("ATTEMPT k GENERATION 1") == "true null")
+    #expect(try say("ATTEMPT k") == "false locked")
+    #expect(try say("PASS k") == "true null")
+    #expect(try say("PASS k") == "true duplicate")
+    #expect(try say("ATTEMPT k") == "false passed")
+    #expect(try say("REFUND k GENERATION 1") == "true null")
+    #expect(try say("REFUND k GENERATION 1") == "true duplicate")
+    #expect(try say("START k POLICY login") == "true null")
+    try counter.expectError("COUNTDOWN REFUND k GENERATION 1", "STALE 'k' has generation 2")
+    try counter.expectError("COUNTDOWN ATTEMPT k GENERATION 1", "STALE")
+    try counter.expectError("COUNTDOWN REFUND k", "wrong number of arguments", "key GENERATION g")
+    try counter.expectError("COUNTDOWN REFUND k SINCE 1", "unknown option 'SINCE'")
+    for command in ["REFUND none GENERATION 1", "ATTEMPT none", "PASS none"] {
+      try counter.expectError("COUNTDOWN \(command)", "NOTFOUND no countdown 'none'")
+    }
+    _ = try counter.say("COUNTDOWN START p POLICY plain")
+    _ = try counter.say("COUNTDOWN START q")
+    try counter.expectError("COUNTDOWN ATTEMPT p", "ERR the policy 'plain' of 'p' has no validity")
+    try counter.expectError("COUNTDOWN PASS q", "ERR 'q' was started without a policy")
+  }
+
+  @Test("Refusals by windows and channels have their reason and their time")
+  func refusals() throws {
+    for wait in [60_000, 120_000] as [Int64] {
+      _ = try counter.say("COUNTDOWN START k POLICY login")
+      counter.pass(wait)
+    }
+    let last = try counter.say("COUNTDOWN START k POLICY login")
+    #expect(last["accepted"] == .integer(1) && last["next_channel"] == .null)
+    #expect(last["retry_after_ms"] == .integer(600_000))
+    let refused = try counter.say("COUNTDOWN RESEND k")
+    #expect(refused["accepted"] == .integer(0) && refused["reason"] == .bulk("exhausted"))
+    #expect(try counter.say("COUNTDOWN CANCEL k") == .integer(1))
+    #expect(try counter.say("COUNTDOWN CANCEL k") == .integer(0))
+    #expect(try counter.say("COUNTDOWN GET k")["state"] == .bulk("idle"))
+    try counter.expectError("COUNTDOWN PAUSE k", "nothing of 'k' counts")
+  }
+
+  @Test("Events: refunded, expired with the code's generation, locked, passed, refused with reason")
+  func events() throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:k"], by: listener)
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    _ = try counter.say("COUNTDOWN START k POLICY login")
+    _ = try counter.say("COUNTDOWN ATTEMPT k")
+    _ = try counter.say("COUNTDOWN ATTEMPT k")
+    counter.pass(60_000)
+    let second = try counter.say("COUNTDOWN START k POLICY login")["generation"]
+    _ = try counter.say("COUNTDOWN REFUND k GENERATION \(second?.text ?? "")")
+    counter.pass(240_000)
+    let heard = try counter.take(listener).compactMap { frame -> [String: Any]? in
+      guard frame.elements.first?.text == "message" else { return nil }
+      return try JSONSerialization.jsonObject(
+        with: Data(frame.elements[2].text.utf8)) as? [String: Any]
+    }.filter { $0["event"] as? String != "tick" }
+    #expect(
+      heard.map { $0["event"] as? String } == [
+        "snapshot", "started", "refused", "locked", "ready", "started", "refunded", "ready",
+        "expired",
+      ])
+    #expect(heard[1]["policy"] as? String == "login" && heard[1]["sends_left"] as? Int == 2)
+    #expect(heard[2]["reason"] as? String == "cooldown")
+    #expect(heard[2]["retry_after_ms"] as? Int == 60_000)
+    #expect(heard[3]["attempts_left"] as? Int == 0)
+    #expect(heard[6]["sends"] as? Int == 1 && heard[6]["sends_left"] as? Int == 2)
+    #expect(heard[8]["generation"] as? Int == 1 && heard[8]["late_us"] as? Int == 0)
+    #expect(heard[8]["due_unix_ms"] as? Int == 1_790_000_300_000)
+  }
+}

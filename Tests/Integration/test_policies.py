@@ -1,0 +1,277 @@
+"""Policies, with redis-py against the daemon: a whole flow, and the configuration that is read anew."""
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+
+import pytest
+import redis
+
+from countdownd import binary, eventually, view
+
+LOGIN = """
+policies:
+  login:
+    ladder: [60s, 2m, 5m]
+    windows: [4/10m, 6/1h]
+    channels: [sms, sms, sms, call, call, mail, post]
+    validity: 5m
+    attempts: 3
+    title: "%m:%02s"
+    ready-title: again
+"""
+
+
+def connect(daemon):
+    return redis.Redis(unix_socket_path=str(daemon.path), protocol=3, decode_responses=True)
+
+
+@pytest.mark.daemon(virtual_time=True, config=LOGIN)
+def test_a_whole_policy(daemon):
+    """Sends up the ladder, through both windows and all channels, a refund, attempts, validity."""
+    client = connect(daemon)
+
+    def say(*words):
+        return client.execute_command("COUNTDOWN", *words)
+
+    def send():
+        answer = say("START", "+45", "POLICY", "login")
+        return answer["accepted"], answer["reason"], answer["retry_after_ms"] // 1000
+
+    def advance(seconds):
+        client.execute_command("CLOCK", "ADVANCE", f"{seconds}s")
+
+    events = client.pubsub()
+    events.subscribe("countdown:+45")
+    assert events.get_message(timeout=5)["type"] == "subscribe"
+
+    # 0:00. Each cooldown is longer; in between it is refused and nothing changes.
+    first = say("START", "+45", "POLICY", "login")
+    assert first["accepted"] and first["title"] == "1:00"
+    assert (first["channel"], first["next_channel"]) == ("sms", "sms")
+    assert (first["sends"], first["sends_left"]) == (1, 3)
+    assert (first["expires_in_ms"], first["attempts_left"]) == (300_000, 3)
+    assert first["policy"] == "login"
+    advance(59)
+    assert send() == (False, "cooldown", 1)
+    advance(1)
+    assert say("GET", "+45")["title"] == "again"
+
+    # 1:00. The provider fails: given back at once, and only once.
+    failed = say("START", "+45", "POLICY", "login")
+    assert failed["accepted"] and failed["sends"] == 2 and failed["remaining_ms"] == 120_000
+    refunded = say("REFUND", "+45", "GENERATION", failed["generation"])
+    assert refunded["accepted"] and refunded["reason"] is None
+    assert (refunded["state"], refunded["sends"]) == ("ready", 1)
+    assert say("REFUND", "+45", "GENERATION", failed["generation"])["reason"] == "duplicate"
+    with pytest.raises(redis.ResponseError, match="STALE"):
+        say("REFUND", "+45", "GENERATION", first["generation"])
+
+    # 1:00, 3:00 and 8:00: the ladder goes on from where it was, and the last step repeats.
+    assert send() == (True, None, 120)
+    advance(120)
+    assert send() == (True, None, 300)
+    advance(300)
+    fourth = say("START", "+45", "POLICY", "login")
+    assert (fourth["sends"], fourth["channel"], fourth["sends_left"]) == (4, "call", 0)
+    # 4 in 10 minutes: the first is 10 minutes ago at 10:00, but the cooldown runs until 13:00.
+    assert fourth["retry_after_ms"] == 300_000
+
+    # The fourth code: three attempts, then it is locked.
+    for left in (2, 1, 0):
+        attempt = say("ATTEMPT", "+45")
+        assert attempt["accepted"] and attempt["attempts_left"] == left
+    locked = say("ATTEMPT", "+45")
+    assert (locked["accepted"], locked["reason"]) == (False, "locked")
+
+    # 13:00. Its validity is over as well; the next one is good again.
+    advance(300)
+    assert say("ATTEMPT", "+45")["reason"] == "expired"
+    fifth = say("START", "+45", "POLICY", "login")
+    assert fifth["accepted"] and fifth["channel"] == "call"
+    assert say("ATTEMPT", "+45")["attempts_left"] == 2
+
+    # 18:00: five in the hour. After the sixth the hour is full until 60:00.
+    advance(300)
+    sixth = say("RESEND", "+45")
+    assert sixth["accepted"] and (sixth["channel"], sixth["next_channel"]) == ("mail", "post")
+    assert sixth["sends_left"] == 0 and sixth["retry_after_ms"] == 42 * 60_000
+    advance(301)
+    assert send() == (False, "window", 42 * 60 - 301)
+
+    # Cancelling is no way round it.
+    assert say("CANCEL", "+45") == 1
+    assert say("GET", "+45")["state"] == "idle"
+    assert send() == (False, "window", 42 * 60 - 301)
+    advance(42 * 60 - 301)
+    seventh = say("START", "+45", "POLICY", "login")
+    assert seventh["accepted"] and (seventh["channel"], seventh["next_channel"]) == ("post", None)
+
+    # Right: nothing more to try, and no channel is left for an hour.
+    assert say("ATTEMPT", "+45")["accepted"]
+    assert say("PASS", "+45")["accepted"]
+    assert say("ATTEMPT", "+45")["reason"] == "passed"
+    advance(301)
+    assert send() == (False, "exhausted", 3600 - 301)
+    advance(3600 - 301)
+    over = say("GET", "+45")
+    assert (over["state"], over["sends"], over["next_channel"]) == ("ready", 0, "sms")
+    # Nothing is remembered of it in the end: kept ready for 10 minutes, then forgotten.
+    advance(600)
+    assert say("GET", "+45") is None and client.dbsize() == 0
+
+    heard = []
+    while message := events.get_message(timeout=1):
+        if message["type"] == "message":
+            heard.append(json.loads(message["data"]))
+    names = [event["event"] for event in heard if event["event"] != "tick"]
+    assert names[:6] == ["snapshot", "started", "refused", "ready", "started", "refunded"]
+    assert names.count("started") == 8 and names.count("refunded") == 1
+    assert names.count("locked") == 1 and names.count("passed") == 1
+    reasons = [event["reason"] for event in heard if event["event"] == "refused"]
+    assert reasons == ["cooldown", "window", "window", "exhausted"]
+    expired = [event["generation"] for event in heard if event["event"] == "expired"]
+    assert expired[0] == first["generation"] and failed["generation"] not in expired
+    assert len(expired) == 6
+
+
+@pytest.mark.daemon(virtual_time=True, config=LOGIN)
+def test_policies_are_settings_that_are_shown(client):
+    shown = dict(zip(*[iter(client("CONFIG", "GET", "policies.*"))] * 2))
+    assert shown[b"policies.login.ladder"] == b"1m,2m,5m"
+    assert shown[b"policies.login.windows"] == b"4/10m,6/1h"
+
+
+@pytest.mark.parametrize(
+    "config, problem",
+    [
+        ("policies: {p: {ladder: [60s, 90m], windows: [5/10m]}}", ":1: policies.p.ladder[1]: 90m is not"),
+        ("policies:\n  p:\n    windos: [5/10m]", ":3: policies.p.windos: unknown setting; did you"),
+        ("policies: {p: {title: 50%}}", "policies.p.title: a '%' in a title is one of"),
+        ("policies: {p: {channels: [sms]}}", "policies.p.channels: channels need windows"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused_at_the_start(tmp_path, config, problem):
+    path = tmp_path / "c.yaml"
+    path.write_text(config)
+    done = subprocess.run(
+        [binary(), "--config", path, "--socket", tmp_path / "s"],
+        capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 78 and problem in done.stderr
+
+
+# The configuration, read anew
+
+
+def reload(daemon, config, expected):
+    """Waits for what the log says of it."""
+    seen = daemon.log.count(expected)
+    daemon.config_path.write_text(config)
+    os.kill(daemon.pid, signal.SIGHUP)
+    eventually(lambda: daemon.log.count(expected) > seen, f"the log says {expected}")
+
+
+def start(client, key, *words):
+    return view(client("COUNTDOWN", "START", key, *words))
+
+
+@pytest.mark.daemon(virtual_time=True, config=LOGIN)
+def test_a_reload_counts_for_what_is_started_from_then_on(daemon, client):
+    before = start(client, "old", "POLICY", "login")
+    assert start(client, "plain")["remaining_ms"] == 60_000
+    changed = """
+policies:
+  login: {ladder: [30s, 40s], windows: [2/10m]}
+  other: {}
+countdown: {count: 5}
+hud: {max-level: alert}
+log-level: debug
+limits: {max-entities: 4}
+slowlog: {length: 7}
+"""
+    reload(daemon, changed, "configuration reloaded")
+    new = start(client, "new", "POLICY", "login")
+    assert (new["remaining_ms"], new["sends_left"]) == (30_000, 1)
+    assert start(client, "other", "POLICY", "other")["accepted"]
+    assert client("COUNTDOWN", "START", "fifth").code == "LIMIT"
+    # What runs keeps what it was started with, also when it is sent again.
+    client("CLOCK", "ADVANCE", "60s")
+    again = view(client("COUNTDOWN", "RESEND", "old"))
+    assert again["accepted"] and again["remaining_ms"] == 120_000
+    assert again["sends_left"] == before["sends_left"] - 1
+    # A START names the policy of now: the second of two, and so none is left.
+    client("COUNTDOWN", "CANCEL", "old")
+    assert start(client, "old", "POLICY", "login")["reason"] == b"window"
+    assert start(client, "plain")["remaining_ms"] == 5_000
+    client("COUNTDOWN", "CANCEL", "plain")
+    assert view(client("HUD", "SHOW", "s", "LEVEL", "alert"))["level"] == b"alert"
+    assert dict(zip(*[iter(client("CONFIG", "GET", "*"))] * 2))[b"slowlog.length"] == b"7"
+    reload(daemon, "", "configuration reloaded")
+    assert "no policy 'login'" in client("COUNTDOWN", "START", "x", "POLICY", "login")
+
+
+@pytest.mark.daemon(virtual_time=True, config=LOGIN)
+def test_a_bad_file_keeps_the_old_settings_and_says_why(daemon, client):
+    bad = "countdown: {count: 5}\npolicies: {login: {count: 0}}\nnonsense: 1\n"
+    reload(daemon, bad, "the configuration is refused, the old one stays: ")
+    eventually(lambda: "nonsense: unknown setting" in daemon.log, "every problem is named")
+    assert f"{daemon.config_path}:2: policies.login.count" in daemon.log
+    assert start(client, "a", "POLICY", "login")["remaining_ms"] == 60_000
+    assert start(client, "b")["remaining_ms"] == 60_000
+    daemon.config_path.unlink()
+    seen = daemon.log.count("cannot be read")
+    os.kill(daemon.pid, signal.SIGHUP)
+    eventually(lambda: daemon.log.count("cannot be read") > seen, "a missing file is a bad one")
+    reload(daemon, LOGIN, "configuration reloaded")
+    assert start(client, "c", "POLICY", "login")["accepted"]
+
+
+def test_what_needs_a_restart_is_said_and_stays(daemon, client):
+    changed = "socket: {mode: 0600}\nstate-directory: /nowhere\nlog-level: error\n"
+    reload(daemon, changed, "socket.mode has changed, which takes a restart; the old value stays")
+    # From the command line, which wins again.
+    eventually(lambda: client("SLOWLOG", "LEN") == 0, "it answers")
+    assert "state-directory has changed" not in daemon.log
+    shown = dict(zip(*[iter(client("CONFIG", "GET", "socket.*", "log-level"))] * 2))
+    eventually(
+        lambda: dict(zip(*[iter(client("CONFIG", "GET", "log-level"))] * 2))[b"log-level"]
+        == b"error",
+        "the level is another",
+    )
+    assert shown[b"socket.mode"] == b"0660"
+
+
+def test_a_service_manager_hears_of_each_reload(start_daemon, tmp_path, monkeypatch):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        daemon = start_daemon()
+
+        def hear(word):
+            while True:
+                message = manager.recv(4_096).decode()
+                if word in message:
+                    return message
+
+        hear("READY=1")
+        for config, status in [("", "configuration reloaded"), ("x: 1", "is refused, the old one stays: ")]:
+            daemon.config_path.write_text(config)
+            os.kill(daemon.pid, signal.SIGHUP)
+            assert "MONOTONIC_USEC=" in hear("RELOADING=1")
+            assert status in hear("READY=1")
+
+
+def test_a_terminal_that_is_gone_ends_it(tmp_path):
+    """Closing the window of `make run` does not leave a daemon behind."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(binary(), [str(binary()), "--socket", str(tmp_path / "s"), "--virtual-time"])
+    eventually((tmp_path / "s").exists, "it listens")
+    os.close(terminal)
+    assert eventually(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "it ends")
+    assert not (tmp_path / "s").exists()

@@ -1,0 +1,74 @@
+import CountdownCore
+import Testing
+
+@testable import countdownctl
+
+@Suite struct PolicyTextTests {
+  private func text(_ change: (inout SendPolicy.Rules) -> Void) throws -> [String] {
+    var rules = SendPolicy.Rules()
+    change(&rules)
+    return PolicyText.lines(
+      try SendPolicy(name: "login", rules), style: Style(hasColour: false))
+  }
+
+  @Test func aWholePolicy() throws {
+    let lines = try text {
+      $0.ladder = [.seconds(60), .seconds(120), .seconds(300)]
+      $0.windows = [
+        .init(limit: 20, length: .days(1)), .init(limit: 5, length: .seconds(600)),
+      ]
+      $0.channels = ["sms", "sms", "call"]
+      $0.validity = .seconds(300)
+      $0.attempts = 5
+      $0.title = Array("%m:%02s 后重发".utf8)
+      $0.readyTitle = Array("重发验证码".utf8)
+    }
+    #expect(
+      lines == [
+        "login", "  1st send (sms): now", "  2nd send (sms): 60 s after the 1st",
+        "  3rd send (call): 2 min after the 2nd", "  then none, until 1 day after the last one",
+        "  at most 5 in any 10 min, then when the first of those 5 is 10 min ago",
+        "  at most 20 in any 1 day, then when the first of those 20 is 1 day ago",
+        "  after 1 day without a send it starts over with the 1st",
+        "  each code is good for 5 min and may be tried 5 times; earlier codes stay good after a "
+          + "resend",
+        "  while it counts, the button says: 1:00 后重发",
+        "  when a code may be sent, it says: 重发验证码",
+      ])
+  }
+
+  @Test func theSmallestPolicy() throws {
+    #expect(
+      try text { _ in } == [
+        "login", "  1st send: now", "  2nd and later send: 60 s after the one before",
+        "  codes: nothing is said of how long they are good",
+      ])
+    let lines = try text {
+      $0.ladder = [.seconds(30), .seconds(90)]
+      $0.validity = .milliseconds(1_500)
+      $0.attempts = 1
+      $0.onResend = .replace
+    }
+    #expect(
+      lines.dropFirst() == [
+        "  1st send: now", "  2nd send: 30 s after the 1st",
+        "  3rd and later send: 90 s after the one before",
+        "  each code is good for 1500 ms and may be tried once; a resend makes earlier codes expire",
+      ])
+  }
+
+  @Test func ordinalsAndTimes() {
+    let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111].map { PolicyText.ordinal($0) }
+    #expect(
+      ordinals == [
+        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "23rd", "111th",
+      ])
+    let times: [(Int64, String)] = [
+      (1, "1 ms"), (1_000, "1 s"), (60_000, "60 s"), (120_000, "2 min"), (150_000, "150 s"),
+      (3_600_000, "1 h"), (5_400_000, "90 min"), (86_400_000, "1 day"), (172_800_000, "2 days"),
+    ]
+    for (milliseconds, text) in times {
+      #expect(PolicyText.words(.milliseconds(milliseconds)) == text)
+    }
+  }
+}
