@@ -58,7 +58,7 @@ let package = Package(
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CountdownCommands", "DispatchTimers",
+        "CountdownCommands", "CountdownStore", "DispatchTimers",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),

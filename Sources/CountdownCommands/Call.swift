@@ -113,6 +113,9 @@ struct Call {
     case .noCodes(let policy):
       return "ERR the policy '\(policy)' of '\(key)' has no validity, so nothing is known of its "
         + "codes; policies.\(policy).validity in the configuration says how long they are good"
+    case .readOnly:
+      return "READONLY state cannot be stored now, so nothing is accepted that would be lost; "
+        + "INFO persistence says why, OWNER connection needs no storing"
     case .levelNotAllowed(let level, let maximum):
       return "ERR '\(key)' shows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"

@@ -20,11 +20,21 @@ package struct CommandSpec: Sendable {
     package static let whileSubscribed = Flags(rawValue: 32)
     /// MONITOR and SLOWLOG do not show it: it would show itself.
     package static let unlogged = Flags(rawValue: 64)
+    /// Says nothing before all that was kept is there, though it is about no entity.
+    package static let afterLoading = Flags(rawValue: 128)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),
       (.pubsub, "pubsub"),
     ]
+  }
+
+  /// Whether it waits until all that was kept is there.
+  var needsState: Bool {
+    switch group {
+    case .countdown, .hud, .timer, .pubsub: true
+    case .connection, .server: flags.contains(.afterLoading)
+    }
   }
 
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void

@@ -9,7 +9,7 @@ package enum Product {
 
 let connectionCommands: [CommandSpec] = [
   CommandSpec(
-    "PING", nil, "[message]", group: .connection, [.fast, .whileSubscribed],
+    "PING", nil, "[message]", group: .connection, [.fast, .whileSubscribed, .afterLoading],
     "Answers PONG, or the message."
   ) { call throws(CommandError) in
     let output = call.session

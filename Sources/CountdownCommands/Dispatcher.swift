@@ -29,6 +29,8 @@ package final class Dispatcher {
   var slowLog: SlowLog
   var statistics: CommandStatistics
   private var monitors: [UInt64] = []
+  /// Nothing is there yet of what was kept, so nothing can be said about it.
+  package var isLoading = false
 
   package init(engine: consuming Engine, settings: Settings = Settings(), host: any CommandHost) {
     self.engine = engine
@@ -68,6 +70,7 @@ package final class Dispatcher {
     session.lastActive = now
     statistics.commands += 1
     let mark = session.output.bytes.count
+    let changes = engine.changeCount
     do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
@@ -96,6 +99,10 @@ package final class Dispatcher {
       if session.output.bytes.count > mark { session.output.bytes.removeSubrange(mark...) }
       session.output.error(error.text)
       statistics.errors += 1
+    }
+    if engine.changeCount != changes, session.output.bytes.count > mark {
+      session.provisional.append(
+        Provisional(range: mark..<session.output.bytes.count, isReply: true))
     }
     touched.append(session)
     deliver()
@@ -132,6 +139,9 @@ package final class Dispatcher {
     guard arguments.count >= least, most.map({ arguments.count <= $0 }) ?? true else {
       throw CommandError(
         "ERR wrong number of arguments for '\(spec.fullName.lowercased())'; usage: \(spec.usage)")
+    }
+    if isLoading, spec.needsState {
+      throw CommandError("LOADING state is being read; INFO persistence tells how far it is")
     }
     guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
       engine.subscriptionCount(of: session.client.connection) > 0
@@ -207,7 +217,12 @@ package final class Dispatcher {
     } else {
       // What happens now makes a tick that still waits wrong.
       statistics.ticksMerged += Int64(session.waitingTicks.drop(channel))
+      let start = session.output.bytes.count
       session.output.bytes.append(contentsOf: bytes)
+      if publication.event.tellsOfDurableChange {
+        session.provisional.append(
+          Provisional(range: start..<session.output.bytes.count, isReply: false))
+      }
       touched.append(session)
     }
     closeIfFull(session, "events")
@@ -219,6 +234,7 @@ package final class Dispatcher {
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
     session.output.bytes = []
+    session.provisional = []
     _ = session.waitingTicks.takeAll()
     host.close(
       session.client.connection,

@@ -4,7 +4,7 @@ import RESP
 
 let serverCommands: [CommandSpec] = [
   CommandSpec(
-    "DBSIZE", nil, group: .server, [.readOnly, .fast], "Countdowns, HUDs and timers together."
+    "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading], "Countdowns, HUDs and timers together."
   ) { call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.entityCount))
   },
@@ -125,7 +125,7 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLOCK", "ADVANCE", "d", group: .server, [.admin],
+    "CLOCK", "ADVANCE", "d", group: .server, [.admin, .afterLoading],
     complexity: "O(what falls due)",
     "With --virtual-time: lets that much time pass, event by event; answers the new time."
   ) { call throws(CommandError) in

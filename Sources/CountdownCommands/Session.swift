@@ -12,7 +12,15 @@ package final class Session {
   /// As `CLIENT LIST` shows it.
   package let address: String
 
+  /// What it is told in this turn: not to be written before what it says is as safe as is promised.
   package var output = RESPEncoder()
+  /// Parts of `output` that tell of changes which may turn out not to be possible.
+  package var provisional: [Provisional] = []
+  /// What may be written.
+  package var outbound: [UInt8] = []
+  /// Of turns before, on its way to `outbound`: how many, and their bytes.
+  package var heldTurns = 0
+  package var heldBytes = 0
   package var name: [UInt8] = []
   package var libraryName: [UInt8] = []
   package var libraryVersion: [UInt8] = []
@@ -39,10 +47,52 @@ package final class Session {
   }
 
   /// What the client has not read, in bytes.
-  package var pendingOutput: Int { unwrittenBytes + output.bytes.count + waitingTicks.bytes }
+  package var pendingOutput: Int {
+    unwrittenBytes + outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
+  }
 
   /// Appends what waited, once the client has read on.
   package func releaseTicks() {
-    for frame in waitingTicks.takeAll() { output.bytes.append(contentsOf: frame) }
+    for frame in waitingTicks.takeAll() { outbound.append(contentsOf: frame) }
+  }
+
+  /// Takes what it was told in this turn.
+  package func takeSaid() -> Said {
+    var said = Said(bytes: [], provisional: [])
+    swap(&said.bytes, &output.bytes)
+    swap(&said.provisional, &provisional)
+    return said
+  }
+}
+
+/// A part of what was said that tells of a change.
+package struct Provisional {
+  package var range: Range<Int>
+  /// The reply to the command that made the change, not an event about it.
+  package var isReply: Bool
+}
+
+/// What a connection was told in one turn.
+package struct Said {
+  package var bytes: [UInt8]
+  package var provisional: [Provisional]
+
+  /// Whether a command of the connection has changed something.
+  package var hasChangedAnything: Bool { provisional.contains { $0.isReply } }
+
+  /// The same, had the changes not been possible: commands are refused, events did not happen.
+  package func withdrawn(_ error: String) -> [UInt8] {
+    var result: [UInt8] = []
+    var position = 0
+    for part in provisional {
+      result += bytes[position..<part.range.lowerBound]
+      if part.isReply {
+        var refusal = RESPEncoder()
+        refusal.error(error)
+        result += refusal.bytes
+      }
+      position = part.range.upperBound
+    }
+    return result + bytes[position...]
   }
 }

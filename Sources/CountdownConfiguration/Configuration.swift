@@ -8,6 +8,7 @@ package struct Configuration: Equatable, Sendable {
   package var socket = Socket()
   /// Where the state is kept over restarts.
   package var stateDirectory = "/var/lib/countdownd"
+  package var durability = Durability.process
   package var logLevel = LogLevel.info
   package var countdown = Countdown()
   /// What COUNTDOWN START POLICY can name.
@@ -23,6 +24,16 @@ package struct Configuration: Equatable, Sendable {
     package var path = "/run/countdownd/countdownd.sock"
     /// Permission bits.
     package var mode: UInt32 = 0o660
+  }
+
+  /// What a reply promises about the changes that it tells of.
+  package enum Durability: String, CaseIterable, Equatable, Sendable {
+    /// Nothing is kept.
+    case none
+    /// They survive the end of the process, `kill -9` included.
+    case process
+    /// They survive a loss of power.
+    case power
   }
 
   /// The names are those of swift-log.

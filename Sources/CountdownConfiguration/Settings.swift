@@ -25,6 +25,7 @@ struct Setting: Sendable {
     Setting("socket.path", \.socket.path, .socketPath),
     Setting("socket.mode", \.socket.mode, .fileMode),
     Setting("state-directory", \.stateDirectory, .absolutePath),
+    Setting("durability", \.durability, .choice()),
     Setting("log-level", \.logLevel, .choice()),
 
     Setting("countdown.count", \.countdown.count, .count(1...2_147_483_647)),

@@ -61,6 +61,14 @@ package struct Countdown: Equatable, Sendable {
     phase = .counting(until: now + plan.duration)
   }
 
+  /// As it was kept.
+  package init(_ plan: Plan, _ phase: Phase, sends: UInt32, isRefunded: Bool) {
+    self.plan = plan
+    self.phase = phase
+    self.sends = sends
+    self.isRefunded = isRefunded
+  }
+
   // MARK: Inputs
 
   package mutating func start(_ plan: Plan, at now: Instant) -> Decision {

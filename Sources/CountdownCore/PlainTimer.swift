@@ -44,6 +44,16 @@ package struct PlainTimer: Equatable, Sendable {
     phase = .running(until: now + delay)
   }
 
+  /// As it was kept. Nil if it would repeat more often than once a millisecond.
+  package init?(_ phase: Phase, every: Interval?, late: Late, fired: Int64, missed: Int64) {
+    if let every, every < .milliseconds(1) { return nil }
+    self.every = every
+    self.late = late
+    self.phase = phase
+    self.fired = fired
+    self.missed = missed
+  }
+
   // MARK: Inputs
 
   package mutating func pause(at now: Instant) {
@@ -81,6 +91,12 @@ package struct PlainTimer: Equatable, Sendable {
   }
 
   // MARK: What is so
+
+  /// Whether it fell due once, while nobody was there to fire it, and is not to be fired late.
+  package func isSkipped(by now: Instant) -> Bool {
+    guard case .running(let deadline) = phase else { return false }
+    return every == nil && late == .skip && deadline < now
+  }
 
   package var nextExpiry: Instant? {
     switch phase {

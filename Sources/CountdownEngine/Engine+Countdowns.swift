@@ -43,10 +43,12 @@ extension Engine {
   package mutating func startCountdown(
     _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
+    try checkWritable(start.owner)
     guard let index = settledCountdown(key, at: now) else {
       try checkLimits(client)
       return (.accepted, insertCountdown(Array(key), start, by: client, at: now))
     }
+    try checkWritable(countdowns[index].owner)
     return restart(
       index, plan: start.plan, policy: start.policy, token: start.token, at: now
     ) { entity, connections in
@@ -64,6 +66,7 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    try checkWritable(countdowns[index].owner)
     return restart(
       index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
       token: token, at: now)
@@ -90,6 +93,7 @@ extension Engine {
     guard let index = settledCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns[index].generation)
     if case .idle = countdowns[index].machine.phase { return false }
+    try checkWritable(countdowns[index].owner)
     cancelCountdown(index, reason: .cancelled, at: now)
     return true
   }
@@ -171,6 +175,7 @@ extension Engine {
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
     countdowns[index].token = nil
+    noteChange(ofCountdown: index)
     armCountdown(index, at: now)
   }
 
@@ -265,6 +270,7 @@ extension Engine {
   ) throws(EngineError) -> CountdownView {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns[index].generation)
+    try checkWritable(countdowns[index].owner)
     let before = countdowns[index].machine
     guard change(&countdowns[index].machine) else { throw .isReady }
     if let sending = policyInForce(index) {
@@ -286,12 +292,18 @@ extension Engine {
     }
   }
 
-  private mutating func removeCountdown(_ index: UInt32) {
+  mutating func removeCountdown(_ index: UInt32) {
     let reference = EntityRef(.countdown, index)
+    changes.note(reference, isKept: false)
     _ = arm(countdowns[index].alarm, for: nil, reference)
     let entity = countdowns.remove(index)
     connections.disown(reference, entity.owner)
     connections.count(-1, for: entity.uid)
+  }
+
+  /// What happens to a countdown is noted where it is published; this is for what is not.
+  mutating func noteChange(ofCountdown index: UInt32) {
+    changes.note(EntityRef(.countdown, index), isKept: countdowns[index].owner == .none)
   }
 
   /// `generation` is that of the entity unless it happened to another.
@@ -300,6 +312,7 @@ extension Engine {
     due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
     let entity = countdowns[index]
+    if name.tellsOfChange { noteChange(ofCountdown: index) }
     publish(.countdown, entity.key) { sequence in
       Event(
         name: name, subject: .countdown(CountdownView(entity, retryAt: retryAt, at: now)),

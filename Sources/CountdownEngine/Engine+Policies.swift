@@ -9,6 +9,7 @@ extension Engine {
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns[index].generation)
+    try checkWritable(countdowns[index].owner)
     let isFirst: Bool
     if let sending = policyInForce(index) {
       isFirst = sending.record.refund(
@@ -29,7 +30,9 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending) = try codes(of: key, generation, at: now)
+    try checkWritable(countdowns[index].owner)
     let attempt = sending.record.attempt(generation, by: sending.policy, at: now.boot)
+    if case .accepted = attempt { noteChange(ofCountdown: index) }
     if attempt == .accepted(isLast: true) {
       publish(countdown: index, .locked, generation, at: now)
     }
@@ -41,6 +44,7 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     let (index, sending) = try codes(of: key, generation, at: now)
+    try checkWritable(countdowns[index].owner)
     guard sending.record.pass() else { return (false, CountdownView(countdowns[index], at: now)) }
     publish(countdown: index, .passed, generation, at: now)
     return (true, settledView(index, at: now))

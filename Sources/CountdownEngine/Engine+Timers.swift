@@ -25,7 +25,9 @@ extension Engine {
         after: set.after, every: set.every, late: set.late, at: now.on(set.clock))
     else { preconditionFailure("a timer repeats at most once a millisecond") }
 
+    try checkWritable(set.owner)
     let old = settledTimer(key, at: now)
+    if let old { try checkWritable(timers[old].owner) }
     // Another user's timer that is replaced is one more of this user's.
     if old.map({ timers[$0].uid }) != client.uid { try checkLimits(client) }
     if let old {
@@ -61,6 +63,7 @@ extension Engine {
   ) throws(EngineError) -> Bool {
     guard let index = settledTimer(key, at: now) else { return false }
     try check(generation, against: timers[index].generation)
+    try checkWritable(timers[index].owner)
     cancelTimer(index, reason: .cancelled, at: now)
     return true
   }
@@ -134,6 +137,7 @@ extension Engine {
   ) throws(EngineError) -> TimerView {
     guard let index = settledTimer(key, at: now) else { throw .notFound }
     try check(generation, against: timers[index].generation)
+    try checkWritable(timers[index].owner)
     let before = timers[index].machine
     change(&timers[index].machine, now.on(timers[index].clock))
     if timers[index].machine != before {
@@ -143,13 +147,13 @@ extension Engine {
     return TimerView(timers[index], at: now)
   }
 
-  private mutating func armTimer(_ index: UInt32) {
+  mutating func armTimer(_ index: UInt32) {
     let entity = timers[index]
     timers[index].alarm = arm(
       entity.alarm, for: entity.machine.nextExpiry, EntityRef(.timer, index), on: entity.clock)
   }
 
-  private mutating func removeTimer(_ index: UInt32) {
+  mutating func removeTimer(_ index: UInt32) {
     release(timer: index)
     timers.remove(index)
   }
@@ -168,6 +172,9 @@ extension Engine {
     reason: Event.Reason? = nil, at now: Moment
   ) {
     let entity = timers[index]
+    if name.tellsOfChange {
+      changes.note(EntityRef(.timer, index), isKept: entity.owner == .none)
+    }
     publish(.timer, entity.key) { sequence in
       var event = Event(
         name: name, subject: .timer(TimerView(entity, at: now)), generation: entity.generation,

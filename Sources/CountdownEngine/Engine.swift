@@ -21,6 +21,10 @@ package struct Engine: ~Copyable {
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var titles = TitleCache()
+  var changes = Changes()
+  /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
+  /// Time goes on: what becomes ready becomes ready.
+  package var isReadOnly = false
 
   /// On the boot clock and on the wall clock, in microseconds.
   private var wheel: TimerWheel

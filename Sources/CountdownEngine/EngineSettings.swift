@@ -91,4 +91,6 @@ package enum EngineError: Error, Equatable {
   /// The policy says nothing of how long a code is good, so there are none to be tried.
   case noCodes(policy: String)
   case levelNotAllowed(Level, maximum: Level)
+  /// It would be lost if the daemon ended now, as it cannot be stored.
+  case readOnly
 }

@@ -43,6 +43,25 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
     return new
   }
 
+  /// Puts an entity at an index that is free, as it had it before. Its key must not be in the table.
+  ///
+  /// O(1) when indices rise, as when a table is filled anew; else O(free indices).
+  mutating func insert(_ entity: Entity, at place: UInt32) {
+    if Int(place) < entities.count {
+      let position = free.firstIndex(of: place)
+      precondition(position != nil, "the place is another's")
+      free.remove(at: position!)
+      entities[Int(place)] = entity
+    } else {
+      while entities.count < Int(place) {
+        free.append(UInt32(entities.count))
+        entities.append(nil)
+      }
+      entities.append(entity)
+    }
+    index.insert(place, hash: entity.key.withUnsafeBytes { KeyIndex.hash($0) })
+  }
+
   /// O(1).
   @discardableResult
   mutating func remove(_ old: UInt32) -> Entity {

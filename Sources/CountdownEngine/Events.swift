@@ -43,6 +43,14 @@ package struct Event: Sendable {
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
 
+    /// Whether something is another way since; a tick or a refusal changes nothing.
+    package var tellsOfChange: Bool {
+      switch self {
+      case .snapshot, .tick, .refused, .touched: false
+      default: true
+      }
+    }
+
     package var text: StaticString {
       switch self {
       case .snapshot: "snapshot"
@@ -116,6 +124,18 @@ package struct Event: Sendable {
 
 package protocol StaticStringRepresentable {
   var text: StaticString { get }
+}
+
+extension Event {
+  /// Whether a store keeps what it tells of.
+  package var tellsOfDurableChange: Bool {
+    guard name.tellsOfChange else { return false }
+    switch subject {
+    case .countdown(let view): return view.owner == .none
+    case .timer(let view): return view.owner == .none
+    case .hud, .nothing: return false
+    }
+  }
 }
 
 /// An event and who is to get it.

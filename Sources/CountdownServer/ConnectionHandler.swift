@@ -111,7 +111,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   /// Whether the client has to read before more is done for it.
   private var isStuck: Bool {
     guard let session else { return false }
-    return session.unwrittenBytes + session.output.bytes.count >= mostWaiting
+    return session.unwrittenBytes + session.outbound.count + session.heldBytes
+      + session.output.bytes.count >= mostWaiting
   }
 
   /// Executes what has come, as far as this turn allows.
@@ -164,13 +165,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
   func flush() {
     guard let session, let context else { return }
     let channel = context.channel
-    if channel.isWritable, !session.output.bytes.isEmpty {
-      let buffer = channel.allocator.buffer(bytes: session.output.bytes)
-      session.output.bytes.removeAll(keepingCapacity: session.output.bytes.count <= 4 << 10)
+    if channel.isWritable, !session.outbound.isEmpty {
+      let buffer = channel.allocator.buffer(bytes: session.outbound)
+      session.outbound.removeAll(keepingCapacity: session.outbound.count <= 4 << 10)
       context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
     noteBacklog(context, session)
-    if session.isClosing { end() }
+    // Something it was told may not be said yet.
+    if session.isClosing, session.heldTurns == 0 { end() }
     takeUp(context)
   }
 
@@ -205,8 +207,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     isEnding = true
     session.isClosing = true
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    let buffer = context.channel.allocator.buffer(bytes: session.output.bytes)
-    session.output.bytes = []
+    let buffer = context.channel.allocator.buffer(bytes: session.outbound)
+    session.outbound = []
     context.writeAndFlush(wrapOutboundOut(buffer)).whenComplete { _ in
       bound.value.close(promise: nil)
     }

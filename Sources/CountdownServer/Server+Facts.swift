@@ -20,8 +20,8 @@ extension Server {
       ]
     case .memory: memoryFacts()
     case .persistence:
-      // True, and complete: nothing is written anywhere.
-      [("loading", "0"), ("durability", "none")]
+      [("loading", dispatcher.isLoading ? "1" : "0")]
+        + (keeper?.facts ?? [("durability", settings.state?.durability.rawValue ?? "none")])
     case .systemd: hooks.systemdFacts()
     case .stats, .timers, .lateness, .commandstats: []
     }

@@ -1,6 +1,7 @@
 import CountdownCommands
 import CountdownCore
 import CountdownEngine
+import CountdownStore
 import Dispatch
 import DispatchTimers
 import Glibc
@@ -37,6 +38,14 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let hasEnded = Mutex(false)
 
   private(set) var dispatcher: Dispatcher! = nil
+  /// What is kept, until it has been read.
+  private var unread: Store?
+  private var loading: StateLoading?
+  private(set) var keeper: StateKeeper?
+  /// What was changed in the turn that is under way may rest on what could not be stored.
+  private var mustTakeBack = false
+  /// To be done when nothing waits to be stored.
+  private var afterStoring: [() -> Void] = []
   private(set) var connections: [UInt64: ConnectionHandler] = [:]
   private(set) var connectionsOfUser: [UInt32: Int] = [:]
   private(set) var rejectedConnections = 0
@@ -58,6 +67,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     let server = try Server(settings, hooks: hooks, logger: logger)
     do {
       try await server.listen()
+      try await server.load()
     } catch {
       try await server.group.shutdownGracefully()
       throw error
@@ -81,9 +91,15 @@ package final class Server: CommandHost, @unchecked Sendable {
     startedAt = Moment.present
     virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
 
+    var engine = settings.engine
+    if let state = settings.state {
+      unread = try Self.open(state, logger, at: startedAt)
+      engine.firstGeneration = unread!.firstNumber
+    }
     dispatcher = Dispatcher(
-      engine: Engine(settings: settings.engine, at: startedAt), settings: settings.dispatcher,
+      engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
+    dispatcher.isLoading = unread != nil
   }
 
   private func listen() async throws {
@@ -130,6 +146,96 @@ package final class Server: CommandHost, @unchecked Sendable {
       }
       armAlarms()
     }.get()
+  }
+
+  // MARK: Loading
+
+  private static func open(
+    _ state: Store.Options, _ logger: Logger, at now: Moment
+  ) throws(StoreError) -> Store {
+    let reading = StoreClock.Reading(bootID: BootID.current, now)
+    do throws(StoreError) {
+      return try Store(state, at: reading)
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      try setAside(state, error, logger, at: now)
+      return try Store(state, at: reading)
+    }
+  }
+
+  private static func setAside(
+    _ state: Store.Options, _ error: StoreError, _ logger: Logger, at now: Moment
+  ) throws(StoreError) {
+    let place = try Store.setAside(
+      directory: state.directory, atUnixMicroseconds: now.wall.microseconds)
+    logger.critical(
+      """
+      the state is corrupt and was set aside, not deleted; going on without what cannot be read of it. \
+      Restore a backup, or try `sqlite3 FILE .recover`
+      """, metadata: ["file": "\(place)", "error": "\(error)"])
+  }
+
+  /// Reads what was kept; meanwhile whoever asks for it is told that it is loading.
+  private func load() async throws {
+    let done = loop.makePromise(of: Void.self)
+    loop.execute { [self] in
+      guard let store = unread else { return done.succeed() }
+      unread = nil
+      dispatcher.engine.noteChanges()
+      nonisolated(unsafe) let given = store
+      let loading = StateLoading(given) { [weak self] portion in
+        self?.hop { $0.take(portion) }
+      }
+      self.loading = loading
+      loading.run { [weak self] error in self?.hop { $0.finishLoading(error, done) } }
+    }
+    try await done.futureResult.get()
+  }
+
+  private func take(_ portion: StateLoading.Portion) {
+    guard let loading else { return }
+    defer { loading.taken() }
+    let offset = loading.loaded.clock.offset
+    switch portion {
+    case .countdowns(let records):
+      for record in records {
+        guard let countdown = record.durable(offset: offset) else { continue }
+        dispatcher.engine.restore(countdown, at: record.index, now: now)
+      }
+    case .timers(let records):
+      for record in records {
+        guard let timer = record.durable(offset: offset) else { continue }
+        dispatcher.engine.restore(timer, at: record.index, now: now)
+      }
+    }
+    hooks.isLoading(dispatcher.engine.entityCount)
+  }
+
+  private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
+    guard let loading, let state = settings.state else { return done.succeed() }
+    nonisolated(unsafe) var store = loading.loaded
+    self.loading = nil
+    do throws(StoreError) {
+      if let error {
+        guard error.kind == .corrupt else { throw error }
+        try Self.setAside(state, error, logger, at: now)
+        // The lock on the directory goes with the old one.
+        store = try loading.reopen(state, at: StoreClock.Reading(bootID: BootID.current, now))
+        dispatcher.engine.noteEverything()
+      }
+      nonisolated(unsafe) let given = store
+      keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
+        self?.hop { _ in body() }
+      }
+    } catch {
+      return done.fail(error)
+    }
+    dispatcher.isLoading = false
+    logger.info(
+      "state loaded", metadata: ["countdowns": "\(dispatcher.engine.countdownCount)",
+        "timers": "\(dispatcher.engine.timerCount)"])
+    endTurn()
+    done.succeed()
   }
 
   // MARK: Connections
@@ -198,14 +304,108 @@ package final class Server: CommandHost, @unchecked Sendable {
       isTurnEnding = false
       passTime()
       continueSnapshots()
-      flush()
+      storeTurn()
       armAlarms()
     }
   }
 
-  private func flush() {
-    for session in dispatcher.takeTouched() {
+  /// What was told to a connection in a turn.
+  private typealias Told = (session: Session, said: Said)
+
+  /// Stores what the turn has changed. What was said in it is written once that is done, after what
+  /// was said in the turns before.
+  private func storeTurn() {
+    let turn = dispatcher.takeTouched().map { session -> Told in
+      let said = session.takeSaid()
+      session.heldTurns += 1
+      session.heldBytes += said.bytes.count
+      return (session, said)
+    }
+    guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
+      dispatcher.engine.hasChanges || keeper.isBusy
+    else { return write(turn) }
+    let batch = keeper.takeBatch(from: &dispatcher.engine)
+    if mustTakeBack {
+      mustTakeBack = false
+      takeBack(turn, batch, keeper)
+    } else {
+      keeper.store(batch, at: now) { [self] batch, error in
+        if let error { notStored(turn, batch, error, keeper) } else { write(turn) }
+        goOnAfterStoring()
+      }
+    }
+  }
+
+  private func write(_ turn: [Told], withdrawing error: String? = nil) {
+    for (session, said) in turn {
+      session.heldTurns -= 1
+      session.heldBytes -= said.bytes.count
+      let bytes = error.map { said.withdrawn($0) } ?? said.bytes
+      if session.outbound.isEmpty { session.outbound = bytes } else { session.outbound += bytes }
       connections[session.client.connection]?.flush()
+    }
+  }
+
+  private func goOnAfterStoring() {
+    guard keeper?.isBusy != true, !afterStoring.isEmpty else { return }
+    let bodies = afterStoring
+    afterStoring = []
+    for body in bodies { body() }
+  }
+
+  // MARK: Trouble with the store
+
+  private static let refusal =
+    "READONLY state could not be stored, so this was not done; INFO persistence says why"
+  private static let retryInterval = TimeAmount.seconds(1)
+
+  /// A turn could not be stored: whatever commands have changed in it is as it was, and they are told so.
+  private func notStored(
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ error: StoreError, _ keeper: StateKeeper
+  ) {
+    takeBack(turn, batch, keeper)
+    guard !dispatcher.engine.isReadOnly else { return }
+    dispatcher.engine.isReadOnly = true
+    mustTakeBack = true
+    logger.error(
+      "nothing can be stored, so commands that change what is kept are refused until it can: \(error)")
+    hooks.isAlive(statusText)
+    retryLater()
+  }
+
+  private func takeBack(_ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper) {
+    guard turn.contains(where: { $0.said.hasChangedAnything }) else {
+      // Time has changed things; it would do so again.
+      keeper.keepForLater(batch, &dispatcher.engine)
+      return write(turn)
+    }
+    do throws(StoreError) {
+      try keeper.takeBack(batch, &dispatcher.engine, at: now)
+    } catch {
+      // What is in memory was refused, yet counts until the daemon ends.
+      logger.critical("what could not be stored could not be taken back either: \(error)")
+      keeper.keepForLater(batch, &dispatcher.engine)
+    }
+    write(turn, withdrawing: Self.refusal)
+  }
+
+  private func retryLater() {
+    loop.scheduleTask(in: Self.retryInterval) { [weak self] in self?.retry() }
+  }
+
+  private func retry() {
+    guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
+    let batch = keeper.takeBatch(from: &dispatcher.engine)
+    keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
+      if error == nil {
+        dispatcher.engine.isReadOnly = false
+        logger.notice("state can be stored again")
+        hooks.isAlive(statusText)
+      } else {
+        keeper.keepForLater(batch, &dispatcher.engine)
+        retryLater()
+      }
+      goOnAfterStoring()
     }
   }
 
@@ -240,7 +440,8 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func passTime() {
     let now = now
-    if !dispatcher.advance(to: now, budget: Self.stepsPerSlice) {
+    // What fell due while nobody was there happens once everything is.
+    if !dispatcher.isLoading, !dispatcher.advance(to: now, budget: Self.stepsPerSlice) {
       yieldToSockets { $0.endTurn() }
     }
     if let due = watchdogDue, let interval = settings.watchdogInterval,
@@ -277,7 +478,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   var statusText: String {
-    "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
+    if let trouble = keeper?.trouble { return "read-only: \(trouble)" }
+    return "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
       + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers"
   }
 
@@ -308,10 +510,13 @@ package final class Server: CommandHost, @unchecked Sendable {
       isStopping = true
       hooks.isStopping()
       listener?.close(promise: nil)
-      // What has come so far is answered; then everybody is let go.
-      flush()
-      for handler in connections.values { handler.end() }
-      if connections.isEmpty { finishStopping() }
+      // What has come so far is stored and answered; then everybody is let go.
+      storeTurn()
+      afterStoring.append { [self] in
+        for handler in connections.values { handler.end() }
+        if connections.isEmpty { finishStopping() }
+      }
+      goOnAfterStoring()
       loop.scheduleTask(in: .milliseconds(1_500)) { [self] in
         for handler in connections.values { handler.abort() }
         finishStopping()
@@ -328,6 +533,10 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Returns once it has ended.
   package func waitUntilStopped() async throws {
     try await stopped.futureResult.get()
+    try await loop.submit { [self] in
+      storeTurn()
+      keeper?.close()
+    }.get()
     listening?.remove()
     hasEnded.withLock { $0 = true }
     try await group.shutdownGracefully()

@@ -1,5 +1,6 @@
 import CountdownCommands
 import CountdownEngine
+import CountdownStore
 import RESP
 
 /// Where and how the server listens, and what it lets clients use.
@@ -18,6 +19,8 @@ package struct ServerSettings: Sendable {
   package var connectionsPerUser = 10_000
   package var engine = EngineSettings()
   package var dispatcher = Dispatcher.Settings()
+  /// Where and how state is kept; nil: not at all.
+  package var state: Store.Options?
   /// Time stands still and moves by CLOCK ADVANCE.
   package var isTimeVirtual = false
   /// Within which time signs of life are due, in microseconds; nil if nobody wants any.
@@ -36,6 +39,8 @@ package struct ServerHooks: Sendable {
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
   /// It will end, and why.
   package var isStopping: @Sendable () -> Void = {}
+  /// What was kept is being read: so many entities are there by now.
+  package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
 
   package init() {}
 }

@@ -5,6 +5,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     case counting(untilMicroseconds: Int64)
     case paused(leftMicroseconds: Int64)
     case ready(sinceMicroseconds: Int64)
+    case idle(sinceMicroseconds: Int64)
   }
 
   /// Its place in the engine's table, and its row id.
@@ -19,6 +20,8 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   package var firesAtOnce: Bool
   /// Starts that were accepted.
   package var sends: UInt32
+  /// Whether the last of them was given back.
+  package var isRefunded: Bool
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
   package var meta: [UInt8]?
@@ -31,7 +34,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   package init(
     index: UInt32, key: [UInt8], generation: Int64, uid: UInt32, phase: Phase, count: UInt32,
     everyMicroseconds: Int64, firesAtOnce: Bool = false, sends: UInt32 = 1,
-    title: [UInt8]? = nil, readyTitle: [UInt8]? = nil, meta: [UInt8]? = nil,
+    isRefunded: Bool = false, title: [UInt8]? = nil, readyTitle: [UInt8]? = nil, meta: [UInt8]? = nil,
     token: [UInt8]? = nil, policy: [UInt8]? = nil, policyState: [UInt8]? = nil
   ) {
     self.index = index
@@ -43,6 +46,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     self.everyMicroseconds = everyMicroseconds
     self.firesAtOnce = firesAtOnce
     self.sends = sends
+    self.isRefunded = isRefunded
     self.title = title
     self.readyTitle = readyTitle
     self.meta = meta
@@ -56,7 +60,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   static let table = "countdowns"
   static let columns = [
     "id", "key", "generation", "uid", "phase", "deadline_store_us", "left_us", "step_count",
-    "every_us", "fires_at_once", "sends", "title", "ready_title", "meta", "token", "policy",
+    "every_us", "fires_at_once", "sends", "refunded", "title", "ready_title", "meta", "token", "policy",
     "policy_state",
   ]
 
@@ -69,17 +73,19 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     case .counting(let until): bind(to: row, 0, until, nil)
     case .paused(let left): bind(to: row, 1, nil, left)
     case .ready(let since): bind(to: row, 2, since, nil)
+    case .idle(let since): bind(to: row, 3, since, nil)
     }
     row.bind(8, Int64(count))
     row.bind(9, everyMicroseconds)
     row.bind(10, firesAtOnce ? 1 : 0)
     row.bind(11, Int64(sends))
-    row.bind(12, title)
-    row.bind(13, readyTitle)
-    row.bind(14, meta)
-    row.bind(15, token)
-    row.bind(16, policy)
-    row.bind(17, policyState)
+    row.bind(12, isRefunded ? 1 : 0)
+    row.bind(13, title)
+    row.bind(14, readyTitle)
+    row.bind(15, meta)
+    row.bind(16, token)
+    row.bind(17, policy)
+    row.bind(18, policyState)
   }
 
   private func bind(to row: Statement, _ phase: Int64, _ deadline: Int64?, _ left: Int64?) {
@@ -96,6 +102,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     case (0, let until?, nil): phase = .counting(untilMicroseconds: until)
     case (1, nil, let left?): phase = .paused(leftMicroseconds: left)
     case (2, let since?, nil): phase = .ready(sinceMicroseconds: since)
+    case (3, let since?, nil): phase = .idle(sinceMicroseconds: since)
     default: return nil
     }
     self.index = index
@@ -106,11 +113,12 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     everyMicroseconds = row.number(8)
     firesAtOnce = row.number(9) != 0
     self.sends = sends
-    title = row.optionalBytes(11)
-    readyTitle = row.optionalBytes(12)
-    meta = row.optionalBytes(13)
-    token = row.optionalBytes(14)
-    policy = row.optionalBytes(15)
-    policyState = row.optionalBytes(16)
+    isRefunded = row.number(11) != 0
+    title = row.optionalBytes(12)
+    readyTitle = row.optionalBytes(13)
+    meta = row.optionalBytes(14)
+    token = row.optionalBytes(15)
+    policy = row.optionalBytes(16)
+    policyState = row.optionalBytes(17)
   }
 }

@@ -64,13 +64,14 @@ struct Schema {
       key BLOB NOT NULL,
       generation INTEGER NOT NULL,
       uid INTEGER NOT NULL,
-      phase INTEGER NOT NULL,            -- 0 counting, 1 paused, 2 ready
-      deadline_store_us INTEGER,         -- when it is or was ready; NULL while paused
+      phase INTEGER NOT NULL,            -- 0 counting, 1 paused, 2 ready, 3 idle: cancelled
+      deadline_store_us INTEGER,         -- when it is or was ready, or cancelled; NULL while paused
       left_us INTEGER,                   -- while paused
       step_count INTEGER NOT NULL,
       every_us INTEGER NOT NULL,
       fires_at_once INTEGER NOT NULL,
       sends INTEGER NOT NULL,
+      refunded INTEGER NOT NULL,         -- whether the last of them was given back
       title BLOB,
       ready_title BLOB,
       meta BLOB,
@@ -115,10 +116,11 @@ struct Schema {
 
     CREATE VIEW countdown AS
     SELECT countdowns.id, CAST(key AS TEXT) AS key, generation, uid,
-      CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' END AS state,
+      CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' WHEN 3 THEN 'idle'
+        END AS state,
       strftime('%Y-%m-%dT%H:%M:%fZ',
         (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
-      left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends,
+      left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends, refunded,
       CAST(title AS TEXT) AS title, CAST(ready_title AS TEXT) AS ready_title,
       CAST(countdowns.meta AS TEXT) AS meta, CAST(policy AS TEXT) AS policy
     FROM countdowns, meta;

@@ -116,9 +116,12 @@ package final class Store {
   }
 
   /// The same for several batches, which stand or fall together: later ones win.
+  ///
+  /// Where nothing has changed nothing is written, unless `isProbe`: to see whether it can be.
   package func commit(
-    _ batches: some Collection<StoreBatch>, at now: StoreClock.Reading
+    _ batches: some Collection<StoreBatch>, at now: StoreClock.Reading, isProbe: Bool = false
   ) throws(StoreError) {
+    guard isProbe || !batches.allSatisfy(\.isEmpty) else { return }
     var clock = clock
     do throws(StoreError) {
       try begin.run()
@@ -128,7 +131,7 @@ package final class Store {
         try huds.write(batch.huds)
         if let new = batch.events { try events.append(new) }
       }
-      if clock.isOutdated(at: now) {
+      if isProbe || clock.isOutdated(at: now) {
         noteClocks.bind(1, now.bootMicroseconds)
         noteClocks.bind(2, now.wallMicroseconds)
         try noteClocks.run()
@@ -160,6 +163,15 @@ package final class Store {
   /// All countdowns by rising index; indices may be missing. Half a microsecond for each.
   package func loadCountdowns(_ body: (CountdownRecord) -> Void) throws(StoreError) {
     try countdowns.load(body)
+  }
+
+  /// One countdown as it is stored; nil if there is none at that place.
+  package func countdown(at index: UInt32) throws(StoreError) -> CountdownRecord? {
+    try countdowns.row(at: index)
+  }
+
+  package func timer(at index: UInt32) throws(StoreError) -> TimerRecord? {
+    try timers.row(at: index)
   }
 
   package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {

@@ -19,6 +19,7 @@ package final class StoreWriter: @unchecked Sendable {
   private struct Job {
     var batch: StoreBatch
     var now: StoreClock.Reading
+    var isProbe: Bool
     var answer: Answer
   }
 
@@ -68,10 +69,15 @@ package final class StoreWriter: @unchecked Sendable {
 
   /// Commits a batch after all that were submitted before. `answer` is called on the loop: before
   /// this returns, or later; in the order of the batches.
+  ///
+  /// If one fails, so do all that wait behind it: what they change may rest on what was not stored.
+  ///
+  /// - Parameter isProbe: something is written even if nothing has changed.
   package func submit(
-    _ batch: StoreBatch, at now: StoreClock.Reading, _ answer: @escaping Answer
+    _ batch: StoreBatch, at now: StoreClock.Reading, isProbe: Bool = false,
+    _ answer: @escaping Answer
   ) {
-    waiting.append(Job(batch: batch, now: now, answer: answer))
+    waiting.append(Job(batch: batch, now: now, isProbe: isProbe, answer: answer))
     goOn()
   }
 
@@ -79,14 +85,15 @@ package final class StoreWriter: @unchecked Sendable {
     guard upkeepState != .finishing, underWay.isEmpty, !isAnswering, !waiting.isEmpty, let store
     else { return }
     swap(&underWay, &waiting)
+    let isProbe = underWay.contains { $0.isProbe }
     switch options.durability {
     case .none, .process:
-      end(commit(underWay.map(\.batch), at: underWay.last!.now, to: store))
+      end(commit(underWay.map(\.batch), at: underWay.last!.now, isProbe, to: store))
     case .power:
       let batches = underWay.map(\.batch)
       let now = underWay.last!.now
       commits.async { [self] in
-        let result = commit(batches, at: now, to: self.store!)
+        let result = commit(batches, at: now, isProbe, to: self.store!)
         execute { [self] in end(result) }
       }
     }
@@ -98,10 +105,10 @@ package final class StoreWriter: @unchecked Sendable {
   }
 
   private func commit(
-    _ batches: [StoreBatch], at now: StoreClock.Reading, to store: Store
+    _ batches: [StoreBatch], at now: StoreClock.Reading, _ isProbe: Bool, to store: Store
   ) -> Outcome {
     do throws(StoreError) {
-      try store.commit(batches, at: now)
+      try store.commit(batches, at: now, isProbe: isProbe)
       return Outcome(error: nil, logPages: store.logPages)
     } catch {
       return Outcome(error: error, logPages: store.logPages)
@@ -112,6 +119,10 @@ package final class StoreWriter: @unchecked Sendable {
     logPages = outcome.logPages
     var done: [Job] = []
     swap(&done, &underWay)
+    if outcome.error != nil {
+      done += waiting
+      waiting = []
+    }
     tendLog()
     isAnswering = true
     for job in done { job.answer(job.batch, outcome.error) }
@@ -172,6 +183,18 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Reading and backup
 
+  /// What is stored of a countdown, from within an answer only: no commit is under way then.
+  package func countdown(at index: UInt32) throws(StoreError) -> CountdownRecord? {
+    precondition(underWay.isEmpty, "a commit is under way")
+    return try store?.countdown(at: index)
+  }
+
+  /// The same for a plain timer.
+  package func timer(at index: UInt32) throws(StoreError) -> TimerRecord? {
+    precondition(underWay.isEmpty, "a commit is under way")
+    return try store?.timer(at: index)
+  }
+
   /// See `EventReader.read`. What is not committed yet is not there.
   package func readEvents(
     after sequence: Int64, _ body: (_ lastSequence: Int64, _ payload: [UInt8]) -> Bool
@@ -206,7 +229,7 @@ package final class StoreWriter: @unchecked Sendable {
     if let store, !waiting.isEmpty {
       let jobs = waiting
       waiting = []
-      let outcome = commit(jobs.map(\.batch), at: jobs.last!.now, to: store)
+      let outcome = commit(jobs.map(\.batch), at: jobs.last!.now, false, to: store)
       for job in jobs { job.answer(job.batch, outcome.error) }
     }
     store = nil

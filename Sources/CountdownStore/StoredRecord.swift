@@ -52,6 +52,20 @@ final class Table<Record: StoredRecord & Sendable> {
     }
   }
 
+  /// Nil if there is none.
+  func row(at index: UInt32) throws(StoreError) -> Record? {
+    let names = Record.columns.joined(separator: ", ")
+    let row = try Statement(database, "SELECT \(names) FROM \(Record.table) WHERE id = ?")
+    defer { row.reset() }
+    row.bind(1, Int64(index))
+    guard try row.step() else { return nil }
+    guard let record = Record(row: row) else {
+      throw StoreError(
+        .corrupt, database.path, "row \(index) of \(Record.table) makes no sense")
+    }
+    return record
+  }
+
   func count() throws(StoreError) -> Int {
     Int(try database.number("SELECT count(*) FROM \(Record.table)"))
   }

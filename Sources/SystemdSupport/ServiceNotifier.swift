@@ -46,6 +46,12 @@ package struct ServiceNotifier: Sendable {
     return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
   }
 
+  /// The start goes on, and takes its time: 30 more seconds from now.
+  @discardableResult
+  package func loading(_ entities: Int) -> Delivery {
+    send("EXTEND_TIMEOUT_USEC=30000000", "loading: \(entities) entities")
+  }
+
   /// The line that `systemctl status` shows.
   @discardableResult
   package func status(_ text: String) -> Delivery {

@@ -2,6 +2,7 @@ import ArgumentParser
 import CountdownCommands
 import CountdownConfiguration
 import CountdownServer
+import CountdownStore
 import Dispatch
 import Glibc
 import Logging
@@ -19,7 +20,7 @@ struct Countdownd: AsyncParsableCommand {
       takes its socket from systemd, tells when it is ready, and logs to the journal.
 
       EXAMPLES
-        countdownd --socket ./countdownd.sock
+        countdownd --socket ./countdownd.sock --state-directory ./state
         countdownd --config /etc/countdownd/countdownd.yaml
         countdownd --socket ./test.sock --virtual-time
 
@@ -32,6 +33,7 @@ struct Countdownd: AsyncParsableCommand {
         0   ended as it was asked to
         64  wrong arguments
         69  cannot listen: the socket is in use, or its directory is not there
+        73  cannot keep state: the message says why, and what to do
         78  the configuration is refused; the message says where and why
       """,
     version: "\(Product.name) \(Product.version)")
@@ -41,6 +43,13 @@ struct Countdownd: AsyncParsableCommand {
 
   @Option(help: "Where what must outlive the daemon is kept.")
   var stateDirectory: String?
+
+  @Option(
+    help: """
+      What a reply promises: process (its changes survive kill -9), power (a loss of power as \
+      well), none (they are in memory only).
+      """)
+  var durability: Configuration.Durability?
 
   @Option(
     help: ArgumentHelp(
@@ -70,11 +79,13 @@ struct Countdownd: AsyncParsableCommand {
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
     let notifier = ServiceNotifier()
-    let generations = GenerationFile(directory: configuration.stateDirectory, logger: logger)
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
-    if !virtualTime { settings.engine.firstGeneration = generations.reserve() }
+    // What moves on command is not worth keeping; and where nothing is kept the clock sees to it
+    // that no number is given out again.
+    if virtualTime { settings.state = nil }
+    if !virtualTime { settings.engine.firstGeneration = microsecondsSince1970() }
 
     let stopping = StopRequest()
     let reloading = Reloading(configuration, load: load, notifier, logger)
@@ -107,6 +118,7 @@ struct Countdownd: AsyncParsableCommand {
     var configuration = try Configuration.load(path: config)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
+    if let durability { configuration.durability = durability }
     if let logLevel { configuration.logLevel = logLevel }
     return configuration
   }
@@ -131,6 +143,7 @@ struct Countdownd: AsyncParsableCommand {
       notifier.watchdog()
       notifier.status(status)
     }
+    hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
     let watchdog = settings.watchdogInterval
     hooks.systemdFacts = {
@@ -145,6 +158,9 @@ struct Countdownd: AsyncParsableCommand {
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)
+    } catch let error as StoreError {
+      complain("cannot keep state: \(error)\nOr keep none: --durability none")
+      throw ExitCode(73)
     }
   }
 
@@ -215,6 +231,13 @@ private final class StopRequest: Sendable {
 }
 
 extension Configuration.LogLevel: ExpressibleByArgument {}
+extension Configuration.Durability: ExpressibleByArgument {}
+
+private func microsecondsSince1970() -> Int64 {
+  var now = timespec()
+  clock_gettime(CLOCK_REALTIME, &now)
+  return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
+}
 
 /// Tells the person at the terminal, or the journal, what is wrong.
 private func complain(_ text: String, prefixed: Bool = true) {

@@ -1,6 +1,8 @@
 import CountdownConfiguration
 import CountdownCore
+import CountdownCommands
 import CountdownServer
+import CountdownStore
 
 extension ServerSettings {
   /// The settings of the configuration files, as the server takes them.
@@ -38,6 +40,22 @@ extension ServerSettings {
       uniqueKeysWithValues: hud.screens.map { (Array($0.key.utf8), Level($0.value.maxLevel)) })
     engine.blocking = BlockingRules(paths: hud.blocking.paths, verbs: hud.blocking.verbs)
     shown = configuration.settings
+    state = Store.Options(configuration)
+  }
+}
+
+extension Store.Options {
+  /// Nil if nothing is to be kept.
+  fileprivate init?(_ configuration: Configuration) {
+    let durability: Durability
+    switch configuration.durability {
+    case .none: return nil
+    case .process: durability = .process
+    case .power: durability = .power
+    }
+    self.init(
+      directory: configuration.stateDirectory, durability: durability,
+      product: "\(Product.name) \(Product.version)")
   }
 }
 

@@ -10,7 +10,7 @@ import Testing
     var extreme = CountdownRecord(
       index: .max, key: everyByte + everyByte, generation: .max, uid: .max,
       phase: .ready(sinceMicroseconds: .min), count: .max, everyMicroseconds: .max,
-      firesAtOnce: true, sends: .max, title: [], readyTitle: everyByte,
+      firesAtOnce: true, sends: .max, isRefunded: true, title: [], readyTitle: everyByte,
       meta: [UInt8](repeating: 0, count: 4096), token: [0], policy: Array("otp".utf8),
       policyState: everyByte)
     let plain = countdown(0, "a")

@@ -27,7 +27,7 @@ import Testing
         CountdownRecord(
           index: 0, key: Array("+4512345678".utf8), generation: 1_790_000_000_000_001, uid: 1_000,
           phase: .counting(untilMicroseconds: 1_790_000_060_000_000), count: 60,
-          everyMicroseconds: 1_000_000, sends: 2, title: Array("%ds后重发".utf8),
+          everyMicroseconds: 1_000_000, sends: 2, isRefunded: true, title: Array("%ds后重发".utf8),
           readyTitle: Array("重发".utf8), meta: [0, 255], token: Array("t-1".utf8),
           policy: Array("otp".utf8), policyState: [1, 2, 3]),
         CountdownRecord(
@@ -37,6 +37,10 @@ import Testing
         CountdownRecord(
           index: 8, key: Array("r".utf8), generation: 1_790_000_000_000_003, uid: 0,
           phase: .ready(sinceMicroseconds: 1_789_999_999_000_000), count: 1,
+          everyMicroseconds: 1_000),
+        CountdownRecord(
+          index: 9, key: Array("i".utf8), generation: 1_790_000_000_000_006, uid: 0,
+          phase: .idle(sinceMicroseconds: 1_789_999_999_500_000), count: 1,
           everyMicroseconds: 1_000),
       ])
     var timers: [TimerRecord] = []
@@ -73,7 +77,7 @@ import Testing
     let store = try Store(options(directory.state), at: reading(), schema: schema)
     #expect(try store.database.number("PRAGMA user_version") == Int64(schema.version))
     #expect(try store.database.texts("SELECT color FROM countdowns WHERE id = 7") == ["red"])
-    #expect(try store.counts() == (3, 1, 1))
+    #expect(try store.counts() == (4, 1, 1))
     // It goes on being used with the column that this version's statements do not know.
     try store.commit(batch([countdown(0, "new")]), at: reading())
   }
@@ -89,7 +93,7 @@ import Testing
       } != nil)
     let store = try open(directory)
     #expect(try store.database.number("PRAGMA user_version") == 1)
-    #expect(try store.counts() == (3, 1, 1))
+    #expect(try store.counts() == (4, 1, 1))
   }
 
   @Test func aNewerVersionIsRefusedAndLeftAlone() throws {

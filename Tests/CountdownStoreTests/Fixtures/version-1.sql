@@ -18,13 +18,14 @@ CREATE TABLE countdowns (
   key BLOB NOT NULL,
   generation INTEGER NOT NULL,
   uid INTEGER NOT NULL,
-  phase INTEGER NOT NULL,            -- 0 counting, 1 paused, 2 ready
-  deadline_store_us INTEGER,         -- when it is or was ready; NULL while paused
+  phase INTEGER NOT NULL,            -- 0 counting, 1 paused, 2 ready, 3 idle: cancelled
+  deadline_store_us INTEGER,         -- when it is or was ready, or cancelled; NULL while paused
   left_us INTEGER,                   -- while paused
   step_count INTEGER NOT NULL,
   every_us INTEGER NOT NULL,
   fires_at_once INTEGER NOT NULL,
   sends INTEGER NOT NULL,
+  refunded INTEGER NOT NULL,         -- whether the last of them was given back
   title BLOB,
   ready_title BLOB,
   meta BLOB,
@@ -69,10 +70,11 @@ CREATE TABLE events (
 
 CREATE VIEW countdown AS
 SELECT countdowns.id, CAST(key AS TEXT) AS key, generation, uid,
-  CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' END AS state,
+  CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' WHEN 3 THEN 'idle'
+    END AS state,
   strftime('%Y-%m-%dT%H:%M:%fZ',
     (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
-  left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends,
+  left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends, refunded,
   CAST(title AS TEXT) AS title, CAST(ready_title AS TEXT) AS ready_title,
   CAST(countdowns.meta AS TEXT) AS meta, CAST(policy AS TEXT) AS policy
 FROM countdowns, meta;
@@ -102,12 +104,14 @@ SELECT last_seq, ordinal, CAST(payload AS TEXT) AS events FROM events;
 INSERT INTO meta VALUES (1, 'countdownd 0.1.0', 1790000000000000, 1794294967296000, 'boot-1', 2000000,
   1790000002000000, 1789999000000000);
 INSERT INTO countdowns VALUES (0, CAST('+4512345678' AS BLOB), 1790000000000001, 1000, 0, 1790000060000000,
-  NULL, 60, 1000000, 0, 2, CAST('%ds后重发' AS BLOB), CAST('重发' AS BLOB), x'00ff', CAST('t-1' AS BLOB),
+  NULL, 60, 1000000, 0, 2, 1, CAST('%ds后重发' AS BLOB), CAST('重发' AS BLOB), x'00ff', CAST('t-1' AS BLOB),
   CAST('otp' AS BLOB), x'010203');
-INSERT INTO countdowns VALUES (7, x'00fe', 1790000000000002, 0, 1, NULL, 1500000, 5, 1000, 1, 1, NULL, NULL,
+INSERT INTO countdowns VALUES (7, x'00fe', 1790000000000002, 0, 1, NULL, 1500000, 5, 1000, 1, 1, 0, NULL, NULL,
   NULL, NULL, NULL, NULL);
 INSERT INTO countdowns VALUES (8, CAST('r' AS BLOB), 1790000000000003, 0, 2, 1789999999000000, NULL, 1, 1000,
-  0, 1, NULL, NULL, NULL, NULL, NULL, NULL);
+  0, 1, 0, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO countdowns VALUES (9, CAST('i' AS BLOB), 1790000000000006, 0, 3, 1789999999500000, NULL, 1, 1000,
+  0, 1, 0, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO timers VALUES (3, CAST('nightly' AS BLOB), 1790000000000004, 1000, 1, 0, NULL, 1790040000000000,
   NULL, 86400000000, 2, 3, 1, x'01');
 INSERT INTO huds VALUES (0, CAST('checkout' AS BLOB), 1790000000000005, 1000, 1790000001000000,

@@ -1,0 +1,207 @@
+import CountdownCore
+
+/// A countdown as a store keeps it. Instants are on the boot clock of this boot.
+package struct DurableCountdown: Sendable {
+  package var key: [UInt8]
+  package var machine: Countdown
+  package var generation: Generation
+  package var uid: UInt32
+  package var title: [UInt8]?
+  package var readyTitle: [UInt8]?
+  package var meta: [UInt8]?
+  package var token: [UInt8]?
+  package var sending: DurableSending?
+
+  package init(key: [UInt8], machine: Countdown, generation: Generation, uid: UInt32) {
+    self.key = key
+    self.machine = machine
+    self.generation = generation
+    self.uid = uid
+  }
+}
+
+/// A policy, and what was sent under it.
+package struct DurableSending: Sendable {
+  package var policy: SendPolicy
+  package var record: SendRecord
+  package var isInForce: Bool
+
+  package init(policy: SendPolicy, record: SendRecord, isInForce: Bool) {
+    self.policy = policy
+    self.record = record
+    self.isInForce = isInForce
+  }
+}
+
+/// A plain timer as a store keeps it. Instants are on the timer's clock.
+package struct DurableTimer: Sendable {
+  package var key: [UInt8]
+  package var machine: PlainTimer
+  package var generation: Generation
+  package var uid: UInt32
+  package var clock: TimerClock
+  package var payload: [UInt8]?
+
+  package init(
+    key: [UInt8], machine: PlainTimer, generation: Generation, uid: UInt32, clock: TimerClock,
+    payload: [UInt8]?
+  ) {
+    self.key = key
+    self.machine = machine
+    self.generation = generation
+    self.uid = uid
+    self.clock = clock
+    self.payload = payload
+  }
+}
+
+/// How an entity that has changed is now.
+package enum DurableChange<Entity> {
+  case current(UInt32, Entity)
+  case gone(UInt32)
+}
+
+/// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
+/// changed, and takes back what was kept.
+extension Engine {
+  /// Changes are noted from now on, for `takeCountdownChanges` and `takeTimerChanges`.
+  package mutating func noteChanges() { changes.isOn = true }
+
+  /// Whether anything that is to be kept has changed since the changes were taken.
+  package var hasChanges: Bool { !changes.isEmpty }
+
+  /// Goes up whenever something that is to be kept is changed.
+  package var changeCount: UInt64 { changes.noted }
+
+  /// Each countdown that has changed since the last call, once, as it is now.
+  package mutating func takeCountdownChanges(
+    _ body: (DurableChange<DurableCountdown>) -> Void
+  ) {
+    for index in changes.take(.countdown) {
+      let entity = EntityRef(.countdown, index)
+      if let kept = durableCountdown(index) {
+        changes.setKept(entity, true)
+        body(.current(index, kept))
+      } else if changes.isKept(entity) {
+        changes.setKept(entity, false)
+        body(.gone(index))
+      }
+    }
+  }
+
+  /// The same for plain timers.
+  package mutating func takeTimerChanges(_ body: (DurableChange<DurableTimer>) -> Void) {
+    for index in changes.take(.timer) {
+      let entity = EntityRef(.timer, index)
+      if let kept = durableTimer(index) {
+        changes.setKept(entity, true)
+        body(.current(index, kept))
+      } else if changes.isKept(entity) {
+        changes.setKept(entity, false)
+        body(.gone(index))
+      }
+    }
+  }
+
+  /// A change that was taken could not be stored: it is one of those that are taken next.
+  package mutating func noteAgain(_ kind: EntityKind, _ index: UInt32, wasGone: Bool) {
+    let entity = EntityRef(kind, index)
+    if wasGone { changes.setKept(entity, true) }
+    changes.note(entity, isKept: true)
+  }
+
+  /// Nothing of what is there is stored any more.
+  package mutating func noteEverything() {
+    for index in 0..<countdowns.indexEnd where countdowns.entity(at: index)?.owner == Owner.none {
+      changes.note(EntityRef(.countdown, UInt32(index)), isKept: true)
+    }
+    for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
+      changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
+    }
+  }
+
+  // MARK: Restoring
+
+  /// Puts a countdown where it was: at the start, and after a change that could not be stored.
+  /// Whatever has fallen due since happens as time goes on, late as it is.
+  package mutating func restore(
+    _ kept: DurableCountdown, at index: UInt32, now: Moment
+  ) {
+    var sending: Sending?
+    if let durable = kept.sending {
+      sending = Sending(durable.policy, durable.record)
+      sending?.isInForce = durable.isInForce
+    }
+    countdowns.insert(
+      CountdownEntity(
+        key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,
+        uid: kept.uid, titles: titles.titles(counting: kept.title, ready: kept.readyTitle),
+        sending: sending, meta: kept.meta, token: kept.token), at: index)
+    connections.count(1, for: kept.uid)
+    changes.setKept(EntityRef(.countdown, index), true)
+    armCountdown(index, at: now)
+  }
+
+  package mutating func restore(
+    _ kept: DurableTimer, at index: UInt32, now: Moment
+  ) {
+    if kept.machine.isSkipped(by: now.on(kept.clock)) {
+      // Nobody is told; but it is still stored.
+      changes.setKept(EntityRef(.timer, index), true)
+      changes.note(EntityRef(.timer, index), isKept: false)
+      return
+    }
+    timers.insert(
+      TimerEntity(
+        key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,
+        uid: kept.uid, clock: kept.clock, payload: kept.payload), at: index)
+    connections.count(1, for: kept.uid)
+    changes.setKept(EntityRef(.timer, index), true)
+    armTimer(index)
+  }
+
+  /// Takes out what a change that could not be stored has made. Nobody is told.
+  package mutating func discard(_ kind: EntityKind, _ index: UInt32) {
+    switch kind {
+    case .countdown where countdowns.entity(at: Int(index)) != nil: removeCountdown(index)
+    case .timer where timers.entity(at: Int(index)) != nil: removeTimer(index)
+    case .countdown, .timer, .hud: break
+    }
+    changes.setKept(EntityRef(kind, index), false)
+  }
+
+  /// Forgets what has been noted: everything is as it is stored.
+  package mutating func forgetChanges() {
+    for kind in EntityKind.allCases { _ = changes.take(kind) }
+  }
+
+  // MARK: Steps
+
+  private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
+    guard let entity = countdowns.entity(at: Int(index)), entity.owner == .none else { return nil }
+    var kept = DurableCountdown(
+      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid)
+    kept.title = entity.titles?.counting
+    kept.readyTitle = entity.titles?.ready
+    kept.meta = entity.meta
+    kept.token = entity.token
+    kept.sending = entity.sending.map {
+      DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)
+    }
+    return kept
+  }
+
+  private func durableTimer(_ index: UInt32) -> DurableTimer? {
+    guard let entity = timers.entity(at: Int(index)), entity.owner == .none else { return nil }
+    return DurableTimer(
+      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid,
+      clock: entity.clock, payload: entity.payload)
+  }
+
+  // MARK: Refusing
+
+  /// Refuses to change what could not be stored.
+  func checkWritable(_ owner: Owner) throws(EngineError) {
+    if isReadOnly, owner == .none { throw .readOnly }
+  }
+}

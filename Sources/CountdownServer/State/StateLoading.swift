@@ -1,0 +1,81 @@
+import CountdownCore
+import CountdownEngine
+import CountdownStore
+import Dispatch
+
+/// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
+/// clients are told meanwhile that it is loading.
+final class StateLoading: @unchecked Sendable {
+  /// A few milliseconds of the loop's time.
+  static let portion = 4_096
+  /// Portions that wait for the loop, at most.
+  private static let ahead = 4
+
+  enum Portion: Sendable {
+    case countdowns([CountdownRecord])
+    case timers([TimerRecord])
+  }
+
+  /// Used on the thread, then handed back.
+  private var store: Store?
+  private let room = DispatchSemaphore(value: StateLoading.ahead)
+  private let deliver: @Sendable (Portion) -> Void
+
+  /// - Parameter deliver: gets each portion, in order, on the thread; `taken` is to be called when
+  ///   it has been dealt with.
+  init(_ store: sending Store, deliver: @escaping @Sendable (Portion) -> Void) {
+    self.store = store
+    self.deliver = deliver
+  }
+
+  func taken() { room.signal() }
+
+  func run(_ done: @escaping @Sendable (StoreError?) -> Void) {
+    DispatchQueue(label: "countdownd.load").async { [self] in
+      do throws(StoreError) {
+        try load()
+        done(nil)
+      } catch {
+        done(error)
+      }
+    }
+  }
+
+  /// To go on with, once it is done.
+  var loaded: Store { store! }
+
+  /// The file was set aside: a new one.
+  func reopen(_ options: Store.Options, at now: StoreClock.Reading) throws(StoreError) -> Store {
+    store = nil
+    let new = try Store(options, at: now)
+    store = new
+    return new
+  }
+
+  private func load() throws(StoreError) {
+    let store = store!
+    var countdowns: [CountdownRecord] = []
+    try store.loadCountdowns { record in
+      countdowns.append(record)
+      if countdowns.count == Self.portion {
+        hand(.countdowns(countdowns))
+        countdowns = []
+      }
+    }
+    hand(.countdowns(countdowns))
+    var timers: [TimerRecord] = []
+    try store.loadTimers { record in
+      timers.append(record)
+      if timers.count == Self.portion {
+        hand(.timers(timers))
+        timers = []
+      }
+    }
+    hand(.timers(timers))
+  }
+
+  private func hand(_ portion: Portion) {
+    room.wait()
+    deliver(portion)
+  }
+}
