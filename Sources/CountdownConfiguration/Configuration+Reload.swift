@@ -3,8 +3,10 @@ extension Configuration {
   /// names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     let isFixed = { (name: String) in name.hasPrefix("socket.") || name == "state-directory" }
-    let changed = zip(settings.filter { isFixed($0.name) }, old.settings.filter { isFixed($0.name) })
-      .filter { $0.value != $1.value }
+    let changed = zip(
+      settings.filter { isFixed($0.name) }, old.settings.filter { isFixed($0.name) }
+    )
+    .filter { $0.value != $1.value }
     socket = old.socket
     stateDirectory = old.stateDirectory
     return changed.map(\.0.name)
