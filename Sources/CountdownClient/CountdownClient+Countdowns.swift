@@ -21,7 +21,8 @@ extension CountdownClient {
   ///   - meta: at most 4096 bytes of yours, kept and shown in views.
   ///   - token: 1 to 64 bytes that make a repetition of this call answer as the first did.
   public func startCountdown(
-    _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil, fire: Bool = false,
+    _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil,
+    fire: Bool = false,
     title: String? = nil, readyTitle: String? = nil, owner: Owner = .none,
     meta: [UInt8]? = nil, token: String? = nil
   ) async throws -> CountdownView {

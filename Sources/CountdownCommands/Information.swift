@@ -43,6 +43,7 @@ extension Dispatcher {
       ("protocol_errors", "\(statistics.protocolErrors)"),
       ("starts_accepted", "\(engine.accepted)"),
       ("starts_refused", "\(engine.refused)"),
+      ("sends_refunded", "\(engine.refunded)"),
       ("cancelled", "\(engine.cancelled)"),
       ("owner_gone", "\(engine.ownerGone)"),
       ("events", "\(engine.events)"),

@@ -126,7 +126,8 @@ extension SendPolicy.Rules {
       ("windows", windows.isEmpty ? nil : windows.map(\.text).joined(separator: ",")),
       ("channels", channels.isEmpty ? nil : channels.joined(separator: ",")),
       ("validity", validity?.text), ("attempts", attempts.map { "\($0)" }),
-      ("on-resend", onResend.rawValue), ("title", title.map { String(decoding: $0, as: UTF8.self) }),
+      ("on-resend", onResend.rawValue),
+      ("title", title.map { String(decoding: $0, as: UTF8.self) }),
       ("ready-title", readyTitle.map { String(decoding: $0, as: UTF8.self) }),
     ]
     return all.compactMap { name, value in value.map { (name, $0) } }

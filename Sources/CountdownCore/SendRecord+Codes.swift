@@ -26,11 +26,9 @@ extension SendRecord {
   package mutating func attempt(
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
-    let index =
-      generation.map { wanted in codes.lastIndex { $0.generation == wanted } }
-      ?? sends.indices.last
     if isPassed { return .passed }
-    guard let index, let expires = sends[index].expires, expires > now else { return .expired }
+    guard let index = index(of: generation), let expires = sends[index].expires, expires > now
+    else { return .expired }
     let most = policy.rules.attempts ?? .max
     guard sends[index].attempts < most else { return .locked }
     sends[index].attempts += 1
@@ -64,17 +62,16 @@ extension SendRecord {
 
   package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }
 
-  /// The newest code, if it is good.
-  package func code(at now: Instant) -> Send? {
-    guard let last = sends.last, let expires = last.expires, expires > now else { return nil }
-    return last
+  /// The code of that generation, else the newest, if it is good.
+  package func code(_ generation: Generation?, at now: Instant) -> Send? {
+    guard let index = index(of: generation), let expires = sends[index].expires, expires > now
+    else { return nil }
+    return sends[index]
   }
 
-  /// Whether the code of that generation is good, be it the newest or not.
-  package func hasCode(_ generation: Generation, at now: Instant) -> Bool {
-    codes.contains { send in
-      send.generation == generation && send.expires.map { $0 > now } ?? false
-    }
+  private func index(of generation: Generation?) -> Int? {
+    guard let generation else { return sends.indices.last }
+    return codes.lastIndex { $0.generation == generation }
   }
 
   /// Only these can have a code that is good.

@@ -306,7 +306,7 @@ extension Engine {
     changes.note(EntityRef(.countdown, index), isKept: countdowns[index].owner == .none)
   }
 
-  /// `generation` is that of the entity unless it happened to another.
+  /// `generation` is that of the entity unless it happened to an earlier code.
   mutating func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
     due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
@@ -315,7 +315,9 @@ extension Engine {
     if name.tellsOfChange { noteChange(ofCountdown: index) }
     publish(.countdown, entity.key) { sequence in
       Event(
-        name: name, subject: .countdown(CountdownView(entity, retryAt: retryAt, at: now)),
+        name: name,
+        subject: .countdown(
+          CountdownView(entity, code: generation, retryAt: retryAt, at: now)),
         generation: generation ?? entity.generation, sequence: sequence,
         dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
         lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)

@@ -36,7 +36,7 @@ extension Engine {
     if attempt == .accepted(isLast: true) {
       publish(countdown: index, .locked, generation, at: now)
     }
-    return (attempt, CountdownView(countdowns[index], at: now))
+    return (attempt, CountdownView(countdowns[index], code: generation, at: now))
   }
 
   /// The code was right: it may not be tried any more, and what was sent stays in the windows.
@@ -124,7 +124,7 @@ extension Engine {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     guard let sending = countdowns[index].sending else { throw .noPolicy }
     guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
-    if let generation, !sending.record.hasCode(generation, at: now.boot) {
+    if let generation, sending.record.code(generation, at: now.boot) == nil {
       try check(generation, against: countdowns[index].generation)
     }
     return (index, sending)

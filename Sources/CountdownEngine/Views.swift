@@ -34,8 +34,12 @@ package struct CountdownView: Equatable, Sendable {
     }
   }
 
-  /// - Parameter retryAt: when a start is accepted, where that has just been found out.
-  init(_ entity: CountdownEntity, retryAt: Instant? = nil, at now: Moment) {
+  /// - Parameters:
+  ///   - code: the generation whose code it is about, if not the newest.
+  ///   - retryAt: when a start is accepted, where that has just been found out.
+  init(
+    _ entity: CountdownEntity, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
+  ) {
     let machine = entity.machine
     key = entity.key
     generation = entity.generation
@@ -74,7 +78,7 @@ package struct CountdownView: Equatable, Sendable {
     }
     let record = sending.record
     sends = record.sendCount(by: sending.policy, at: now.boot)
-    quotaBox = .some(QuotaView(record, sending.policy, at: now.boot))
+    quotaBox = .some(QuotaView(record, sending.policy, code: code, at: now.boot))
     let until = retryAt ?? machine.refusal(by: sending.policy, record, at: now.boot)?.until
     retryAfterMS = until.map { ($0 - now.boot).millisecondsRoundedUp } ?? 0
   }
@@ -86,15 +90,15 @@ package struct QuotaView: Equatable, Sendable {
   package var sendsLeft: Int?
   package var channel: String?
   package var nextChannel: String?
-  /// Of the newest code; nil if it is not good.
+  /// Of the newest code, or the one that is spoken of; nil if it is not good.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
 
-  init(_ record: SendRecord, _ policy: SendPolicy, at now: Instant) {
+  init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
     self.policy = policy.name
     sendsLeft = record.sendsLeft(by: policy, at: now)
     (channel, nextChannel) = record.channels(by: policy, at: now)
-    guard let code = record.code(at: now), let expires = code.expires else { return }
+    guard let code = record.code(code, at: now), let expires = code.expires else { return }
     expiresInMS = (expires - now).millisecondsRoundedUp
     attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
   }

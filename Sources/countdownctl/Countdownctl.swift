@@ -42,7 +42,8 @@ struct Countdownctl: AsyncParsableCommand {
     version: CountdownClient.version,
     subcommands: [
       Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
-      Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,
+      Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self,
+      Timer.self, List.self, Info.self, Monitor.self, Raw.self,
     ])
 
   @OptionGroup var global: GlobalOptions

@@ -38,6 +38,32 @@ import Testing
     }
   }
 
+  @Test func policiesAreSaidAndTheirFieldsAreRead() async throws {
+    let server = try await StandInServer { words, _ in
+      map(
+        ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
+        ("accepted", "#f\r\n"), ("reason", bulk(words[1] == "ATTEMPT" ? "locked" : "window")),
+        ("retry_after_ms", ":7000\r\n"), ("sends", ":3\r\n"), ("sends_left", ":0\r\n"),
+        ("policy", bulk("login")), ("channel", bulk("sms")), ("next_channel", "_\r\n"),
+        ("expires_in_ms", ":1500\r\n"), ("attempts_left", ":2\r\n"))
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let view = try await client.startCountdown("+45", policy: "login", token: "t")
+    #expect(view.accepted == false && view.reason == .window && view.retryAfter == .seconds(7))
+    #expect(view.policy == "login" && view.sends == 3 && view.sendsLeft == 0)
+    #expect(view.channel == "sms" && view.nextChannel == nil)
+    #expect(view.expiresIn == .milliseconds(1_500) && view.attemptsLeft == 2)
+    #expect(try await client.attemptCountdown("+45", generation: 5).reason == .locked)
+    try await client.refundCountdown("+45", generation: 5)
+    try await client.passCountdown("+45")
+    #expect(
+      server.commands == [
+        ["COUNTDOWN", "START", "+45", "POLICY", "login", "TOKEN", "t"],
+        ["COUNTDOWN", "ATTEMPT", "+45", "GENERATION", "5"],
+        ["COUNTDOWN", "REFUND", "+45", "GENERATION", "5"], ["COUNTDOWN", "PASS", "+45"],
+      ])
+  }
+
   @Test func concurrentCommandsEachGetTheirOwnReply() async throws {
     let server = try await StandInServer { words, _ in bulk(words[1]) }
     let client = try await CountdownClient.connect(path: server.path)

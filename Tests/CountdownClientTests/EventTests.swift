@@ -114,6 +114,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ReadyTests {
   final class Button: Sendable {
     let taps = Mutex(0)
+    let others = Mutex(0)
   }
 
   static func ready(_ key: String, _ generation: Int) -> String {
@@ -130,7 +131,9 @@ import Testing
       #expect(event.key == "k")
       button.taps.withLock { $0 += 1 }
     }
-    let second = client.onReady("other", target: button) { _, _ in }
+    let second = client.onReady("other", target: button) { button, _ in
+      button.others.withLock { $0 += 1 }
+    }
     try await eventually { server.commands.filter { $0[0] == "SUBSCRIBE" }.joined().count >= 3 }
     #expect(server.connections.count == 2, "all handles share one connection")
     func push(_ text: String) { for peer in server.connections { peer.push(text) } }
@@ -140,6 +143,12 @@ import Testing
     push(Self.ready("k", 1))
     push(Self.ready("k", 2))
     try await eventually { button.taps.withLock { $0 } == 2 }
+    // A code that expires meanwhile changes nothing about that, for who comes later either.
+    push(
+      message(
+        "countdown:k", #"{"event":"expired","key":"k","generation":2,"state":"ready"}"#))
+    push(Self.ready("other", 1))
+    try await eventually { button.others.withLock { $0 } == 1 }
     let late = client.onReady("k", target: button) { button, _ in button.taps.withLock { $0 += 10 }
     }
     try await eventually { button.taps.withLock { $0 } == 12 }

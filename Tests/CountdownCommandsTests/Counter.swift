@@ -81,8 +81,9 @@ final class Counter {
 
   func take(_ session: Session? = nil) throws -> [Reply] {
     let session = session ?? self.session
-    defer { session.output.bytes = [] }
-    return try Reply.all(session.output.bytes)
+    defer { session.outbound = [] }
+    session.outbound += session.takeSaid().bytes
+    return try Reply.all(session.outbound)
   }
 
   func pass(_ milliseconds: Int64) {

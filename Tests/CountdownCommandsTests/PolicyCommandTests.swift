@@ -53,7 +53,8 @@ import Testing
     try none.expectError("COUNTDOWN START k POLICY login", "the configuration has none")
     #expect(try counter.say("DBSIZE") == .integer(0))
     #expect(
-      try counter.say("COUNTDOWN START k POLICY login FIRE TITLE %m:%02s")["title"] == .bulk("0:59"))
+      try counter.say("COUNTDOWN START k POLICY login FIRE TITLE %m:%02s")["title"] == .bulk("0:59")
+    )
   }
 
   @Test("A title with a % of another kind is refused, with what is allowed")

@@ -123,7 +123,8 @@ import Testing
   }
 
   @Test func eachRuleHasItsRange() {
-    #expect(problem("count: 0").hasPrefix("count: \"0\" is not allowed; allowed: an integer from 1"))
+    #expect(
+      problem("count: 0").hasPrefix("count: \"0\" is not allowed; allowed: an integer from 1"))
     #expect(problem("every: 0").hasPrefix("every: a step is at least 1ms"))
     #expect(problem("count: 2147483647, every: 1d").hasPrefix("count: count is 1 to 2147483647"))
     #expect(problem("ladder: []").hasPrefix("ladder: empty; allowed: a list"))
@@ -144,10 +145,12 @@ import Testing
     #expect(problem("count: 5, ladder: [60s]").hasPrefix("count: there is a ladder as well"))
     #expect(problem("windows: [5/60s]").hasPrefix("windows: the longest window, 1m, is not longer"))
     #expect(problem("grace: 5").contains("did you mean hud.grace?"))
-    #expect(problems("policies: []") == [
-      "f:1: policies: not a section; allowed: policies by name"
-    ])
-    #expect(problems("policies: {p: 5}")[0].contains("not a section; allowed: count, every, ladder"))
+    #expect(
+      problems("policies: []") == [
+        "f:1: policies: not a section; allowed: policies by name"
+      ])
+    #expect(
+      problems("policies: {p: 5}")[0].contains("not a section; allowed: count, every, ladder"))
     #expect(problems("policies:\n#  login: {}\n") == [])
   }
 

@@ -41,8 +41,9 @@ import Testing
       }[0].contains("at most 3650d"))
     #expect(problems { $0.windows = [window(0, 600)] }[0].contains("1 to 1000 sends"))
     #expect(problems { $0.windows = [window(1_001, 600)] }[0].contains("1 to 1000 sends"))
-    #expect(problems { $0.windows = (1...9).map { window($0, Int64($0) * 600) } }[0]
-      == "windows: at most 8")
+    #expect(
+      problems { $0.windows = (1...9).map { window($0, Int64($0) * 600) } }[0]
+        == "windows: at most 8")
     #expect(problems { $0.validity = .zero }[0].hasPrefix("validity: a code is good for"))
     #expect(
       problems {

@@ -65,7 +65,8 @@ private final class PolicySimulation {
             length: .milliseconds(Int64.random(in: 1...60, using: &random) * 500)))
       }
       if Bool.random(using: &random) {
-        rules.channels = Array(["sms", "call", "mail", "post"].prefix(.random(in: 1...4, using: &random)))
+        rules.channels = Array(
+          ["sms", "call", "mail", "post"].prefix(.random(in: 1...4, using: &random)))
       }
       if Int.random(in: 0..<4, using: &random) > 0 {
         rules.validity = .milliseconds(Int64.random(in: 1...40, using: &random) * 250)
@@ -100,11 +101,15 @@ private final class PolicySimulation {
       let fires = Int.random(in: 0..<4, using: &generator) == 0
       try send("start", token) {
         try self.desk.start("a", policy: self.policy, fire: fires, token: token)
-      } model: { $0.start($1, fires: fires, token: token, at: self.now) }
+      } model: {
+        $0.start($1, fires: fires, token: token, at: self.now)
+      }
     case 5..<7:
       try send("resend", token) {
         try self.desk.resend("a", token: token)
-      } model: { $0.resend($1, token: token, at: self.now) }
+      } model: {
+        $0.resend($1, token: token, at: self.now)
+      }
     case 7: try refund()
     case 8..<11: try attempt()
     case 11:

@@ -330,11 +330,6 @@ import Testing
     #expect(title("a") == "Send again" && title("b") == "Send again")
   }
 
-  @Test("A countdown without a policy is not made bigger by policies")
-  func size() {
-    #expect(MemoryLayout<CountdownView>.size <= 136)
-  }
-
   private func line(
     _ answer: (decision: StartDecision, view: CountdownView)
   ) -> String { desk.line(answer) }

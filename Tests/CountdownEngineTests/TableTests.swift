@@ -1,3 +1,4 @@
+import CountdownCore
 import Testing
 
 @testable import CountdownEngine
@@ -88,6 +89,12 @@ import Testing
         #expect(EntityRef(payload: reference.payload) == reference)
       }
     }
+  }
+
+  @Test("Policies are beside the entity: a countdown takes no more room for them")
+  func size() {
+    #expect(MemoryLayout<CountdownEntity>.stride <= 120)
+    #expect(MemoryLayout<SendRecord.Send>.stride == 32)
   }
 
   @Test("Of texts that many countdowns share there is one copy, and the cache is bounded")

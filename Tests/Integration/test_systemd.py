@@ -125,13 +125,13 @@ def runtime_directories():
     return sorted(path for path in directories if not path.startswith(("/lib", "/usr/lib")))
 
 
-def ping(path, timeout=2.0):
-    """What the daemon answers to an inline PING; an OSError when it does not."""
+def ping(path, timeout=2.0, command=b"PING\r\n"):
+    """What the daemon answers to an inline command; an OSError when it does not."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(timeout)
         client.connect(str(path))
-        client.sendall(b"PING\r\n")
-        return client.recv(64)
+        client.sendall(command)
+        return client.recv(4_096)
 
 
 def ping_as(machine, user, group):
@@ -235,6 +235,25 @@ def test_a_configuration_that_is_refused_is_not_tried_again(machine):
     assert machine.show("NRestarts") == "0"
     place = f"{CONFIGURATION}.d/test.yaml:2: limits.max-conections"
     machine.eventually("the journal says where", lambda: place in machine.journal())
+
+
+def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machine):
+    start = b"COUNTDOWN START k POLICY login\r\n"
+    machine.run("systemctl", "start", "countdownd.service")
+    first = machine.show("MainPID")
+    assert b"no policy 'login'" in ping(machine.path(SOCKET), command=start)
+    machine.write(CONFIGURATION + ".d/test.yaml", "policies:\n  login: {count: 5}\n")
+    machine.run("systemctl", "reload", "countdownd.service")
+    machine.eventually("it is reloaded", lambda: "configuration reloaded" in machine.journal())
+    machine.eventually("it is active", lambda: machine.show("ActiveState") == "active")
+    assert b"accepted" in ping(machine.path(SOCKET), command=start)
+    machine.write(CONFIGURATION + ".d/test.yaml", "policies:\n  login: {count: 0}\n")
+    machine.run("systemctl", "reload", "countdownd.service")
+    place = f"{CONFIGURATION}.d/test.yaml:2: policies.login.count"
+    machine.eventually("the journal says where", lambda: place in machine.journal())
+    machine.eventually("it is active", lambda: machine.show("ActiveState") == "active")
+    assert b"cooldown" in ping(machine.path(SOCKET), command=start)
+    assert machine.show("MainPID") == first
 
 
 def test_the_socket_lets_in_its_group_and_nobody_else(machine):

@@ -23,8 +23,10 @@ package struct SendPolicyModel {
   }
 
   package enum Clock: Equatable {
-    case counting(until: Int64), paused(left: Int64)
-    case ready(since: Int64), idle(since: Int64)
+    case counting(until: Int64)
+    case paused(left: Int64)
+    case ready(since: Int64)
+    case idle(since: Int64)
   }
 
   package enum Verdict: Equatable {

@@ -40,7 +40,7 @@ import Testing
   @Test func theSmallestPolicy() throws {
     #expect(
       try text { _ in } == [
-        "login", "  1st send: now", "  2nd and later send: 60 s after the one before",
+        "login", "  1st send: now", "  2nd send and later: 60 s after the one before",
         "  codes: nothing is said of how long they are good",
       ])
     let lines = try text {
@@ -52,7 +52,7 @@ import Testing
     #expect(
       lines.dropFirst() == [
         "  1st send: now", "  2nd send: 30 s after the 1st",
-        "  3rd and later send: 90 s after the one before",
+        "  3rd send and later: 90 s after the one before",
         "  each code is good for 1500 ms and may be tried once; a resend makes earlier codes expire",
       ])
   }

@@ -50,6 +50,10 @@ struct Pass: SessionCommand {
   @Argument(help: "The countdown.") var key: String
 
   func run(_ session: Session) async throws {
-    try await session.change("PASS", key, generation: generation)
+    let reply = try await session.send(["COUNTDOWN", "PASS", key], generation.words)
+    try session.answer(reply) { view, style in
+      style.green(view.reason == .duplicate ? "passed before" : "passed") + "  "
+        + ViewText.line(view, style: style)
+    }
   }
 }

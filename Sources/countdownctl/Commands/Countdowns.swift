@@ -87,7 +87,7 @@ struct Retime: SessionCommand {
 }
 
 extension Session {
-  func change(
+  fileprivate func change(
     _ command: String, _ arguments: String..., generation: GenerationOption
   ) async throws {
     let view = try await send(["COUNTDOWN", command] + arguments, generation.words)

@@ -33,7 +33,8 @@ struct List: SessionCommand {
     try await session.list("COUNTDOWN", options, columns: Self.columns) { view in
       let view = try CountdownView(view)
       return [
-        view.key, view.state.rawValue, view.state == .ready ? "" : view.remainingTime.humanText,
+        view.key, view.state.rawValue,
+        view.remainingTime == .zero ? "" : view.remainingTime.humanText,
         "\(view.remaining)/\(view.count)", String(view.sends), String(view.generation),
         view.owner ?? "", view.title ?? "",
       ]

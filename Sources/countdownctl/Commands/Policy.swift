@@ -23,7 +23,8 @@ struct Policy: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(
-      help: .init("Configuration files (default: \(Configuration.standardPath)).", valueName: "file"),
+      help: .init(
+        "Configuration files (default: \(Configuration.standardPath)).", valueName: "file"),
       completion: .file())
     var files: [String] = []
 

@@ -56,7 +56,8 @@ struct Start: SessionCommand {
     let view = try await session.send(
       ["COUNTDOWN", "START", key] + (fire ? ["FIRE"] : []),
       [
-        ("POLICY", policy), ("COUNT", count.map { String($0) }), ("EVERY", every?.text), ("TITLE", title),
+        ("POLICY", policy), ("COUNT", count.map { String($0) }), ("EVERY", every?.text),
+        ("TITLE", title),
         ("READYTITLE", readyTitle), ("META", meta), ("TOKEN", token),
       ])
     try session.answer(view, ViewText.answer)

@@ -18,7 +18,7 @@ enum PolicyText {
     var lines = (1...count).map { number in
       let over = rules.channels.isEmpty ? "" : " (\(rules.channels[number - 1]))"
       let isLast = rules.channels.isEmpty && number == count
-      let name = ordinal(number) + (isLast ? " and later" : "") + " send" + over
+      let name = ordinal(number) + " send" + (isLast ? " and later" : "") + over
       guard number > 1 else { return name + ": now" }
       let cooldown = words(policy.cooldown(after: UInt32(number - 1)))
       return name + ": \(cooldown) after the \(isLast ? "one before" : ordinal(number - 1))"

@@ -40,7 +40,7 @@ enum ViewText {
         }
       return style.yellow("refused") + "   the code of \(key) \(why)"
     }
-    let left = view.attemptsLeft.map { "\($0) attempts left, " } ?? ""
+    let left = view.attemptsLeft.map { "\($0) \($0 == 1 ? "attempt" : "attempts") left, " } ?? ""
     let good = view.expiresIn.map { "good for \($0.humanText)" } ?? ""
     return style.green("accepted") + "  the code of \(key) may be checked; \(left)\(good)"
   }
