@@ -132,7 +132,8 @@ let package = Package(
     .testTarget(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
-      name: "CountdownEngineTests", dependencies: ["CountdownEngine", "SendPolicyModel", "Simulation"],
+      name: "CountdownEngineTests",
+      dependencies: ["CountdownEngine", "SendPolicyModel", "Simulation"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],

@@ -4,7 +4,8 @@ import RESP
 
 let serverCommands: [CommandSpec] = [
   CommandSpec(
-    "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading], "Countdowns, HUDs and timers together."
+    "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading],
+    "Countdowns, HUDs and timers together."
   ) { call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.entityCount))
   },

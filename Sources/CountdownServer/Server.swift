@@ -79,6 +79,9 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.settings = settings
     self.hooks = hooks
     self.logger = logger
+    let now = Moment.present
+    startedAt = now
+    unread = try settings.state.map { try Self.open($0, logger, at: now) }
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
@@ -88,14 +91,10 @@ package final class Server: CommandHost, @unchecked Sendable {
     stopped = loop.makePromise()
     bootAlarm = DispatchAlarm(clock: .boot, queue: alarmQueue)
     wallAlarm = DispatchAlarm(clock: .wall, queue: alarmQueue)
-    startedAt = Moment.present
     virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
 
     var engine = settings.engine
-    if let state = settings.state {
-      unread = try Self.open(state, logger, at: startedAt)
-      engine.firstGeneration = unread!.firstNumber
-    }
+    if let unread { engine.firstGeneration = unread.firstNumber }
     dispatcher = Dispatcher(
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
@@ -232,8 +231,11 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     dispatcher.isLoading = false
     logger.info(
-      "state loaded", metadata: ["countdowns": "\(dispatcher.engine.countdownCount)",
-        "timers": "\(dispatcher.engine.timerCount)"])
+      "state loaded",
+      metadata: [
+        "countdowns": "\(dispatcher.engine.countdownCount)",
+        "timers": "\(dispatcher.engine.timerCount)",
+      ])
     endTurn()
     done.succeed()
   }
@@ -368,7 +370,8 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher.engine.isReadOnly = true
     mustTakeBack = true
     logger.error(
-      "nothing can be stored, so commands that change what is kept are refused until it can: \(error)")
+      "nothing can be stored, so commands that change what is kept are refused until it can: \(error)"
+    )
     hooks.isAlive(statusText)
     retryLater()
   }

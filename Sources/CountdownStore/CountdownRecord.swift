@@ -34,7 +34,8 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   package init(
     index: UInt32, key: [UInt8], generation: Int64, uid: UInt32, phase: Phase, count: UInt32,
     everyMicroseconds: Int64, firesAtOnce: Bool = false, sends: UInt32 = 1,
-    isRefunded: Bool = false, title: [UInt8]? = nil, readyTitle: [UInt8]? = nil, meta: [UInt8]? = nil,
+    isRefunded: Bool = false, title: [UInt8]? = nil, readyTitle: [UInt8]? = nil,
+    meta: [UInt8]? = nil,
     token: [UInt8]? = nil, policy: [UInt8]? = nil, policyState: [UInt8]? = nil
   ) {
     self.index = index
@@ -60,7 +61,8 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   static let table = "countdowns"
   static let columns = [
     "id", "key", "generation", "uid", "phase", "deadline_store_us", "left_us", "step_count",
-    "every_us", "fires_at_once", "sends", "refunded", "title", "ready_title", "meta", "token", "policy",
+    "every_us", "fires_at_once", "sends", "refunded", "title", "ready_title", "meta", "token",
+    "policy",
     "policy_state",
   ]
 

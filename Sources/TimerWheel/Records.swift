@@ -27,7 +27,9 @@ struct Records: ~Copyable {
     free.extend(to: array.capacity)
   }
 
-  var allocatedBytes: Int { array.allocatedBytes + payloadArray.allocatedBytes + free.allocatedBytes }
+  var allocatedBytes: Int {
+    array.allocatedBytes + payloadArray.allocatedBytes + free.allocatedBytes
+  }
 
   @inline(__always)
   func holds(_ index: UInt32, _ generation: UInt32) -> Bool {

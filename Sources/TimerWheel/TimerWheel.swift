@@ -265,7 +265,7 @@ public struct TimerWheel: ~Copyable {
       }
       let live = chunks.live[Int(chunk)]
       let now = elapsed
-      if live.nonzeroBitCount > Chunks.size / 2, 
+      if live.nonzeroBitCount > Chunks.size / 2,
         let target = chunks.common(
           { Slot(for: max($0, now), from: now).id }, ofHead: slot.id)
       {

@@ -1,6 +1,6 @@
+import CountdownCommands
 import CountdownConfiguration
 import CountdownCore
-import CountdownCommands
 import CountdownServer
 import CountdownStore
 

@@ -19,7 +19,8 @@ import TimerWheel
 
   private func peak(_ wheel: inout TimerWheel, _ count: Int) -> [TimerWheel.Token] {
     (0..<count).map { index in
-      wheel.schedule(deadline: UInt64(index) &* 2_654_435_761 % 3_600_000_000, payload: UInt64(index))
+      wheel.schedule(
+        deadline: UInt64(index) &* 2_654_435_761 % 3_600_000_000, payload: UInt64(index))
     }
   }
 
@@ -37,7 +38,9 @@ import TimerWheel
     #expect(wheel.isArmed(tokens[2_999_999]) == false)
     var payloads: Set<UInt64> = []
     var budget = Int.max
-    while let due = wheel.advance(to: 3_600_000_000, budget: &budget) { payloads.insert(due.payload) }
+    while let due = wheel.advance(to: 3_600_000_000, budget: &budget) {
+      payloads.insert(due.payload)
+    }
     #expect(payloads == Set(0..<10))
   }
 

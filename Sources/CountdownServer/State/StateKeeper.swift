@@ -82,7 +82,9 @@ final class StateKeeper {
 
   /// Changes that time has made, and that could not be stored: they are tried again.
   func keepForLater(_ batch: Batch, _ engine: inout Engine) {
-    for record in batch.countdowns.current { engine.noteAgain(.countdown, record.index, wasGone: false) }
+    for record in batch.countdowns.current {
+      engine.noteAgain(.countdown, record.index, wasGone: false)
+    }
     for index in batch.countdowns.gone { engine.noteAgain(.countdown, index, wasGone: true) }
     for record in batch.timers.current { engine.noteAgain(.timer, record.index, wasGone: false) }
     for index in batch.timers.gone { engine.noteAgain(.timer, index, wasGone: true) }
