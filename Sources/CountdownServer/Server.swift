@@ -66,8 +66,12 @@ package final class Server: CommandHost, @unchecked Sendable {
   ) async throws -> Server {
     let server = try Server(settings, hooks: hooks, logger: logger)
     do {
+      try await server.prepare()
+      let loaded = server.load()
+      // Most states are read before anybody could notice; longer than this nobody is kept waiting.
+      await server.wait(for: loaded, atMost: .milliseconds(250))
       try await server.listen()
-      try await server.load()
+      try await loaded.get()
     } catch {
       try await server.group.shutdownGracefully()
       throw error
@@ -101,6 +105,20 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher.isLoading = unread != nil
   }
 
+  private func prepare() async throws {
+    bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
+    try await loop.flatSubmit { [self] in
+      do {
+        let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }
+        afterSockets = way
+        return channel.map { _ in }
+      } catch {
+        return loop.makeFailedFuture(error)
+      }
+    }.get()
+  }
+
   private func listen() async throws {
     let descriptor: Int32
     switch settings.listener {
@@ -127,17 +145,6 @@ package final class Server: CommandHost, @unchecked Sendable {
         }
       }
     // Clients may have been waiting at the socket for long: their first turn arms the alarms.
-    bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
-    wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
-    try await loop.flatSubmit { [self] in
-      do {
-        let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }
-        afterSockets = way
-        return channel.map { _ in }
-      } catch {
-        return loop.makeFailedFuture(error)
-      }
-    }.get()
     listener = try await bootstrap.withBoundSocket(descriptor).get()
     try await loop.submit { [self] in
       if let interval = settings.watchdogInterval {
@@ -175,7 +182,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   /// Reads what was kept; meanwhile whoever asks for it is told that it is loading.
-  private func load() async throws {
+  private func load() -> EventLoopFuture<Void> {
     let done = loop.makePromise(of: Void.self)
     loop.execute { [self] in
       guard let store = unread else { return done.succeed() }
@@ -188,7 +195,19 @@ package final class Server: CommandHost, @unchecked Sendable {
       self.loading = loading
       loading.run { [weak self] error in self?.hop { $0.finishLoading(error, done) } }
     }
-    try await done.futureResult.get()
+    return done.futureResult
+  }
+
+  private func wait(for future: EventLoopFuture<Void>, atMost time: TimeAmount) async {
+    let promise = loop.makePromise(of: Void.self)
+    loop.execute { [self] in
+      let patience = loop.scheduleTask(in: time) { promise.succeed() }
+      future.whenComplete { _ in
+        patience.cancel()
+        promise.succeed()
+      }
+    }
+    try? await promise.futureResult.get()
   }
 
   private func take(_ portion: StateLoading.Portion) {
