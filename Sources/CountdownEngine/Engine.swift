@@ -29,6 +29,10 @@ package struct Engine: ~Copyable {
   /// On the boot clock and on the wall clock, in microseconds.
   private var wheel: TimerWheel
   private var wallWheel: TimerWheel
+  /// The most that were armed since memory was given back last.
+  private var mostArmed = 0
+  /// As few do not take enough memory to be worth it.
+  private static let few = 1 << 16
 
   private var lastGeneration: Int64
   private var lastSequence: Int64
@@ -86,7 +90,17 @@ package struct Engine: ~Copyable {
       fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     clearUp(at: now, budget: &budget)
+    releaseUnusedMemory()
     return budget > 0
+  }
+
+  /// Once there are an eighth of the timers left, what a peak took is given back.
+  private mutating func releaseUnusedMemory() {
+    mostArmed = max(mostArmed, armedCount)
+    guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
+    wheel.releaseUnusedMemory()
+    wallWheel.releaseUnusedMemory()
+    mostArmed = armedCount
   }
 
   private mutating func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
