@@ -39,7 +39,8 @@ man: build ## Write the man pages to .build/man
 completions: build ## Write shell completions to .build/completions
 	@mkdir -p .build/completions
 	@for t in countdownd countdownctl; do for s in bash zsh fish; do \
-	  $(RELEASE)/$$t --generate-completion-script $$s > .build/completions/$$t.$$s || exit 1; \
+	  $(RELEASE)/$$t --generate-completion-script $$s | sed '1{/^#!/d}' > .build/completions/$$t.$$s && \
+	    test -s .build/completions/$$t.$$s || exit 1; \
 	done; done
 	@ls .build/completions/*
 
@@ -72,12 +73,12 @@ uninstall: ## Remove what `make install` has put there, but for a changed config
 
 .PHONY: deb
 deb: man completions ## Build a Debian package: .build/countdownd_VERSION_ARCHITECTURE.deb
-	@scripts/install-packages.sh dpkg-dev fakeroot binutils
+	@scripts/install-packages.sh dpkg-dev binutils
 	@scripts/build-deb.sh
 
 .PHONY: test-deb
 test-deb: test-packages deb ## Install, run and purge the Debian package in a clean system (root only)
-	@scripts/install-packages.sh lintian debootstrap
+	@scripts/install-packages.sh lintian debootstrap systemd
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py Tests/Integration/test_install.py
 

@@ -5,6 +5,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -154,3 +155,42 @@ def ping_as(machine, user, group):
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 1), f"the child's status is {status}"
     return status == 0
+
+
+class Load:
+    """Clients that connect, send a command, and go, again and again."""
+
+    def __init__(self, path, clients=8):
+        self.path = str(path)
+        self.answered = 0
+        self.cut_off = 0
+        self.refused = []
+        self.is_ending = False
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.work) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self):
+        while not self.is_ending:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(60)
+                try:
+                    client.connect(self.path)
+                except OSError as error:
+                    with self.lock:
+                        self.refused.append(error)
+                    return
+                try:
+                    client.sendall(b"COUNTDOWN GET nothing\r\n")
+                    is_answered = client.recv(64) != b""
+                except (BrokenPipeError, ConnectionResetError):
+                    is_answered = False
+            with self.lock:
+                self.answered += is_answered
+                self.cut_off += not is_answered
+
+    def end(self):
+        self.is_ending = True
+        for thread in self.threads:
+            thread.join()

@@ -8,12 +8,11 @@ by its process id.
 
 import pwd
 import socket
-import threading
 import time
 
 import pytest
 
-from machine import CONFIGURATION, SOCKET, needs_binary, needs_systemd, ping, ping_as
+from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
 from machine import with_countdownd
 
 pytestmark = [*needs_systemd, needs_binary]
@@ -145,45 +144,6 @@ def test_it_is_started_again_each_time_it_is_killed(machine):
             lambda: machine.show("NRestarts") == str(kills)
             and machine.show("ActiveState") == "active",
         )
-
-
-class Load:
-    """Clients that connect, send a command, and go, again and again."""
-
-    def __init__(self, path, clients=8):
-        self.path = str(path)
-        self.answered = 0
-        self.cut_off = 0
-        self.refused = []
-        self.is_ending = False
-        self.lock = threading.Lock()
-        self.threads = [threading.Thread(target=self.work) for _ in range(clients)]
-        for thread in self.threads:
-            thread.start()
-
-    def work(self):
-        while not self.is_ending:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.settimeout(60)
-                try:
-                    client.connect(self.path)
-                except OSError as error:
-                    with self.lock:
-                        self.refused.append(error)
-                    return
-                try:
-                    client.sendall(b"COUNTDOWN GET nothing\r\n")
-                    is_answered = client.recv(64) != b""
-                except (BrokenPipeError, ConnectionResetError):
-                    is_answered = False
-            with self.lock:
-                self.answered += is_answered
-                self.cut_off += not is_answered
-
-    def end(self):
-        self.is_ending = True
-        for thread in self.threads:
-            thread.join()
 
 
 def test_a_restart_under_load_refuses_no_connection(machine):
