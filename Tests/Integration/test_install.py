@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from countdownd import PROJECT
+from machine import SOCKET, Machine, needs_systemd, ping
 
 BUILT = [".build/release/countdownd", ".build/man/countdownd.1", ".build/completions/countdownd.zsh"]
 
@@ -78,3 +79,24 @@ def test_a_configuration_that_was_changed_is_left(place):
     assert configuration.read_text() == "log-level: debug\n"
     assert "was changed and is left" in place.make("uninstall")
     assert place.files() == {"etc/countdownd/countdownd.yaml"}
+
+
+@needs_systemd[0]
+@needs_systemd[1]
+def test_what_make_install_says_starts_it(place):
+    place.make("install")
+    machine = Machine("-c", f"{place.root}:/root/installed")
+    try:
+        machine.run("cp", "-a", "/root/installed/usr", "/root/installed/etc", "/")
+        machine.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
+        hints = (PROJECT / "Makefile").read_text().split("'Installed. To start it", 1)[1]
+        commands = [line.split("'")[1] for line in hints.splitlines()[1:3]]
+        for command in commands:
+            machine.run("sh", "-c", command)
+        assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+        start = machine.show("ExecStart")
+        assert "path=/usr/local/bin/countdownd" in start
+        units = ["countdownd.service", "countdownd.socket"]
+        assert machine.run("systemd-analyze", "verify", "--man=no", *units) == ""
+    finally:
+        machine.close()
