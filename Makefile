@@ -131,4 +131,4 @@ format: ## Format all Swift code
 .PHONY: clean
 clean: ## Remove everything that was built
 	@swift package clean
-	@rm -rf .build/run .build/venv .build/man .build/completions .build/*.deb
+	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/*.deb .build/clean-root
