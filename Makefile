@@ -18,9 +18,8 @@ packages: ## Install the Debian packages that building needs
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev
 
-# STATIC=1 puts the Swift runtime into the binaries, for machines without it.
-STATIC ?=
-RELEASE_FLAGS := -c release $(if $(STATIC),--static-swift-stdlib)
+# The Swift runtime goes into the binaries, so that they run on machines without it.
+RELEASE_FLAGS := -c release --static-swift-stdlib
 
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
@@ -29,7 +28,7 @@ build: packages ## Build the release binaries: .build/release/countdownd and cou
 
 .PHONY: man
 man: build ## Write the man pages to .build/man
-	@swift build -c release --product generate-manual
+	@swift build $(RELEASE_FLAGS) --product generate-manual
 	@mkdir -p .build/man
 	@for t in countdownd countdownctl; do \
 	  $(RELEASE)/generate-manual $(RELEASE)/$$t --date "$$(date -u +%F)" -o .build/man && \
@@ -40,7 +39,8 @@ man: build ## Write the man pages to .build/man
 completions: build ## Write shell completions to .build/completions
 	@mkdir -p .build/completions
 	@for t in countdownd countdownctl; do for s in bash zsh fish; do \
-	  $(RELEASE)/$$t --generate-completion-script $$s > .build/completions/$$t.$$s || exit 1; \
+	  $(RELEASE)/$$t --generate-completion-script $$s | sed '1{/^#!/d}' > .build/completions/$$t.$$s && \
+	    test -s .build/completions/$$t.$$s || exit 1; \
 	done; done
 	@ls .build/completions/*
 
@@ -58,6 +58,30 @@ run: build ## Build everything and start a daemon at .build/run/countdownd.sock
 demo: build ## Play a verify-code flow and a HUD flow live in the terminal
 	@scripts/demo.sh $(RELEASE)
 
+# DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
+export DESTDIR PREFIX SYSCONFDIR
+.PHONY: install
+install: ## Install what `make build man completions` has built (DESTDIR=, PREFIX=/usr/local)
+	@scripts/install.sh install
+	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'Installed. To start it, now and at each boot:' \
+	  '    systemd-sysusers && systemctl daemon-reload' \
+	  '    systemctl enable --now countdownd.socket countdownd.service'
+
+.PHONY: uninstall
+uninstall: ## Remove what `make install` has put there, but for a changed configuration
+	@scripts/install.sh uninstall
+
+.PHONY: deb
+deb: man completions ## Build a Debian package: .build/countdownd_VERSION_ARCHITECTURE.deb
+	@scripts/install-packages.sh dpkg-dev binutils
+	@scripts/build-deb.sh
+
+.PHONY: test-deb
+test-deb: test-packages deb ## Install, run and purge the Debian package in a clean system (root only)
+	@scripts/install-packages.sh lintian debootstrap systemd
+	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_deb.py Tests/Integration/test_install.py
+
 .PHONY: test
 test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
 	@swift build --build-tests
@@ -68,7 +92,7 @@ SECONDS_OF_FUZZ ?= 20
 SEED ?= 0
 .PHONY: fuzz
 fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FUZZ=20, SEED=0)
-	@swift build -c release --product wheel-fuzz
+	@swift build $(RELEASE_FLAGS) --product wheel-fuzz
 	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
 STEPS ?= 1000000
@@ -118,4 +142,4 @@ format: ## Format all Swift code
 .PHONY: clean
 clean: ## Remove everything that was built
 	@swift package clean
-	@rm -rf .build/run .build/venv .build/man .build/completions
+	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/*.deb .build/clean-root

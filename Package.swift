@@ -50,8 +50,9 @@ let package = Package(
 
     // What it says on the wire.
     .target(name: "RESP", swiftSettings: settings),
+    .target(name: "ProductVersion", swiftSettings: settings),
     .target(
-      name: "CountdownCommands", dependencies: ["CountdownEngine", "RESP"],
+      name: "CountdownCommands", dependencies: ["CountdownEngine", "ProductVersion", "RESP"],
       swiftSettings: settings),
 
     // Where it meets the system.
@@ -84,7 +85,7 @@ let package = Package(
     .target(
       name: "CountdownClient",
       dependencies: [
-        "RESP",
+        "ProductVersion", "RESP",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

@@ -3,6 +3,7 @@
 #
 #   scripts/with-systemd.sh [OPTION]... -- COMMAND [ARGUMENT]...
 #
+#   -r ROOT      boot the system in this directory, instead of this machine's
 #   -u UNIT      copy a unit file (or a drop-in directory) to /etc/systemd/system before the boot
 #   -c FROM:TO   copy a file or directory of this machine to TO
 #   -b PATH      show PATH of this machine at the same place, read-only
@@ -11,15 +12,15 @@
 #   -T SECONDS   how long the boot may take (20)
 #
 # Inside, systemd is process 1 of its own pid, mount, network, ipc, uts and cgroup namespaces, on an
-# overlay of this machine's root: programs are the ones installed here, and every write (except
-# below -B) goes to memory and is dropped at the end. /tmp, /run and /dev are empty at first.
+# overlay of this machine's root: programs are the ones installed here (or in ROOT), and every write
+# (except below -B) goes to memory and is dropped at the end. /tmp, /run and /dev are empty at first.
 # The units of the distribution can be started, but the boot pulls in the journal and D-Bus alone.
 #
 # Exit status: COMMAND's; 124 when COMMAND took too long; 125 when the boot failed or the call was
 # wrong. Needs root, systemd and util-linux.
 set -u
 
-usage() { sed -n '4,12s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '4,13s/^# \{0,1\}//p' "$0"; }
 
 fail() {
   echo "with-systemd: $*" >&2
@@ -49,7 +50,7 @@ boot() {
   cd /mnt
   root=/mnt/root
   units=$root/etc/systemd/system
-  mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work with-systemd $root
+  mount -t overlay -o "lowerdir=$WITH_SYSTEMD_ROOT,upperdir=upper,workdir=work" with-systemd $root
   mount_kernel_interfaces
   make_devices
   mount -t tmpfs -o mode=755,nosuid,nodev run $root/run
@@ -154,13 +155,14 @@ case ${1-} in
 esac
 
 # ---- Step 1 of 3: on this machine. Reads the options, boots, runs COMMAND, clears up.
-WITH_SYSTEMD_UNITS='' WITH_SYSTEMD_BINDS='' WITH_SYSTEMD_COPIES=''
+WITH_SYSTEMD_ROOT=/ WITH_SYSTEMD_UNITS='' WITH_SYSTEMD_BINDS='' WITH_SYSTEMD_COPIES=''
 command_seconds=120 boot_seconds=20 newline=$'\n'
 
 existing() { realpath -e -- "$1" 2>/dev/null || fail "there is no $1"; }
 
-while getopts u:c:b:B:t:T:h option; do
+while getopts r:u:c:b:B:t:T:h option; do
   case $option in
+  r) WITH_SYSTEMD_ROOT=$(existing "$OPTARG") || exit ;;
   u) path=$(existing "$OPTARG") || exit && WITH_SYSTEMD_UNITS+=$path$newline ;;
   c) path=$(existing "${OPTARG%%:*}") || exit
     WITH_SYSTEMD_COPIES+=$path:${OPTARG#*:}$newline ;;
@@ -178,8 +180,8 @@ if [ $# = 0 ]; then
   exit 125
 fi
 [ "$(id -u)" = 0 ] || fail "needs root"
-[ -x /lib/systemd/systemd ] || fail "there is no systemd"
-export WITH_SYSTEMD_UNITS WITH_SYSTEMD_BINDS WITH_SYSTEMD_COPIES
+[ -x "$WITH_SYSTEMD_ROOT/lib/systemd/systemd" ] || fail "there is no systemd"
+export WITH_SYSTEMD_ROOT WITH_SYSTEMD_UNITS WITH_SYSTEMD_BINDS WITH_SYSTEMD_COPIES
 
 cgroup=with-systemd-$$
 outer='' leader='' running='' # process ids: of step 2, of the private systemd, of COMMAND

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import ProductVersion
 import RESP
 import Synchronization
 
@@ -26,7 +27,7 @@ public final class CountdownClient: Sendable {
   public static let defaultPath = "/run/countdownd/countdownd.sock"
 
   /// Of this library; the daemon lists it with the connection.
-  public static let version = "0.1.0"
+  public static let version = ProductVersion.current
 
   /// The socket.
   public let path: String

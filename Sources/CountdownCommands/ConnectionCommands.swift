@@ -1,10 +1,11 @@
 import CountdownEngine
+import ProductVersion
 import RESP
 
 /// What the daemon calls itself on the wire.
 package enum Product {
   package static let name = "countdownd"
-  package static let version = "0.1.0"
+  package static let version = ProductVersion.current
 }
 
 let connectionCommands: [CommandSpec] = [

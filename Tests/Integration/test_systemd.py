@@ -2,168 +2,33 @@
 
     swift build && scripts/integration-test.sh Tests/Integration/test_systemd.py
 
-Needs root: each test boots a
-systemd of its own with scripts/with-systemd.sh, and reaches into it by its process id.
+Needs root: each test boots a systemd of its own with scripts/with-systemd.sh, and reaches into it
+by its process id.
 """
 
-import os
-import pathlib
 import pwd
-import re
 import socket
-import subprocess
 import time
 
 import pytest
 
-from countdownd import binary
+from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
+from machine import with_countdownd
 
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = binary().resolve()
-SOCKET = "/run/countdownd/countdownd.sock"
-CONFIGURATION = "/etc/countdownd/countdownd.yaml"
-UNITS = [PROJECT / "systemd/countdownd.service", PROJECT / "systemd/countdownd.socket"]
-
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to boot a systemd of its own"),
-    pytest.mark.skipif(
-        not os.access("/lib/systemd/systemd", os.X_OK), reason="systemd is not installed here"
-    ),
-    pytest.mark.skipif(
-        not BINARY.exists(), reason=f"{BINARY} is not built; or name another one in COUNTDOWND"
-    ),
-]
-
-
-class Machine:
-    """A private systemd with countdownd installed and not started."""
-
-    def __init__(self):
-        options = ["-c", f"{BINARY}:/usr/bin/countdownd"]
-        options += ["-c", f"{PROJECT}/config/countdownd.yaml:{CONFIGURATION}"]
-        options += [word for unit in UNITS for word in ("-u", unit)]
-        options += [word for path in runtime_directories() for word in ("-b", path)]
-        # What runs inside only holds the machine open, until its input ends.
-        self.process = subprocess.Popen(
-            [PROJECT / "scripts/with-systemd.sh", "-t", "300", *options]
-            + ["--", "sh", "-c", "echo booted; exec cat"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self.process.stdout.readline() == b"booted\n", "the private systemd did not boot"
-        self.leader = next(pid for pid in descendants(self.process.pid) if comm(pid) == "systemd")
-        # What a daemon that was run by hand has left on the host shows through; systemd would want
-        # to move it, which it cannot from one layer of the overlay to the other.
-        self.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
-        self.process.stdout.close()
-
-    def run(self, *command, check=True):
-        """What `command` prints inside, on both outputs."""
-        inside = ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "--"]
-        done = subprocess.run(
-            [*inside, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=60,
-            cwd="/",
-        )
-        if check and done.returncode != 0:
-            log = self.run("journalctl", "--no-pager", "-q", "-n", "40", check=False)
-            pytest.fail(f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{log}")
-        return done.stdout.strip()
-
-    def show(self, name, unit="countdownd.service"):
-        return self.run("systemctl", "show", "--value", "-p", name, unit)
-
-    def path(self, inside):
-        """Where a path of the machine is seen from here."""
-        return pathlib.Path(f"/proc/{self.leader}/root{inside}")
-
-    def write(self, inside, text):
-        self.path(inside).parent.mkdir(parents=True, exist_ok=True)
-        self.path(inside).write_text(text)
-
-    def drop_in(self, unit, text):
-        self.write(f"/run/systemd/system/{unit}.d/test.conf", text)
-        self.run("systemctl", "daemon-reload")
-
-    def journal(self):
-        return self.run("journalctl", "--no-pager", "-q", "-u", "countdownd.service", check=False)
-
-    def eventually(self, what, condition, seconds=10):
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                pytest.fail(f"not after {seconds} s: {what}\n{self.journal()}")
-            time.sleep(0.05)
-
-
-def descendants(pid):
-    found = []
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    for child in map(int, children):
-        found += [child, *descendants(child)]
-    return found
-
-
-def comm(pid):
-    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-
-
-def runtime_directories():
-    """Where the binary's libraries are, apart from the system's own; none if linked statically."""
-    listing = subprocess.run(["ldd", BINARY], capture_output=True, text=True).stdout
-    assert "not found" not in listing, listing
-    libraries = re.findall(r"=> (/\S+)", listing)
-    directories = {os.path.dirname(os.path.realpath(library)) for library in libraries}
-    return sorted(path for path in directories if not path.startswith(("/lib", "/usr/lib")))
-
-
-def ping(path, timeout=2.0, command=b"PING\r\n"):
-    """What the daemon answers to an inline command; an OSError when it does not."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(timeout)
-        client.connect(str(path))
-        client.sendall(command)
-        return client.recv(4_096)
-
-
-def ping_as(machine, user, group):
-    """The same as another user and group; False when the socket does not let them in."""
-    child = os.fork()
-    if child == 0:
-        try:
-            # Only root may look into the machine through /proc, so go there before the change.
-            os.chdir(machine.path(os.path.dirname(SOCKET)))
-            os.setgroups([])
-            os.setgid(group)
-            os.setuid(user)
-            os._exit(0 if ping(os.path.basename(SOCKET)) == b"+PONG\r\n" else 2)
-        except PermissionError:
-            os._exit(1)
-        except BaseException:
-            os._exit(3)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 1), f"the child's status is {status}"
-    return status == 0
+pytestmark = [*needs_systemd, needs_binary]
 
 
 @pytest.fixture
 def machine():
-    machine = Machine()
+    machine = with_countdownd()
     yield machine
     machine.close()
 
 
 def test_the_units_are_sound(machine):
-    output = machine.run("systemd-analyze", "verify", "countdownd.service", "countdownd.socket")
-    assert output == ""
+    # (The man page they name is built apart from the daemon.)
+    units = ["countdownd.service", "countdownd.socket"]
+    assert machine.run("systemd-analyze", "verify", "--man=no", *units) == ""
 
 
 def test_start_returns_once_the_socket_answers(machine):
@@ -257,8 +122,72 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machi
 
 
 def test_the_socket_lets_in_its_group_and_nobody_else(machine):
-    nobody, group = pwd.getpwnam("nobody"), 1  # the group "daemon", which every system has
-    machine.drop_in("countdownd.socket", f"[Socket]\nSocketGroup={group}\n")
+    nobody = pwd.getpwnam("nobody")
     machine.run("systemctl", "start", "countdownd.service")
-    assert ping_as(machine, nobody.pw_uid, group)
+    assert ping_as(machine, nobody.pw_uid, socket_group(machine))
     assert not ping_as(machine, nobody.pw_uid, nobody.pw_gid)
+
+
+def test_another_service_is_let_in_by_a_supplementary_group(machine):
+    machine.write(
+        "/usr/local/lib/client.py",
+        "import socket\ns = socket.socket(socket.AF_UNIX)\n"
+        f"s.connect('{SOCKET}')\ns.sendall(b'PING\\r\\n')\nassert s.recv(64) == b'+PONG\\r\\n'\n",
+    )
+    for name, group in (("let-in", "countdownd"), ("left-out", "")):
+        machine.write(
+            f"/run/systemd/system/{name}.service",
+            "[Service]\nType=oneshot\nDynamicUser=yes\n"
+            f"SupplementaryGroups={group}\n"
+            "ExecStart=/usr/bin/python3 -I /usr/local/lib/client.py\n",
+        )
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "countdownd.socket")
+    machine.run("systemctl", "start", "let-in.service")
+    machine.run("systemctl", "start", "left-out.service", check=False)
+    assert machine.show("Result", "let-in.service") == "success"
+    assert machine.show("Result", "left-out.service") == "exit-code"
+    log = machine.run("journalctl", "--no-pager", "-q", "-u", "left-out.service")
+    assert "PermissionError" in log
+
+
+def test_it_is_started_again_each_time_it_is_killed(machine):
+    machine.run("systemctl", "start", "countdownd.service")
+    # More often in a row than systemd's own limit would allow.
+    for kills in range(1, 9):
+        machine.run("systemctl", "kill", "--kill-whom=main", "-s", "KILL", "countdownd.service")
+        # This client waits in the socket's queue meanwhile.
+        assert ping(machine.path(SOCKET), timeout=30) == b"+PONG\r\n"
+        machine.eventually(
+            "it was started again",
+            lambda: machine.show("NRestarts") == str(kills)
+            and machine.show("ActiveState") == "active",
+        )
+
+
+def test_a_restart_under_load_refuses_no_connection(machine):
+    machine.run("systemctl", "start", "countdownd.service")
+    socket_identity = machine.path(SOCKET).stat().st_ino
+    load = Load(machine.path(SOCKET))
+    answered = 0
+    try:
+        for _ in range(5):
+            machine.run("systemctl", "restart", "countdownd.service")
+            before = load.answered
+            machine.eventually("clients are answered", lambda: load.answered > before + 100)
+            assert load.refused == []
+        answered = load.answered
+    finally:
+        load.end()
+    assert load.refused == []
+    assert answered > 500
+    # Those it had accepted when it ended, and no more.
+    assert load.cut_off <= 5 * len(load.threads)
+    assert machine.path(SOCKET).stat().st_ino == socket_identity
+
+
+def socket_group(machine):
+    group = machine.path(SOCKET).stat().st_gid
+    line = machine.run("getent", "group", "countdownd")
+    assert line.split(":")[2] == str(group)
+    return group

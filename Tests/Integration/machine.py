@@ -1,0 +1,196 @@
+"""A private machine: a real systemd, booted with scripts/with-systemd.sh, and a way into it."""
+
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from countdownd import PROJECT, binary
+
+SOCKET = "/run/countdownd/countdownd.sock"
+CONFIGURATION = "/etc/countdownd/countdownd.yaml"
+
+needs_systemd = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to boot a systemd of its own"),
+    pytest.mark.skipif(
+        not os.access("/lib/systemd/systemd", os.X_OK), reason="systemd is not installed here"
+    ),
+]
+needs_binary = pytest.mark.skipif(
+    not binary().exists(), reason=f"{binary()} is not built; or name another one in COUNTDOWND"
+)
+
+
+class Machine:
+    """Boots with the given options of with-systemd.sh; `close` ends it and all that runs inside."""
+
+    def __init__(self, *options):
+        # What runs inside only holds the machine open, until its input ends.
+        self.process = subprocess.Popen(
+            [PROJECT / "scripts/with-systemd.sh", "-t", "500", *options]
+            + ["--", "sh", "-c", "echo booted; exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self.process.stdout.readline() == b"booted\n", "the private systemd did not boot"
+        self.leader = next(pid for pid in descendants(self.process.pid) if comm(pid) == "systemd")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+    def run(self, *command, check=True, timeout=60):
+        """What `command` prints inside, on both outputs."""
+        inside = ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "-C", "--"]
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        done = subprocess.run(
+            [*inside, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            cwd="/",
+            env={"PATH": path, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
+        )
+        if check and done.returncode != 0:
+            log = self.run("journalctl", "--no-pager", "-q", "-n", "40", check=False)
+            pytest.fail(f"{' '.join(command)}: {done.returncode}\n{done.stdout}\n{log}")
+        return done.stdout.strip()
+
+    def show(self, name, unit="countdownd.service"):
+        return self.run("systemctl", "show", "--value", "-p", name, unit)
+
+    def path(self, inside):
+        """Where a path of the machine is seen from here."""
+        return pathlib.Path(f"/proc/{self.leader}/root{inside}")
+
+    def write(self, inside, text):
+        self.path(inside).parent.mkdir(parents=True, exist_ok=True)
+        self.path(inside).write_text(text)
+
+    def drop_in(self, unit, text):
+        self.write(f"/run/systemd/system/{unit}.d/test.conf", text)
+        self.run("systemctl", "daemon-reload")
+
+    def journal(self):
+        return self.run("journalctl", "--no-pager", "-q", "-u", "countdownd.service", check=False)
+
+    def eventually(self, what, condition, seconds=30):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                pytest.fail(f"not after {seconds} s: {what}\n{self.journal()}")
+            time.sleep(0.05)
+
+
+def with_countdownd():
+    """A machine with the binary, the units and the configuration, and nothing started."""
+    options = ["-c", f"{binary()}:/usr/bin/countdownd"]
+    options += ["-c", f"{PROJECT}/config/countdownd.yaml:{CONFIGURATION}"]
+    options += ["-c", f"{PROJECT}/systemd/countdownd.sysusers:/usr/lib/sysusers.d/countdownd.conf"]
+    for unit in ("countdownd.service", "countdownd.socket"):
+        options += ["-u", str(PROJECT / "systemd" / unit)]
+    for path in runtime_directories():
+        options += ["-b", path]
+    machine = Machine(*options)
+    machine.run("systemd-sysusers", "countdownd.conf")
+    # What a daemon that was run by hand has left on the host shows through; systemd would want
+    # to move it, which it cannot from one layer of the overlay to the other.
+    machine.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
+    return machine
+
+
+def runtime_directories():
+    """Where the binary's libraries are, apart from the system's own; none if linked statically."""
+    listing = subprocess.run(["ldd", binary()], capture_output=True, text=True).stdout
+    assert "not found" not in listing, listing
+    libraries = re.findall(r"=> (/\S+)", listing)
+    directories = {os.path.dirname(os.path.realpath(library)) for library in libraries}
+    return sorted(path for path in directories if not path.startswith(("/lib", "/usr/lib")))
+
+
+def descendants(pid):
+    found = []
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for child in map(int, children):
+        found += [child, *descendants(child)]
+    return found
+
+
+def comm(pid):
+    return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def ping(path, timeout=10.0, command=b"PING\r\n"):
+    """What the daemon answers to an inline command; an OSError when it does not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(timeout)
+        client.connect(str(path))
+        client.sendall(command)
+        return client.recv(4_096)
+
+
+def ping_as(machine, user, group):
+    """The same as another user and group; False when the socket does not let them in."""
+    child = os.fork()
+    if child == 0:
+        try:
+            # Only root may look into the machine through /proc, so go there before the change.
+            os.chdir(machine.path(os.path.dirname(SOCKET)))
+            os.setgroups([])
+            os.setgid(group)
+            os.setuid(user)
+            os._exit(0 if ping(os.path.basename(SOCKET)) == b"+PONG\r\n" else 2)
+        except PermissionError:
+            os._exit(1)
+        except BaseException:
+            os._exit(3)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 1), f"the child's status is {status}"
+    return status == 0
+
+
+class Load:
+    """Clients that connect, send a command, and go, again and again."""
+
+    def __init__(self, path, clients=8):
+        self.path = str(path)
+        self.answered = 0
+        self.cut_off = 0
+        self.refused = []
+        self.is_ending = False
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.work) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self):
+        while not self.is_ending:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(60)
+                try:
+                    client.connect(self.path)
+                except OSError as error:
+                    with self.lock:
+                        self.refused.append(error)
+                    return
+                try:
+                    client.sendall(b"COUNTDOWN GET nothing\r\n")
+                    is_answered = client.recv(64) != b""
+                except (BrokenPipeError, ConnectionResetError):
+                    is_answered = False
+            with self.lock:
+                self.answered += is_answered
+                self.cut_off += not is_answered
+
+    def end(self):
+        self.is_ending = True
+        for thread in self.threads:
+            thread.join()

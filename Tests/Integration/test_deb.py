@@ -1,0 +1,165 @@
+"""The Debian package, in a minimal Debian under a real systemd.
+
+    make test-deb
+
+COUNTDOWND_DEB names the package. The system it is installed in is made once, in .build.
+"""
+
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from countdownd import PROJECT
+from machine import CONFIGURATION, SOCKET, Load, Machine, needs_systemd, ping
+
+PACKAGE = pathlib.Path(os.environ.get("COUNTDOWND_DEB", "none"))
+ROOT = PROJECT / ".build/clean-root"
+UNITS = ("countdownd.socket", "countdownd.service")
+PATIENCE = 120
+
+pytestmark = [
+    *needs_systemd,
+    pytest.mark.skipif(
+        not PACKAGE.is_file(), reason="no package is named in COUNTDOWND_DEB; make test-deb does"
+    ),
+    pytest.mark.skipif(not shutil.which("debootstrap"), reason="debootstrap is not installed"),
+]
+
+
+@pytest.fixture
+def machine():
+    """A minimal Debian; what is done in it is gone afterwards."""
+    subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT], check=True)
+    machine = Machine("-r", str(ROOT), "-c", f"{PACKAGE}:/root/countdownd.deb")
+    yield machine
+    machine.close()
+
+
+@pytest.fixture
+def installed(machine):
+    install(machine)
+    return machine
+
+
+def install(machine):
+    machine.run("dpkg", "--install", "/root/countdownd.deb", timeout=PATIENCE)
+
+
+def snapshot(machine):
+    """Every path with its kind and size, but for what dpkg, systemd and logs keep for themselves."""
+    own = ("/proc", "/sys", "/dev", "/tmp", "/var/tmp", "/var/log", "/var/cache", "/var/lib/dpkg")
+    own += ("/run", "/var/lib/systemd", "/var/lib/private")
+    # The databases of users and groups are compared by what is in them.
+    own += tuple(f"/etc/{name}" for name in ("group", "group-", "gshadow", "gshadow-", ".pwd.lock"))
+    root = str(machine.path("/"))
+    paths = {"groups": machine.run("getent", "group"), "users": machine.run("getent", "passwd")}
+    for directory, directories, files in os.walk(root):
+        inside = directory[len(root.rstrip("/")) :] or "/"
+        directories[:] = [d for d in directories if os.path.join(inside, d) not in own]
+        for name in directories + files:
+            path = os.path.join(inside, name)
+            if path not in own:
+                status = os.lstat(os.path.join(directory, name))
+                is_file = stat.S_ISREG(status.st_mode)
+                paths[path] = (status.st_mode, status.st_size if is_file else None)
+    return paths
+
+
+def test_lintian_is_content():
+    if not shutil.which("lintian"):
+        pytest.skip("lintian is not installed")
+    done = subprocess.run(
+        ["lintian", "--allow-root", "--fail-on", "error,warning", PACKAGE],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_is_installed_enabled_and_running(installed):
+    for unit in UNITS:
+        assert installed.run("systemctl", "is-active", unit) == "active"
+        assert installed.run("systemctl", "is-enabled", unit) == "enabled"
+    assert ping(installed.path(SOCKET)) == b"+PONG\r\n"
+    assert installed.run("countdownctl", "ping").startswith("PONG")
+    assert installed.run("systemd-analyze", "verify", "--man=no", *UNITS) == ""
+    assert installed.run("dpkg", "--verify", "countdownd") == ""
+    for page in ("countdownd", "countdownctl"):
+        assert installed.path(f"/usr/share/man/man1/{page}.1.gz").exists()
+    libraries = installed.run("ldd", "/usr/bin/countdownd", "/usr/bin/countdownctl")
+    assert "not found" not in libraries and "swift" not in libraries
+
+
+def test_the_group_of_clients_is_made(installed):
+    group = installed.run("getent", "group", "countdownd").split(":")[2]
+    assert installed.path(SOCKET).stat().st_gid == int(group)
+    installed.run("useradd", "--system", "visitor")
+    visit = ["setpriv", "--reuid=visitor", "--regid=visitor", "--init-groups"]
+    assert "not allowed" in installed.run(*visit, "countdownctl", "ping", check=False)
+    installed.run("usermod", "-aG", "countdownd", "visitor")
+    assert installed.run(*visit, "countdownctl", "ping").startswith("PONG")
+
+
+def test_an_upgrade_refuses_no_connection_and_keeps_the_settings(installed):
+    settings = installed.path(CONFIGURATION).read_text().replace("  count: 60", "  count: 61")
+    installed.write(CONFIGURATION, settings)
+    process = installed.show("MainPID")
+    socket_identity = installed.path(SOCKET).stat().st_ino
+    load = Load(installed.path(SOCKET))
+    try:
+        install(installed)
+        before = load.answered
+        installed.eventually("clients are answered", lambda: load.answered > before + 100)
+    finally:
+        load.end()
+    assert load.refused == []
+    assert installed.path(SOCKET).stat().st_ino == socket_identity
+    assert installed.show("MainPID") != process
+    assert installed.path(CONFIGURATION).read_text() == settings
+
+
+def test_what_was_disabled_stays_so_over_an_upgrade(installed):
+    installed.run("systemctl", "disable", "--now", *UNITS)
+    install(installed)
+    for unit in UNITS:
+        assert installed.run("systemctl", "is-enabled", unit, check=False) == "disabled"
+        assert installed.run("systemctl", "is-active", unit, check=False) == "inactive"
+
+
+def test_removed_it_can_come_back_and_purged_it_leaves_no_trace(machine):
+    before = snapshot(machine)
+    install(machine)
+    assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+    machine.write(f"{CONFIGURATION}.d/own.yaml", "countdown:\n  count: 61\n")
+
+    machine.run("dpkg", "--remove", "countdownd", timeout=PATIENCE)
+    assert not machine.path(SOCKET).exists()
+    assert not machine.path("/usr/bin/countdownd").exists()
+    assert machine.path(CONFIGURATION).exists()
+    assert machine.path("/var/lib/private/countdownd/generation").exists()
+    install(machine)
+    assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+
+    machine.run("dpkg", "--purge", "countdownd", timeout=PATIENCE)
+    assert snapshot(machine) == before
+    for place in ("/run/countdownd", "/var/lib/private/countdownd"):
+        assert not machine.path(place).exists()
+    left = machine.run("find", "/var/lib/systemd", "/var/lib/dpkg/info", "-name", "*countdownd*")
+    assert left == ""
+    assert "countdownd" not in machine.run("systemctl", "list-units", "--all", "countdownd*")
+
+
+def test_it_installs_where_systemd_does_not_run(machine):
+    """As in the making of an image: nothing is started, all is enabled."""
+    script = "mount -t tmpfs none /run && dpkg --install /root/countdownd.deb && ! ls /run/countdownd"
+    machine.run("unshare", "--mount", "sh", "-c", script, timeout=PATIENCE)
+    links = machine.path("/etc/systemd/system")
+    assert (links / "sockets.target.wants/countdownd.socket").is_symlink()
+    assert (links / "multi-user.target.wants/countdownd.service").is_symlink()
+    script = "mount -t tmpfs none /run && dpkg --purge countdownd"
+    machine.run("unshare", "--mount", "sh", "-c", script, timeout=PATIENCE)
+    assert not (links / "sockets.target.wants/countdownd.socket").is_symlink()

@@ -1,0 +1,102 @@
+"""`make install` and `make uninstall`, into an empty directory instead of the system."""
+
+import os
+import subprocess
+
+import pytest
+
+from countdownd import PROJECT
+from machine import SOCKET, Machine, needs_systemd, ping
+
+BUILT = [".build/release/countdownd", ".build/man/countdownd.1", ".build/completions/countdownd.zsh"]
+
+pytestmark = pytest.mark.skipif(
+    not all((PROJECT / path).exists() for path in BUILT),
+    reason="not built; run this first: make build man completions",
+)
+
+
+class Place:
+    def __init__(self, root):
+        self.root = root
+
+    def make(self, target, **variables):
+        arguments = [f"{name}={value}" for name, value in variables.items()]
+        return subprocess.run(
+            ["make", "--silent", "-C", PROJECT, target, f"DESTDIR={self.root}", *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def contents(self):
+        return {
+            os.path.relpath(os.path.join(directory, name), self.root)
+            for directory, directories, files in os.walk(self.root)
+            for name in directories + files
+        }
+
+    def files(self):
+        return {path for path in self.contents() if (self.root / path).is_file()}
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_prefix_says_where_and_the_service_knows(place):
+    place.make("install", PREFIX="/opt/timers", SYSCONFDIR="/opt/timers/etc")
+    assert all(path.startswith("opt/timers/") for path in place.files())
+    program = place.root / "opt/timers/bin/countdownd"
+    assert os.access(program, os.X_OK)
+    unit = (place.root / "opt/timers/lib/systemd/system/countdownd.service").read_text()
+    start = "ExecStart=/opt/timers/bin/countdownd --config /opt/timers/etc/countdownd/countdownd.yaml"
+    assert start in unit.splitlines()
+    assert " /etc/countdownd" not in unit and "/usr/bin" not in unit
+
+
+def test_uninstall_removes_what_install_put_there_and_nothing_else(place):
+    place.make("install")
+    for directory in {os.path.dirname(path) for path in place.files()}:
+        if "countdownd" not in directory:
+            (place.root / directory / "of-somebody-else").write_text("")
+    others = {path for path in place.files() if path.endswith("of-somebody-else")}
+    assert len(others) > 5
+    place.make("uninstall")
+    assert place.files() == others
+    assert [path for path in place.contents() if "countdownd" in path] == []
+    place.make("uninstall")
+    assert place.files() == others
+
+
+def test_a_configuration_that_was_changed_is_left(place):
+    place.make("install")
+    configuration = place.root / "etc/countdownd/countdownd.yaml"
+    assert configuration.read_bytes() == (PROJECT / "config/countdownd.yaml").read_bytes()
+    configuration.write_text("log-level: debug\n")
+    assert "left as it is" in place.make("install")
+    assert configuration.read_text() == "log-level: debug\n"
+    assert "was changed and is left" in place.make("uninstall")
+    assert place.files() == {"etc/countdownd/countdownd.yaml"}
+
+
+@needs_systemd[0]
+@needs_systemd[1]
+def test_what_make_install_says_starts_it(place):
+    place.make("install")
+    machine = Machine("-c", f"{place.root}:/root/installed")
+    try:
+        machine.run("cp", "-a", "/root/installed/usr", "/root/installed/etc", "/")
+        machine.run("rm", "-rf", "/var/lib/countdownd", "/var/lib/private/countdownd")
+        hints = (PROJECT / "Makefile").read_text().split("'Installed. To start it", 1)[1]
+        commands = [line.split("'")[1] for line in hints.splitlines()[1:3]]
+        for command in commands:
+            machine.run("sh", "-c", command)
+        assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
+        start = machine.show("ExecStart")
+        assert "path=/usr/local/bin/countdownd" in start
+        units = ["countdownd.service", "countdownd.socket"]
+        assert machine.run("systemd-analyze", "verify", "--man=no", *units) == ""
+    finally:
+        machine.close()

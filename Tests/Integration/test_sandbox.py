@@ -1,0 +1,150 @@
+"""The sandbox of systemd/countdownd.service, under a real systemd: each setting is in force, and
+none is in the way of the daemon."""
+
+import configparser
+import json
+import os
+import subprocess
+
+import pytest
+import redis
+
+from countdownd import PROJECT
+from machine import SOCKET, needs_binary, needs_systemd, with_countdownd
+
+pytestmark = [*needs_systemd, needs_binary]
+
+PROBE = "/usr/local/lib/sandbox_probe.py"
+
+# Settings of [Service] that confine nothing, or belong to one that does and has a probe.
+NO_SANDBOX = set(
+    """Type NotifyAccess ExecStart ExecReload Environment Restart RestartSec WatchdogSec
+    RestartPreventExitStatus TimeoutAbortSec TimeoutStopSec User StateDirectory StateDirectoryMode
+    LimitNOFILE PrivateUsers SystemCallErrorNumber""".split()
+)
+# Confines what two others have closed already, so that there is nothing left to try.
+ONLY_SHOWN = {"IPAddressDeny": "0.0.0.0/0 ::/0"}
+
+
+def settings():
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(PROJECT / "systemd/countdownd.service")
+    return set(unit["Service"])
+
+
+@pytest.fixture(scope="module")
+def machine():
+    machine = with_countdownd()
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def probed(machine):
+    """What is forbidden to a service without a sandbox, and to countdownd."""
+    machine.write(PROBE, (PROJECT / "Tests/Integration/sandbox_probe.py").read_text())
+    for directory in ("/usr/lib/modules/1", "/home/marker/in", "/tmp/marker/in", "/dev/shm/marker"):
+        machine.run("mkdir", "-p", directory)
+    for device, minor in (("marker", "3"), ("kmsg", "11")):
+        machine.run("mknod", "-m", "666", f"/dev/{device}", "c", "1", minor)
+    names = ("ipc", "mnt", "net", "uts")
+    namespaces = {name: os.readlink(f"/proc/{machine.leader}/ns/{name}") for name in names}
+    run = (
+        "[Service]\nType=oneshot\nExecStart=\n"
+        f"ExecStart=/usr/bin/python3 -I {PROBE}\n"
+        f"Environment='MACHINE_NAMESPACES={json.dumps(namespaces)}'\n"
+        "StateDirectory=%N\nStandardOutput=truncate:/run/probe-%N.json\n"
+    )
+    machine.write("/run/systemd/system/unconfined.service", run)
+    machine.drop_in("countdownd.service", run + "Restart=no\nWatchdogSec=0\n")
+    results = []
+    for service in ("unconfined", "countdownd"):
+        machine.run("systemctl", "start", f"{service}.service")
+        results.append(json.loads(machine.path(f"/run/probe-{service}.json").read_text()))
+    machine.run("rm", "/run/systemd/system/countdownd.service.d/test.conf")
+    machine.run("systemctl", "daemon-reload")
+    return results
+
+
+def test_every_setting_of_the_sandbox_is_probed(probed):
+    outside, inside = probed
+    assert set(inside) | set(ONLY_SHOWN) | NO_SANDBOX >= settings()
+    assert set(inside) | set(ONLY_SHOWN) <= settings()
+
+
+def test_every_setting_of_the_sandbox_is_in_force(machine, probed):
+    outside, inside = probed
+    assert inside == {name: True for name in inside}
+    # What is forbidden without a sandbox as well would prove nothing.
+    assert outside == {name: False for name in outside}
+    for name, value in ONLY_SHOWN.items():
+        assert machine.show(name) == value
+
+
+def test_the_sandbox_has_a_good_name():
+    """At most 0.5 of 10 (`--threshold` is in tenths of that)."""
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=5"]
+        + [PROJECT / "systemd/countdownd.service"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Overall exposure level" in done.stdout
+
+
+def connect(machine):
+    path = str(machine.path(SOCKET))
+    return redis.Redis(unix_socket_path=path, protocol=3, decode_responses=True)
+
+
+@pytest.fixture
+def running(machine, probed):
+    machine.run("systemctl", "start", "countdownd.service")
+    yield machine
+    machine.run("systemctl", "stop", "countdownd.service")
+
+
+def test_what_the_daemon_can_write_cannot_be_executed(running):
+    sandbox = ["nsenter", "-t", running.show("MainPID"), "-m", "--"]
+    for directory in ("/var/lib/countdownd", "/tmp", "/var/tmp"):
+        program = f"{directory}/true"
+        running.run(*sandbox, "cp", "/bin/true", program)
+        assert "Permission denied" in running.run(*sandbox, program, check=False)
+        running.run(*sandbox, "rm", program)
+
+
+def test_no_command_needs_what_the_sandbox_forbids(running):
+    with connect(running) as client:
+        events = client.pubsub()
+        events.subscribe("timer:t")
+        assert client.execute_command("COUNTDOWN START c COUNT 60")
+        assert client.execute_command("HUD SHOW h STATUS Paying")
+        assert client.execute_command("TIMER SET t 50ms")
+        fired = (json.loads(m["data"]) for m in events.listen() if m["type"] == "message")
+        assert any(event["event"] == "fired" for event in fired)
+        # The client's user is the one it has outside.
+        assert client.execute_command("CLIENT INFO")["uid"] == str(os.getuid())
+        assert client.info("systemd")["under_systemd"] == 1
+    state = running.path("/var/lib/private/countdownd")
+    assert (state / "state.db").exists()
+    assert state.stat().st_mode & 0o777 == 0o700
+    journal = running.journal()
+    for sign in ("denied", "not permitted", "failed", "Read-only", "SIGSYS"):
+        assert [line for line in journal.splitlines() if sign.lower() in line.lower()] == []
+
+
+def test_a_configuration_that_only_root_can_read_comes_as_a_credential(running):
+    running.write("/root/countdownd.yaml", "countdown:\n  count: 7\n")
+    running.run("chmod", "600", "/root/countdownd.yaml")
+    running.drop_in(
+        "countdownd.service",
+        "[Service]\nLoadCredential=countdownd.yaml:/root/countdownd.yaml\n"
+        "ExecStart=\nExecStart=/usr/bin/countdownd --config %d/countdownd.yaml\n",
+    )
+    running.run("systemctl", "restart", "countdownd.service")
+    with connect(running) as client:
+        assert client.execute_command("COUNTDOWN START k")["count"] == 7
+    running.run("rm", "/run/systemd/system/countdownd.service.d/test.conf")
+    running.run("systemctl", "daemon-reload")
