@@ -40,10 +40,7 @@ extension FieldWriter {
 
 /// Fields as a map of a reply; the map's header, with their number, comes first.
 extension RESPEncoder: FieldWriter {
-  mutating func field(_ name: StaticString, _ value: Int64) {
-    bulk(name)
-    integer(value)
-  }
+  mutating func field(_ name: StaticString, _ value: Int64) { pair(name, value) }
 
   mutating func field(_ name: StaticString, _ value: Bool) {
     bulk(name)
@@ -60,18 +57,11 @@ extension RESPEncoder: FieldWriter {
     bulk(value)
   }
 
-  mutating func field(_ name: StaticString, _ value: StaticString) {
-    bulk(name)
-    bulk(value)
-  }
+  mutating func field(_ name: StaticString, _ value: StaticString) { pair(name, value) }
 
   mutating func field(_ name: StaticString, bytes: [UInt8]) {
-    bulk(name)
-    bulk(bytes)
+    bytes.withUnsafeBytes { pair(name, $0) }
   }
 
-  mutating func null(_ name: StaticString) {
-    bulk(name)
-    null()
-  }
+  mutating func null(_ name: StaticString) { pairWithNull(name) }
 }

@@ -202,11 +202,15 @@ extension Engine {
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    let entity = countdowns[index]
-    let next = entity.machine.nextExpiry(
-      at: now.boot, watched: subscriptions.isWatched(.countdown, entity.key),
-      kept: kept(entity, at: now))
-    guard let code = entity.sending?.record.nextCodeExpiry else { return next }
+    let isWatched = subscriptions.isAnythingWatched
+      && subscriptions.isWatched(.countdown, countdowns[index].key)
+    guard let sending = countdowns[index].sending else {
+      return countdowns[index].machine.nextExpiry(
+        at: now.boot, watched: isWatched, kept: settings.keepReady)
+    }
+    let next = countdowns[index].machine.nextExpiry(
+      at: now.boot, watched: isWatched, kept: kept(countdowns[index], at: now))
+    guard let code = sending.record.nextCodeExpiry else { return next }
     return next.map { min($0, code) } ?? code
   }
 

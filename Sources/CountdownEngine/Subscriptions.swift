@@ -109,6 +109,9 @@ struct Subscriptions: ~Copyable {
 
   // MARK: Asking
 
+  /// Whether anybody listens to anything at all.
+  var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
+
   func isWatched(_ kind: EntityKind, _ key: [UInt8]) -> Bool {
     if channels[kind]?[key] != nil { return true }
     guard !patterns.isEmpty else { return false }

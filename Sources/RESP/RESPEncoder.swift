@@ -108,6 +108,59 @@ package struct RESPEncoder: Sendable {
     }
   }
 
+  // MARK: Pairs
+
+  // Replies are mostly pairs of a name and something short. Each is put together first and appended
+  // in one go: an array looks at itself at each append.
+
+  package mutating func pair(_ name: StaticString, _ value: Int64) {
+    appendPair(name, atMost: 24) {
+      $0.byte(":")
+      $0.decimal(value)
+      $0.newline()
+    }
+  }
+
+  package mutating func pair(_ name: StaticString, _ value: StaticString) {
+    pair(name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
+  }
+
+  package mutating func pair(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
+    guard value.count <= 512 else {
+      bulk(name)
+      return bulk(value)
+    }
+    appendPair(name, atMost: value.count + 24) {
+      $0.byte("$")
+      $0.decimal(Int64(value.count))
+      $0.newline()
+      $0.raw(value)
+      $0.newline()
+    }
+  }
+
+  package mutating func pairWithNull(_ name: StaticString) {
+    let isRESP3 = version == .resp3
+    appendPair(name, atMost: 8) { $0.raw(isRESP3 ? "_\r\n" : "$-1\r\n") }
+  }
+
+  private mutating func appendPair(
+    _ name: StaticString, atMost most: Int, _ value: (inout ShortText) -> Void
+  ) {
+    withUnsafeTemporaryAllocation(
+      of: UInt8.self, capacity: name.utf8CodeUnitCount + 24 + most
+    ) { memory in
+      var text = ShortText(memory)
+      text.byte("$")
+      text.decimal(Int64(name.utf8CodeUnitCount))
+      text.newline()
+      text.raw(name)
+      text.newline()
+      value(&text)
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: memory[..<text.count]))
+    }
+  }
+
   // MARK: Bytes
 
   private mutating func header(_ type: Unicode.Scalar, _ count: Int) {
@@ -130,6 +183,52 @@ package struct RESPEncoder: Sendable {
 
   private mutating func decimal(_ value: Int64) {
     bytes.appendDecimal(value)
+  }
+}
+
+/// A few bytes in memory that is large enough for them.
+private struct ShortText {
+  private let memory: UnsafeMutableBufferPointer<UInt8>
+  private(set) var count = 0
+
+  init(_ memory: UnsafeMutableBufferPointer<UInt8>) { self.memory = memory }
+
+  mutating func byte(_ scalar: Unicode.Scalar) {
+    memory[count] = UInt8(ascii: scalar)
+    count &+= 1
+  }
+
+  mutating func newline() {
+    byte("\r")
+    byte("\n")
+  }
+
+  mutating func raw(_ text: StaticString) {
+    raw(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  mutating func raw(_ text: UnsafeRawBufferPointer) {
+    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(memory)[count...])
+      .copyMemory(from: text)
+    count &+= text.count
+  }
+
+  mutating func decimal(_ value: Int64) {
+    if value < 0 { byte("-") }
+    var rest = value.magnitude
+    var length = 1
+    var power: UInt64 = 10
+    while length < 20, rest >= power {
+      length &+= 1
+      if length < 20 { power &*= 10 }
+    }
+    var position = count &+ length
+    repeat {
+      position &-= 1
+      memory[position] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    count &+= length
   }
 }
 

@@ -53,4 +53,32 @@ import Testing
       expect(":\(value)\r\n", ":\(value)\r\n") { $0.integer(value) }
     }
   }
+
+  @Test("A pair is what its name and its value are by themselves")
+  func pairs() {
+    let powers = (0...18).map { exponent in (0..<exponent).reduce(Int64(1)) { n, _ in n * 10 } }
+    let values: [Int64] = [0, -1, .max, .min] + powers + powers.map { $0 - 1 } + powers.map { -$0 }
+    for version in [RESPEncoder.Version.resp2, .resp3] {
+      for value in values {
+        let alone = encode(version) {
+          $0.bulk("remaining_ms" as StaticString)
+          $0.integer(value)
+        }
+        #expect(encode(version) { $0.pair("remaining_ms", value) } == alone)
+      }
+      for count in [0, 1, 9, 10, 99, 100, 512, 513, 4_096] {
+        let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: count)
+        let alone = encode(version) {
+          $0.bulk("meta" as StaticString)
+          $0.bulk(bytes)
+        }
+        #expect(encode(version) { e in bytes.withUnsafeBytes { e.pair("meta", $0) } } == alone)
+      }
+      let alone = encode(version) {
+        $0.bulk("reason" as StaticString)
+        $0.null()
+      }
+      #expect(encode(version) { $0.pairWithNull("reason") } == alone)
+    }
+  }
 }
