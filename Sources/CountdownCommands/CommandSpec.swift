@@ -37,6 +37,14 @@ package struct CommandSpec: Sendable {
     }
   }
 
+  /// Whether it answers how something is that may be kept.
+  var showsState: Bool {
+    switch group {
+    case .countdown, .timer: flags.contains(.readOnly)
+    case .hud, .pubsub, .connection, .server: false
+    }
+  }
+
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
 
   /// In capitals: `COUNTDOWN`, and `START` for one of several under one name.

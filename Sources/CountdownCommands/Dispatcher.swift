@@ -31,6 +31,8 @@ package final class Dispatcher {
   private var monitors: [UInt64] = []
   /// Nothing is there yet of what was kept, so nothing can be said about it.
   package var isLoading = false
+  /// Turns that are being stored: what they have changed may have to be taken back.
+  package var turnsUnderWay = 0
 
   package init(engine: consuming Engine, settings: Settings = Settings(), host: any CommandHost) {
     self.engine = engine
@@ -71,11 +73,13 @@ package final class Dispatcher {
     statistics.commands += 1
     let mark = session.output.bytes.count
     let changes = engine.changeCount
+    var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
       session.lastCommand = spec.fullName
       try check(spec, arguments, session)
+      isAnswerOfState = spec.showsState
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
         showMonitors(arguments, of: session, at: now)
       }
@@ -100,7 +104,11 @@ package final class Dispatcher {
       session.output.error(error.text)
       statistics.errors += 1
     }
-    if engine.changeCount != changes, session.output.bytes.count > mark {
+    // What is read of a change counts no sooner than the change.
+    let isUncertain =
+      engine.changeCount != changes
+      || isAnswerOfState && (turnsUnderWay > 0 || engine.hasChanges) && !engine.isReadOnly
+    if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(range: mark..<session.output.bytes.count, isReply: true))
     }

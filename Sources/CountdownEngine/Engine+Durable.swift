@@ -83,7 +83,6 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
-        changes.setKept(entity, false)
         body(.gone(index))
       }
     }
@@ -97,10 +96,15 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
-        changes.setKept(entity, false)
         body(.gone(index))
       }
     }
+  }
+
+  /// What was taken as gone is not stored any more. Until then whatever takes its place counts as a
+  /// change to what is kept, as it may have to make way again.
+  package mutating func noteGone(_ kind: EntityKind, _ index: UInt32) {
+    if !isDurable(kind, index) { changes.setKept(EntityRef(kind, index), false) }
   }
 
   /// A change that was taken could not be stored: it is one of those that are taken next.
@@ -162,20 +166,49 @@ extension Engine {
 
   /// Takes out what a change that could not be stored has made. Nobody is told.
   package mutating func discard(_ kind: EntityKind, _ index: UInt32) {
+    let entity = EntityRef(kind, index)
+    guard changes.isKept(entity) else { return }
     switch kind {
-    case .countdown where countdowns.entity(at: Int(index)) != nil: removeCountdown(index)
-    case .timer where timers.entity(at: Int(index)) != nil: removeTimer(index)
+    case .countdown where countdowns.contains(index): removeCountdown(index)
+    case .timer where timers.contains(index): removeTimer(index)
     case .countdown, .timer, .hud: break
     }
-    changes.setKept(EntityRef(kind, index), false)
+    changes.setKept(entity, false)
   }
 
-  /// Forgets what has been noted: everything is as it is stored.
-  package mutating func forgetChanges() {
-    for kind in EntityKind.allCases { _ = changes.take(kind) }
+  /// Puts back what is stored, after `discard`. What has its key by now makes way: it could only be
+  /// started because of a change that did not come about.
+  package mutating func putBack(_ kept: DurableCountdown, at index: UInt32, now: Moment) {
+    if let other = countdowns.find(kept.key) {
+      if countdowns[other].owner != .none {
+        cancelCountdown(other, reason: .replaced, at: now)
+      }
+      // With a policy it is remembered, even if cancelled.
+      if countdowns.contains(other) { removeCountdown(other) }
+    }
+    restore(kept, at: index, now: now)
+  }
+
+  package mutating func putBack(_ kept: DurableTimer, at index: UInt32, now: Moment) {
+    if let other = timers.find(kept.key) {
+      if timers[other].owner == .none {
+        removeTimer(other)
+      } else {
+        cancelTimer(other, reason: .replaced, at: now)
+      }
+    }
+    restore(kept, at: index, now: now)
   }
 
   // MARK: Steps
+
+  private func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
+    switch kind {
+    case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
+    case .timer: timers.contains(index) && timers[index].owner == .none
+    case .hud: false
+    }
+  }
 
   private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
     guard let entity = countdowns.entity(at: Int(index)), entity.owner == .none else { return nil }

@@ -16,6 +16,10 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
     _modify { yield &entities[Int(index)]! }
   }
 
+  func contains(_ index: UInt32) -> Bool {
+    entities.indices.contains(Int(index)) && entities[Int(index)] != nil
+  }
+
   func entity(at index: Int) -> Entity? {
     entities.indices.contains(index) ? entities[index] : nil
   }

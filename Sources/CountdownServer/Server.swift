@@ -41,6 +41,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// What is kept, until it has been read.
   private var unread: Store?
   private var loading: StateLoading?
+  private var toldOfLoading: Instant?
   private(set) var keeper: StateKeeper?
   /// What was changed in the turn that is under way may rest on what could not be stored.
   private var mustTakeBack = false
@@ -66,13 +67,15 @@ package final class Server: CommandHost, @unchecked Sendable {
   ) async throws -> Server {
     let server = try Server(settings, hooks: hooks, logger: logger)
     do {
-      try await server.prepare()
+      try await server.openLoop()
       let loaded = server.load()
-      // Most states are read before anybody could notice; longer than this nobody is kept waiting.
-      await server.wait(for: loaded, atMost: .milliseconds(250))
+      // Little is loaded in no time: then nobody need hear of it.
+      try await server.soon(loaded).get()
       try await server.listen()
       try await loaded.get()
     } catch {
+      server.hasEnded.withLock { $0 = true }
+      server.listening?.remove()
       try await server.group.shutdownGracefully()
       throw error
     }
@@ -105,7 +108,8 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher.isLoading = unread != nil
   }
 
-  private func prepare() async throws {
+  private func openLoop() async throws {
+    // Clients may have been waiting at the socket for long: their first turn arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
     try await loop.flatSubmit { [self] in
@@ -116,6 +120,12 @@ package final class Server: CommandHost, @unchecked Sendable {
       } catch {
         return loop.makeFailedFuture(error)
       }
+    }.get()
+    try await loop.submit { [self] in
+      if let interval = settings.watchdogInterval {
+        watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
+      }
+      armAlarms()
     }.get()
   }
 
@@ -144,14 +154,7 @@ package final class Server: CommandHost, @unchecked Sendable {
           try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
         }
       }
-    // Clients may have been waiting at the socket for long: their first turn arms the alarms.
     listener = try await bootstrap.withBoundSocket(descriptor).get()
-    try await loop.submit { [self] in
-      if let interval = settings.watchdogInterval {
-        watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
-      }
-      armAlarms()
-    }.get()
   }
 
   // MARK: Loading
@@ -181,6 +184,20 @@ package final class Server: CommandHost, @unchecked Sendable {
       """, metadata: ["file": "\(place)", "error": "\(error)"])
   }
 
+  /// How long clients wait at the socket before they are told that it is loading.
+  private static let patience = TimeAmount.milliseconds(100)
+
+  /// Succeeds when `loaded` does, or after a short while.
+  private func soon(_ loaded: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
+    let either = loop.makePromise(of: Void.self)
+    let late = loop.scheduleTask(in: Self.patience) { either.succeed() }
+    loaded.whenComplete { result in
+      late.cancel()
+      either.completeWith(result)
+    }
+    return either.futureResult
+  }
+
   /// Reads what was kept; meanwhile whoever asks for it is told that it is loading.
   private func load() -> EventLoopFuture<Void> {
     let done = loop.makePromise(of: Void.self)
@@ -198,18 +215,6 @@ package final class Server: CommandHost, @unchecked Sendable {
     return done.futureResult
   }
 
-  private func wait(for future: EventLoopFuture<Void>, atMost time: TimeAmount) async {
-    let promise = loop.makePromise(of: Void.self)
-    loop.execute { [self] in
-      let patience = loop.scheduleTask(in: time) { promise.succeed() }
-      future.whenComplete { _ in
-        patience.cancel()
-        promise.succeed()
-      }
-    }
-    try? await promise.futureResult.get()
-  }
-
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
     defer { loading.taken() }
@@ -217,31 +222,45 @@ package final class Server: CommandHost, @unchecked Sendable {
     switch portion {
     case .countdowns(let records):
       for record in records {
-        guard let countdown = record.durable(offset: offset) else { continue }
+        guard let countdown = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
         dispatcher.engine.restore(countdown, at: record.index, now: now)
       }
     case .timers(let records):
       for record in records {
-        guard let timer = record.durable(offset: offset) else { continue }
+        guard let timer = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
     }
-    hooks.isLoading(dispatcher.engine.entityCount)
+    // Whoever is told may be slow to take it.
+    let now = now.boot
+    if toldOfLoading.map({ now - $0 >= .milliseconds(1_000) }) ?? true {
+      toldOfLoading = now
+      hooks.isLoading(dispatcher.engine.entityCount)
+    }
   }
 
   private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
-    guard let loading, let state = settings.state else { return done.succeed() }
-    nonisolated(unsafe) var store = loading.loaded
+    guard let loading, var state = settings.state else { return done.succeed() }
     self.loading = nil
     do throws(StoreError) {
-      if let error {
+      nonisolated(unsafe) let given: Store
+      if let error = error ?? loading.problem {
         guard error.kind == .corrupt else { throw error }
+        // The lock on the directory goes with the old store; the numbers go on.
+        state.firstNumber = loading.loaded.firstNumber
+        loading.close()
         try Self.setAside(state, error, logger, at: now)
-        // The lock on the directory goes with the old one.
-        store = try loading.reopen(state, at: StoreClock.Reading(bootID: BootID.current, now))
+        given = try Store(state, at: StoreClock.Reading(bootID: BootID.current, now))
         dispatcher.engine.noteEverything()
+      } else {
+        given = loading.loaded
       }
-      nonisolated(unsafe) let given = store
       keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
         self?.hop { _ in body() }
       }
@@ -350,8 +369,15 @@ package final class Server: CommandHost, @unchecked Sendable {
       mustTakeBack = false
       takeBack(turn, batch, keeper)
     } else {
+      dispatcher.turnsUnderWay += 1
       keeper.store(batch, at: now) { [self] batch, error in
-        if let error { notStored(turn, batch, error, keeper) } else { write(turn) }
+        dispatcher.turnsUnderWay -= 1
+        if let error {
+          notStored(turn, batch, error, keeper)
+        } else {
+          keeper.confirm(batch, &dispatcher.engine)
+          write(turn)
+        }
         goOnAfterStoring()
       }
     }
@@ -384,7 +410,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private func notStored(
     _ turn: [Told], _ batch: StateKeeper.Batch, _ error: StoreError, _ keeper: StateKeeper
   ) {
-    takeBack(turn, batch, keeper)
+    // What comes behind a turn that was taken back may rest on it.
+    takeBack(turn, batch, keeper, isBehind: dispatcher.engine.isReadOnly)
     guard !dispatcher.engine.isReadOnly else { return }
     dispatcher.engine.isReadOnly = true
     mustTakeBack = true
@@ -395,8 +422,10 @@ package final class Server: CommandHost, @unchecked Sendable {
     retryLater()
   }
 
-  private func takeBack(_ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper) {
-    guard turn.contains(where: { $0.said.hasChangedAnything }) else {
+  private func takeBack(
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isBehind: Bool = false
+  ) {
+    guard isBehind || turn.contains(where: { $0.said.hasChangedAnything }) else {
       // Time has changed things; it would do so again.
       keeper.keepForLater(batch, &dispatcher.engine)
       return write(turn)
@@ -409,6 +438,8 @@ package final class Server: CommandHost, @unchecked Sendable {
       keeper.keepForLater(batch, &dispatcher.engine)
     }
     write(turn, withdrawing: Self.refusal)
+    // What was taken back may be due by now, or sooner than what was to take its place.
+    endTurn()
   }
 
   private func retryLater() {
@@ -417,12 +448,16 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func retry() {
     guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
+    guard !mustTakeBack else { return retryLater() }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {
+        keeper.confirm(batch, &dispatcher.engine)
         dispatcher.engine.isReadOnly = false
         logger.notice("state can be stored again")
         hooks.isAlive(statusText)
+        // What time has changed meanwhile is stored with it.
+        endTurn()
       } else {
         keeper.keepForLater(batch, &dispatcher.engine)
         retryLater()
@@ -475,8 +510,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   private func armAlarms() {
-    let (boot, wall) = dispatcher.engine.nextDeadline
-    if virtualClock == nil {
+    // What is due while it loads happens after that.
+    if virtualClock == nil, !dispatcher.isLoading {
+      let (boot, wall) = dispatcher.engine.nextDeadline
       if let wall { wallAlarm.arm(at: wall.tick) }
       // Rather once too often than set anew each time the first of all is cancelled.
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }

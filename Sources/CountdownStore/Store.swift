@@ -30,6 +30,8 @@ package final class Store {
     package var checksOnOpening = false
     /// How many pages of 1 KiB the write-ahead log may have before a checkpoint is due.
     package var checkpointPages = 4_000
+    /// No number from here on was given out, whatever the file says.
+    package var firstNumber: Int64 = 0
     /// Of pages of the file, in KiB.
     package var cacheKibibytes = 8_192
 
@@ -79,7 +81,7 @@ package final class Store {
     let saved = try Self.savedClock(database)
     let floor = try database.number("SELECT number_floor FROM meta")
     clock = StoreClock(continuing: saved, at: now)
-    firstNumber = max(floor + 1, now.wallMicroseconds)
+    firstNumber = max(floor + 1, now.wallMicroseconds, options.firstNumber)
     try Self.writeMeta(
       database, options, clock, at: now, floor: firstNumber + Self.reservedNumbers)
 

@@ -87,7 +87,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     return "\(problem) (\(detail)). \(advice)"
   }
 
-  init(_ kind: Kind, _ path: String, _ detail: String) {
+  package init(_ kind: Kind, _ path: String, _ detail: String) {
     self.kind = kind
     self.path = path
     self.detail = detail

@@ -4,6 +4,7 @@ The client is for what libraries hide: which type a reply has, what came before 
 a client that misbehaves. The tests of unmodified clients use those clients.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import select
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -47,7 +49,15 @@ class Daemon:
     """One daemon in a directory of its own."""
 
     def __init__(
-        self, *, virtual_time=False, config=None, arguments=(), descriptors=None, directory=None
+        self,
+        *,
+        virtual_time=False,
+        config=None,
+        arguments=(),
+        descriptors=None,
+        directory=None,
+        state=None,
+        environment=None,
     ):
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
@@ -56,10 +66,12 @@ class Daemon:
         self.config_path = self.directory / "config.yaml"
         self.config_path.write_text(config or "")
         self.arguments = ["--socket", str(self.path), "--config", str(self.config_path)]
-        self.arguments += ["--state-directory", str(self.directory / "state")]
+        self.state = pathlib.Path(state or self.directory / "state")
+        self.arguments += ["--state-directory", str(self.state)]
         self.arguments += ["--virtual-time"] if virtual_time else []
         self.arguments += list(arguments)
         self.descriptors = descriptors
+        self.environment = environment
         self.is_expected_to_run = True
         self.clients = []
         self.start()
@@ -70,8 +82,7 @@ class Daemon:
 
     def start_without_waiting(self):
         def limit_descriptors():
-            if self.descriptors:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
 
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
@@ -79,7 +90,8 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=limit_descriptors,
+                preexec_fn=limit_descriptors if self.descriptors else None,
+                env=self.environment,
             )
 
     def listens(self):
@@ -137,6 +149,31 @@ class Daemon:
         self.is_expected_to_run = False
         self.process.kill()
         self.process.wait()
+
+    def stop(self, how):
+        """Ends it by `terminate` or `kill`."""
+        if how == "kill":
+            self.kill()
+        else:
+            assert self.terminate() == 0, self.log[-4000:]
+
+    def start_again(self):
+        """Returns once what was kept is there."""
+        self.is_expected_to_run = True
+        self.start()
+        eventually(lambda: self.info("persistence")["loading"] == "0", "it has loaded")
+
+    def restart(self, how="terminate"):
+        self.stop(how)
+        self.start_again()
+
+    def stored(self, sql):
+        """What a query finds in the state of a daemon that does not run; ours is left as it is."""
+        with tempfile.TemporaryDirectory() as copy:
+            for file in self.state.glob("state.db*"):
+                shutil.copy(file, copy)
+            with contextlib.closing(sqlite3.connect(f"{copy}/state.db")) as database:
+                return database.execute(sql).fetchall()
 
     def close(self):
         """Ends it, after making sure that it is well."""

@@ -93,20 +93,25 @@ final class StateKeeper {
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
   /// To be called from within an answer.
   func takeBack(_ batch: Batch, _ engine: inout Engine, at now: Moment) throws(StoreError) {
+    // Nothing is thrown away before all that takes its place has been read.
+    var countdowns: [(UInt32, DurableCountdown?)] = []
     for index in batch.countdowns.current.map(\.index) + batch.countdowns.gone {
-      engine.discard(.countdown, index)
+      countdowns.append((index, try writer.countdown(at: index)?.durable(offset: offset)))
     }
+    var timers: [(UInt32, DurableTimer?)] = []
     for index in batch.timers.current.map(\.index) + batch.timers.gone {
-      engine.discard(.timer, index)
+      timers.append((index, try writer.timer(at: index)?.durable(offset: offset)))
     }
-    for index in batch.countdowns.current.map(\.index) + batch.countdowns.gone {
-      guard let stored = try writer.countdown(at: index)?.durable(offset: offset) else { continue }
-      engine.restore(stored, at: index, now: now)
-    }
-    for index in batch.timers.current.map(\.index) + batch.timers.gone {
-      guard let stored = try writer.timer(at: index)?.durable(offset: offset) else { continue }
-      engine.restore(stored, at: index, now: now)
-    }
+    for (index, _) in countdowns { engine.discard(.countdown, index) }
+    for (index, _) in timers { engine.discard(.timer, index) }
+    for case (let index, let stored?) in countdowns { engine.putBack(stored, at: index, now: now) }
+    for case (let index, let stored?) in timers { engine.putBack(stored, at: index, now: now) }
+  }
+
+  /// A batch was stored.
+  func confirm(_ batch: Batch, _ engine: inout Engine) {
+    for index in batch.countdowns.gone { engine.noteGone(.countdown, index) }
+    for index in batch.timers.gone { engine.noteGone(.timer, index) }
   }
 
   /// Commits what waits, and closes the files.

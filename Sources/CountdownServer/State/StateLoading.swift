@@ -41,16 +41,21 @@ final class StateLoading: @unchecked Sendable {
     }
   }
 
+  /// Records that the file is right about, and that make no sense; counted on the loop.
+  var unreadable = 0
+
+  /// What is wrong with what was read.
+  var problem: StoreError? {
+    guard unreadable > 0, let store else { return nil }
+    return StoreError(
+      .corrupt, store.options.directory, "\(unreadable) records in it make no sense")
+  }
+
   /// To go on with, once it is done.
   var loaded: Store { store! }
 
-  /// The file was set aside: a new one.
-  func reopen(_ options: Store.Options, at now: StoreClock.Reading) throws(StoreError) -> Store {
-    store = nil
-    let new = try Store(options, at: now)
-    store = new
-    return new
-  }
+  /// Lets go of the file and its directory, if nobody else has the store.
+  func close() { store = nil }
 
   private func load() throws(StoreError) {
     let store = store!

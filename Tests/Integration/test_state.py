@@ -1,0 +1,349 @@
+"""What outlives the daemon, and what does not: the real daemon is ended and started again."""
+
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from countdownd import Error, eventually, request, view
+
+ENDS = ["terminate", "kill"]
+# What depends on the moment that is asked at, or is of a connection.
+PASSING = {"now_unix_ms", "remaining_ms", "retry_after_ms", "expires_in_ms"}
+
+POLICIES = """
+policies:
+  login:
+    ladder: [40s, 2m]
+    windows: [4/10m, 6/1h]
+    channels: [sms, call, mail]
+    validity: 5m
+    attempts: 3
+    title: "%m:%02s"
+    ready-title: again
+"""
+
+
+def lasting(reply):
+    fields = view(reply)
+    # Translated over two clocks, each of which is read to the microsecond, and rounded up.
+    if fields["deadline_unix_ms"] is not None:
+        fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 100)
+    return {name: value for name, value in fields.items() if name not in PASSING}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_countdown_is_as_it_was(daemon, how):
+    client = daemon.connect()
+    start = ["COUNTDOWN", "START"]
+    client(*start, "full", "COUNT", 7, "EVERY", "500s", "FIRE", "TITLE", "%ds", "READYTITLE", b"\xff",
+        "META", b"m\0\r\n", "TOKEN", "t1")
+    client(*start, "plain", "EVERY", "1h")
+    client(*start, "empty", "EVERY", "1h", "META", "", "TITLE", "")
+    client(*start, "paused", "EVERY", "1m")
+    client("COUNTDOWN", "PAUSE", "paused")
+    client(*start, "ready", "EVERY", "1m", "TOKEN", "t2")
+    client("COUNTDOWN", "RETIME", "ready", 0)
+    client(*start, b"\0\xffkey", "EVERY", "1d", "COUNT", 2_147_483_647)
+    refund = view(client(*start, "refunded", "EVERY", "1m"))
+    client("COUNTDOWN", "REFUND", "refunded", "GENERATION", refund["generation"])
+    keys = ["full", "plain", "empty", "paused", "ready", b"\0\xffkey", "refunded"]
+    before = {key: client("COUNTDOWN", "GET", key) for key in keys}
+    newest = max(view(reply)["generation"] for reply in before.values())
+
+    for _ in range(2):
+        daemon.restart(how)
+        client = daemon.connect()
+        assert client("DBSIZE") == len(keys)
+        for key in keys:
+            assert lasting(client("COUNTDOWN", "GET", key)) == lasting(before[key]), key
+    again = view(client("COUNTDOWN", "RESEND", "full", "TOKEN", "t1"))
+    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    again = view(client(*start, "ready", "TOKEN", "t2"))
+    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    again = view(client(*start, "full", "TOKEN", "other"))
+    assert (again["accepted"], again["reason"]) == (0, b"cooldown")
+    # The refund was once, and is known.
+    words = ["COUNTDOWN", "REFUND", "refunded", "GENERATION", refund["generation"]]
+    assert view(client(*words))["reason"] == b"duplicate"
+    assert view(client(*start, "new"))["generation"] > newest
+    assert view(client("COUNTDOWN", "RESUME", "paused"))["remaining_ms"] > 59 * 60_000
+
+
+@pytest.mark.daemon(config=POLICIES)
+@pytest.mark.parametrize("how", ENDS)
+def test_a_policy_is_as_it_was(daemon, how):
+    client = daemon.connect()
+    start = ["COUNTDOWN", "START", "k", "POLICY", "login"]
+    client(*start)
+    client("COUNTDOWN", "RETIME", "k", 0)
+    second = view(client(*start))["generation"]
+    client("COUNTDOWN", "ATTEMPT", "k")
+    client("COUNTDOWN", "START", "idle", "POLICY", "login", "TOKEN", "gone")
+    client("COUNTDOWN", "CANCEL", "idle")
+    client("COUNTDOWN", "START", "passed", "POLICY", "login")
+    client("COUNTDOWN", "PASS", "passed")
+    keys = ["k", "idle", "passed"]
+    before = {key: lasting(client("COUNTDOWN", "GET", key)) for key in keys}
+    assert before["k"]["sends"] == 2 and before["k"]["attempts_left"] == 2
+    assert before["idle"]["state"] == b"idle" and before["idle"]["sends_left"] == 2
+
+    # What runs goes on by the rules it was started with.
+    daemon.config_path.write_text(POLICIES.replace("attempts: 3", "attempts: 9"))
+    daemon.restart(how)
+    client = daemon.connect()
+    assert {key: lasting(client("COUNTDOWN", "GET", key)) for key in keys} == before
+    answers = [view(client("COUNTDOWN", "ATTEMPT", "k"))["reason"] for _ in range(3)]
+    assert answers == [None, None, b"locked"]
+    assert view(client("COUNTDOWN", "ATTEMPT", "passed"))["reason"] == b"passed"
+    # An attempt is a change like any other.
+    daemon.restart(how)
+    client = daemon.connect()
+    assert view(client("COUNTDOWN", "ATTEMPT", "k"))["reason"] == b"locked"
+    refunded = view(client("COUNTDOWN", "REFUND", "k", "GENERATION", second))
+    assert (refunded["accepted"], refunded["sends"]) == (1, 1)
+    # A new start takes the rules of now.
+    assert view(client("COUNTDOWN", "START", "new", "POLICY", "login"))["attempts_left"] == 9
+    daemon.config_path.write_text("")
+    daemon.restart(how)
+    assert view(daemon.connect()("COUNTDOWN", "GET", "k"))["policy"] == b"login"
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_timers_are_as_they_were(daemon, how):
+    client = daemon.connect()
+    client("TIMER", "SET", "boot", "5m", "PAYLOAD", b"\0p")
+    client("TIMER", "SET", "wall", "1h", "CLOCK", "wall", "EVERY", "10m", "LATE", "coalesce")
+    client("TIMER", "SET", "paused", "5m", "EVERY", "1m", "LATE", "skip")
+    client("TIMER", "PAUSE", "paused")
+    client("TIMER", "SET", "fired", "1ms", "EVERY", "1d")
+    eventually(lambda: view(client("TIMER", "GET", "fired"))["fired"] == 1, "it has fired")
+    keys = ["boot", "wall", "paused", "fired"]
+    before = {key: lasting(client("TIMER", "GET", key)) for key in keys}
+    daemon.restart(how)
+    client = daemon.connect()
+    assert {key: lasting(client("TIMER", "GET", key)) for key in keys} == before
+
+
+def test_what_fell_due_meanwhile_happens_late_by_its_rule(daemon):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "c", "COUNT", 1, "EVERY", "600ms")
+    for late in ["fire", "skip", "coalesce"]:
+        client("TIMER", "SET", f"once-{late}", "600ms", "LATE", late, "PAYLOAD", late)
+        client("TIMER", "SET", f"often-{late}", "600ms", "EVERY", "400ms", "LATE", late)
+        client("TIMER", "SET", f"wall-{late}", "600ms", "LATE", late, "CLOCK", "wall")
+    due = {}
+    for late in ["fire", "skip", "coalesce"]:
+        for kind in ["once", "often", "wall"]:
+            due[f"{kind}-{late}"] = view(client("TIMER", "GET", f"{kind}-{late}"))["deadline_unix_ms"]
+    due["c"] = view(client("COUNTDOWN", "GET", "c"))["deadline_unix_ms"]
+    daemon.stop("terminate")
+    away = 2.2
+    time.sleep(away)
+
+    # The clients are there before it has loaded, and the first to be told.
+    daemon.is_expected_to_run = True
+    daemon.start_without_waiting()
+    eventually(daemon.listens, "it listens")
+    client = daemon.connect()
+
+    def subscribed():
+        return not isinstance(client("PSUBSCRIBE", "*"), Error)
+
+    eventually(subscribed, "it has loaded", pause=0.001)
+    daemon_info = eventually(
+        lambda: (info := daemon.info("lateness", "stats"))["events"] != "0" and info, "events")
+    assert daemon_info
+    with daemon.connect() as other:
+        page = other("TIMER", "LIST")[1]
+        left = {view(reply)["key"].decode(): view(reply) for reply in page}
+        assert set(left) == {"often-fire", "often-skip", "often-coalesce"}
+        for key, timer in left.items():
+            phase = (timer["deadline_unix_ms"] - due[key]) % 400
+            assert min(phase, 400 - phase) <= 2, (key, phase)
+            assert timer["missed"] >= 3
+        assert left["often-skip"]["fired"] < left["often-fire"]["fired"]
+        ready = view(other("COUNTDOWN", "GET", "c"))
+        assert ready["state"] == b"ready" and abs(ready["deadline_unix_ms"] - due["c"]) <= 2
+    info = daemon.info("lateness")
+    assert any(re.search(r"max", name) and float(value) >= 1_000_000 for name, value in info.items()), info
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_what_belongs_to_a_connection_is_gone(daemon, how):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "kept")
+    client("COUNTDOWN", "START", "mine", "OWNER", "connection")
+    client("TIMER", "SET", "mine", "1h", "OWNER", "connection")
+    client("HUD", "SHOW", "screen")
+    # What was kept, and is the connection's by now; and the other way round.
+    client("COUNTDOWN", "START", "given")
+    client("COUNTDOWN", "RETIME", "given", 0)
+    client("COUNTDOWN", "START", "given", "OWNER", "connection")
+    client("COUNTDOWN", "START", "taken", "OWNER", "connection")
+    client("COUNTDOWN", "RETIME", "taken", 0)
+    client("COUNTDOWN", "START", "taken")
+    client("TIMER", "SET", "given", "1h")
+    client("TIMER", "SET", "given", "1h", "OWNER", "connection")
+    assert client("DBSIZE") == 7
+    daemon.restart(how)
+    client = daemon.connect()
+    assert client("DBSIZE") == 2
+    assert client("COUNTDOWN", "GET", "kept") and client("COUNTDOWN", "GET", "taken")
+
+
+def test_places_are_used_again(daemon):
+    client = daemon.connect()
+    for n in range(50):
+        client("COUNTDOWN", "START", f"a{n}")
+        client("TIMER", "SET", f"a{n}", "1h")
+    for round in range(3):
+        client = daemon.connect()
+        old, new = "abcd"[round], "abcd"[round + 1]
+        pipeline = []
+        for n in range(50):
+            pipeline += [("COUNTDOWN", "CANCEL", f"{old}{n}"), ("TIMER", "DEL", f"{old}{n}")]
+            if n % 2:
+                pipeline += [("COUNTDOWN", "START", f"{new}{n}", "META", n)]
+                pipeline += [("TIMER", "SET", f"{new}{n}", "1h", "PAYLOAD", n)]
+            else:
+                # In its place for a moment, and never stored.
+                pipeline += [("COUNTDOWN", "START", f"x{n}", "OWNER", "connection")]
+                pipeline += [("COUNTDOWN", "CANCEL", f"x{n}"), ("PING",)]
+                pipeline += [("COUNTDOWN", "START", f"{new}{n}", "META", n)]
+                pipeline += [("TIMER", "SET", f"{new}{n}", "1h", "PAYLOAD", n)]
+        client.send_bytes(b"".join(request(*words) for words in pipeline))
+        assert not [error for error in (client.reply() for _ in pipeline) if isinstance(error, Error)]
+        daemon.restart(["kill", "terminate", "kill"][round])
+        client = daemon.connect()
+        assert client("DBSIZE") == 100
+        for n in range(50):
+            assert view(client("COUNTDOWN", "GET", f"{new}{n}"))["meta"] == b"%d" % n
+            assert view(client("TIMER", "GET", f"{new}{n}"))["payload"] == b"%d" % n
+
+
+@pytest.mark.daemon(config="countdown:\n  keep-ready: 100ms\n")
+@pytest.mark.parametrize("how", ENDS)
+def test_what_is_over_leaves_no_row(daemon, how):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "cancelled")
+    client("COUNTDOWN", "CANCEL", "cancelled")
+    client("COUNTDOWN", "START", "forgotten", "COUNT", 1, "EVERY", "10ms")
+    client("TIMER", "SET", "deleted", "1h")
+    client("TIMER", "DEL", "deleted")
+    client("TIMER", "SET", "fired", "10ms")
+    client("TIMER", "SET", "kept", "1h")
+    eventually(lambda: client("DBSIZE") == 1, "it is forgotten")
+    # The turn in which time does it is not that of a reply.
+    assert client("PING")
+    daemon.stop(how)
+    assert daemon.stored("SELECT count(*) FROM countdowns") == [(0,)]
+    assert daemon.stored("SELECT key FROM timer") == [("kept",)]
+    assert daemon.stored("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_ready_countdown_is_forgotten_in_time_over_a_restart(start_daemon):
+    daemon = start_daemon(config="countdown:\n  keep-ready: 1500ms\n")
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "c", "COUNT", 1, "EVERY", "1ms")
+    eventually(lambda: view(client("COUNTDOWN", "GET", "c"))["state"] == b"ready", "ready")
+    begin = time.monotonic()
+    daemon.restart()
+    client = daemon.connect()
+    assert client("COUNTDOWN", "GET", "c") or time.monotonic() - begin > 1.4
+    eventually(lambda: client("COUNTDOWN", "GET", "c") is None, "it is forgotten")
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("durability", ["none", "process", "power"])
+def test_each_durability(start_daemon, durability, how):
+    daemon = start_daemon(arguments=["--durability", durability])
+    client = daemon.connect()
+    client.send_bytes(b"".join(request("COUNTDOWN", "START", n) for n in range(1_000)))
+    views = [view(client.reply()) for _ in range(1_000)]
+    assert all(fields["accepted"] for fields in views)
+    assert daemon.info("persistence")["durability"] == durability
+    daemon.restart(how)
+    client = daemon.connect()
+    assert client("DBSIZE") == (0 if durability == "none" else 1_000)
+    assert daemon.state.exists() == (durability != "none")
+    newest = max(fields["generation"] for fields in views)
+    assert view(client("COUNTDOWN", "START", "next"))["generation"] > newest
+
+
+def test_generations_rise_over_many_restarts(daemon):
+    newest = 0
+    for n in range(5):
+        generation = view(daemon.connect()("COUNTDOWN", "START", f"k{n}"))["generation"]
+        assert generation > newest
+        newest = generation
+        daemon.restart("kill" if n % 2 else "terminate")
+
+
+MANY = 300_000
+
+
+def test_clients_are_told_that_it_is_loading(start_daemon, tmp_path, monkeypatch):
+    daemon = start_daemon()
+    client = daemon.connect()
+    for first in range(0, MANY, 10_000):
+        client.send_bytes(
+            b"".join(request("COUNTDOWN", "START", n, "EVERY", "1h") for n in range(first, first + 10_000))
+        )
+        for _ in range(10_000):
+            client.reply()
+    daemon.stop("terminate")
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(tmp_path / "notify"))
+        notify.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        said = []
+
+        def listen():
+            while "READY=1" not in said:
+                said.extend(notify.recv(4096).decode().split("\n"))
+
+        listening = threading.Thread(target=listen, daemon=True)
+        listening.start()
+        daemon.is_expected_to_run = True
+        daemon.start_without_waiting()
+        eventually(daemon.listens, "it listens", pause=0.001)
+        client = daemon.connect()
+        loading = [
+            client("PING"),
+            client("COUNTDOWN", "GET", "1"), client("COUNTDOWN", "START", "x"), client("DBSIZE"),
+            client("SUBSCRIBE", "countdown:1"), client("TIMER", "SET", "t", "1s"),
+            client("HUD", "SHOW", "s"),
+        ]
+        assert [error.code for error in loading] == ["LOADING"] * 7, loading
+        info = daemon.info("persistence")
+        assert info["loading"] == "1"
+        listening.join()
+        assert "EXTEND_TIMEOUT_USEC=30000000" in said
+        assert said.index("EXTEND_TIMEOUT_USEC=30000000") < said.index("READY=1")
+        # Ready means ready.
+        assert client("DBSIZE") == MANY
+        for n in [0, MANY // 2, MANY - 1]:
+            assert view(client("COUNTDOWN", "GET", n))["state"] == b"counting"
+        assert daemon.info("persistence")["loading"] == "0"
+
+
+def test_asked_to_end_while_it_loads(start_daemon):
+    daemon = start_daemon()
+    client = daemon.connect()
+    for first in range(0, 100_000, 10_000):
+        client.send_bytes(
+            b"".join(request("COUNTDOWN", "START", n, "EVERY", "1h") for n in range(first, first + 10_000))
+        )
+        for _ in range(10_000):
+            client.reply()
+    daemon.stop("kill")
+    daemon.is_expected_to_run = True
+    daemon.start_without_waiting()
+    eventually(daemon.listens, "it listens", pause=0.001)
+    assert daemon.terminate() == 0
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 100_000
