@@ -102,10 +102,6 @@ let package = Package(
     .target(
       name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
       swiftSettings: settings),
-    // The same for countdowns with a policy.
-    .target(
-      name: "SendPolicyModel", dependencies: ["CountdownCore"], path: "Tests/SendPolicyModel",
-      swiftSettings: settings),
     .executableTarget(
       name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
 
@@ -134,7 +130,7 @@ let package = Package(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
     .testTarget(
       name: "CountdownEngineTests",
-      dependencies: ["CountdownEngine", "SendPolicyModel", "Simulation"],
+      dependencies: ["CountdownEngine", "Simulation"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],

@@ -50,7 +50,8 @@ extension SendRecord {
     else { return nil }
     let send = sends[index]
     sends[index].expires = nil
-    prune(by: policy, at: now)
+    // As of then, or a policy that comes later would find more or less by when this was noticed.
+    prune(by: policy, at: due)
     return send
   }
 

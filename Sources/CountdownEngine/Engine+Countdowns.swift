@@ -168,15 +168,15 @@ extension Engine {
     if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
     publish(countdown: index, .cancelled, reason: reason, at: now)
     let entity = countdowns[index]
-    guard let sending = entity.sending,
-      sending.record.matters(to: sending.policy, at: now.boot) != nil
-    else { return removeCountdown(index) }
+    guard entity.sending != nil else { return removeCountdown(index) }
     _ = countdowns[index].machine.cancel(at: now.boot)
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
     countdowns[index].token = nil
     noteChange(ofCountdown: index)
-    armCountdown(index, at: now)
+    // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
+    // noticed late, codes that expired meanwhile are told of first.
+    wake(index, at: now)
   }
 
   // MARK: Steps

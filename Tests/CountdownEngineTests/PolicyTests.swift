@@ -309,6 +309,37 @@ import Testing
     desk.at(60_000).expectEmpty()
   }
 
+  @Test("A code that expired before its owner's end was noticed is told of")
+  func expiredBeforeOwnerGone() throws {
+    desk.connect(2)
+    desk.subscribe(1, "countdown:a")
+    let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)], validity: 5_000)
+    try desk.at(0).start("a", policy: policy, owner: .connection(2))
+    desk.disconnect(2)
+    _ = desk.takeEvents(1)
+    desk.unnoticed(at: 20_000)
+    // Whatever is said next finds all that was due done.
+    #expect(desk.get("a")?.state == .idle)
+    #expect(desk.takeEvents(1).map { "\($0.name.text)" } == ["cancelled", "expired"])
+    desk.at(60_000).expectEmpty()
+  }
+
+  @Test("What a later policy finds does not depend on when the end of a code was noticed")
+  func lateExpiry() throws {
+    let old = SendPolicy.test(count: 1, windows: [(9, 10_000)], validity: 5_000)
+    let new = SendPolicy.test(count: 1, windows: [(9, 60_000)])
+    let late = Desk()
+    for desk in [desk, late] {
+      try desk.at(0).start("a", policy: old)
+      try desk.at(3_000).start("a", policy: old)
+    }
+    desk.at(12_500)
+    late.unnoticed(at: 12_500)
+    for desk in [desk, late] {
+      #expect(try desk.start("a", policy: new).view.quota?.sendsLeft == 6)
+    }
+  }
+
   @Test("Titles of the policy, unless START has its own")
   func titles() throws {
     var rules = SendPolicy.Rules()

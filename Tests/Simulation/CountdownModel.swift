@@ -45,13 +45,12 @@ package struct CountdownModel: Model {
   package static func configure(_ settings: inout EngineSettings) { settings.keepReady = kept }
 
   private var known: [Known?]
-  /// The number that its listeners were told last.
-  private var shown: [Int64?]
+  private var shown: [ShownSteps]
   package var said: [Said] = []
 
   package init(keyCount: Int, _ settings: EngineSettings) {
     known = Array(repeating: nil, count: keyCount)
-    shown = Array(repeating: nil, count: keyCount)
+    shown = Array(repeating: ShownSteps(), count: keyCount)
   }
 
   // MARK: Commands
@@ -248,34 +247,18 @@ package struct CountdownModel: Model {
 
   // MARK: Events
 
-  /// A tick must show the number that is right at its moment, and a smaller one than before. Which
-  /// ticks come depends on who watched when the wheel was armed.
   package mutating func hears(
     _ event: Event, _ key: Int, _ world: World, problem: inout String?
   ) -> Bool {
-    guard case .countdown(let view) = event.subject else { return false }
-    let before = shown[key]
-    shown[key] = view.remaining
-    guard event.name == .tick else { return false }
-    guard let known = known[key], known.generation == event.generation, known.deadline != nil
-    else {
-      problem = "a tick of what does not count"
-      return true
+    var expected: Int64?
+    if let known = known[key], known.generation == event.generation, known.deadline != nil {
+      expected = steps(known, world)
     }
-    let steps = steps(known, world)
-    if view.remaining != steps { problem = "a tick shows \(view.remaining), not \(steps)" }
-    if view.remaining <= 0 { problem = "a tick shows \(view.remaining)" }
-    if let before, view.remaining >= before {
-      problem = "a tick shows \(view.remaining) after \(before)"
-    }
-    return true
+    return shown[key].hears(event, expected: expected, problem: &problem)
   }
 
   package func problem(ofListenersTo key: Int, _ world: World) -> String? {
-    guard let known = known[key] else { return nil }
-    let steps = steps(known, world)
-    if shown[key] == steps { return nil }
-    return "listeners know \(shown[key].map { "\($0)" } ?? "nothing"), not \(steps)"
+    known[key].flatMap { shown[key].problem(expected: steps($0, world)) }
   }
 
   private mutating func say(

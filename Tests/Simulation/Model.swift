@@ -84,6 +84,9 @@ package enum Answer<Facts: Equatable>: Equatable {
   case flag(Bool)
   case facts(Facts)
   case decided(StartDecision, Facts)
+  /// Whether it is news.
+  case told(isFirst: Bool, Facts)
+  case attempted(SendRecord.Attempt, Facts)
 }
 
 /// What is compared of an event.

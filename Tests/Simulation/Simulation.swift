@@ -25,6 +25,7 @@ package struct Simulation: ~Copyable {
     TimerModel.configure(&settings)
     players = [
       Player<CountdownModel>(keyCount: keyCount, settings),
+      Player<PolicyModel>(keyCount: keyCount, settings),
       Player<HUDModel>(keyCount: keyCount, settings),
       Player<TimerModel>(keyCount: keyCount, settings),
     ]
@@ -88,9 +89,10 @@ package struct Simulation: ~Copyable {
 
   private mutating func pass() throws(Disagreement) {
     if isClearingUp, players.contains(where: { $0.isTouchy(world) }) { try finish() }
-    switch Int.random(in: 0..<8, using: &world.random) {
+    switch Int.random(in: 0..<9, using: &world.random) {
     case 0: move(Interval(microseconds: 1))
     case 1: move(.milliseconds(1))
+    case 7: moveToDeadline()
     case 2...4: move(Interval(microseconds: Int64.random(in: 0...200_000, using: &world.random)))
     case 5, 6: move(Interval(microseconds: Int64.random(in: 0...4_000_000, using: &world.random)))
     default:
@@ -107,6 +109,13 @@ package struct Simulation: ~Copyable {
     world.now.boot = world.now.boot + interval
     world.now.wall = world.now.wall + interval
     if interval > .seconds(10) { world.note("\(interval.microseconds / 1_000_000) s pass") }
+  }
+
+  /// To the moment at which the engine must wake, or a microsecond to either side.
+  private mutating func moveToDeadline() {
+    guard let deadline = engine.nextDeadline.boot else { return }
+    let offset = Interval(microseconds: world.pick([-1, 0, 1]))
+    move(max(deadline + offset - world.now.boot, .zero))
   }
 
   private mutating func setWallClock() {

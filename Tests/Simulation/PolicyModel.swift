@@ -1,0 +1,377 @@
+import CountdownCore
+import CountdownEngine
+
+/// Countdowns with policies: `SendHistory` on the engine's terms.
+package struct PolicyModel: Model {
+  package enum Command {
+    case start(SendPolicy, fires: Bool, Owner, token: [UInt8]?)
+    case resend(token: [UInt8]?)
+    case refund(Generation)
+    case attempt(Generation?)
+    case pass(Generation?)
+    case pause(Generation?)
+    case resume(Generation?)
+    case retime(Interval, Generation?)
+    case cancel(Generation?)
+    case get
+  }
+
+  package struct Facts: Equatable {
+    var state: CountdownView.State
+    var generation: Generation
+    var remaining: Int64
+    var remainingMS: Int64
+    var retryAfterMS: Int64
+    var deadlineUnixMS: Int64?
+    var count: UInt32
+    var everyMS: Int64
+    var sends: UInt32
+    var owner: Owner
+    var quota: Quota?
+  }
+
+  struct Quota: Equatable {
+    var policy: String
+    var sendsLeft: Int?
+    var channel: String?
+    var nextChannel: String?
+    var expiresInMS: Int64?
+    var attemptsLeft: Int64?
+  }
+
+  package static let kind = EntityKind.countdown
+  package static let keyPrefix: Unicode.Scalar = "p"
+  /// All that happens by itself happens at moments that follow from what was sent.
+  package static let noticeMatters = false
+  package static let ending = [Command.cancel(nil)]
+
+  private let keepReady: Int64
+  private var known: [SendHistory?]
+  private var tokens: [[UInt8]?]
+  private var shown: [ShownSteps]
+  package var said: [Said] = []
+
+  package init(keyCount: Int, _ settings: EngineSettings) {
+    keepReady = settings.keepReady.microseconds
+    known = Array(repeating: nil, count: keyCount)
+    tokens = Array(repeating: nil, count: keyCount)
+    shown = Array(repeating: ShownSteps(), count: keyCount)
+  }
+
+  // MARK: Commands
+
+  package func command(_ key: Int, _ world: inout World) -> Command {
+    let current = known[key]?.generation
+    let token: [UInt8]? = world.chance(oneIn: 3) ? [world.pick([1, 2])] : nil
+    switch Int.random(in: 0..<20, using: &world.random) {
+    case 0..<7:
+      // Now and then another one than before: its rules, over the same record.
+      let other = world.chance(oneIn: 20) ? nil : known[key]?.policy
+      return .start(
+        other ?? world.pick(SendPolicy.samples), fires: world.chance(oneIn: 4), world.owner(),
+        token: token)
+    case 7, 8: return .resend(token: token)
+    case 9, 10: return .refund(send(of: key, &world) ?? current ?? Generation(0))
+    case 11...13: return .attempt(send(of: key, &world))
+    case 14: return .pass(send(of: key, &world))
+    case 15: return .pause(world.generation(near: current))
+    case 16: return .resume(world.generation(near: current))
+    case 17:
+      let left = Interval(microseconds: Int64.random(in: 0...20_000_000, using: &world.random))
+      return .retime(world.chance(oneIn: 5) ? .zero : left, world.generation(near: current))
+    case 18: return .cancel(world.generation(near: current))
+    default: return .get
+    }
+  }
+
+  /// Mostly none; else that of any send, or of none there was.
+  private func send(of key: Int, _ world: inout World) -> Generation? {
+    if world.chance(oneIn: 2) { return nil }
+    return world.pick((known[key]?.generations.suffix(20) ?? []) + [Generation(0)])
+  }
+
+  package static func ask(
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+  ) throws(EngineError) -> Answer<Facts> {
+    switch command {
+    case .start(let policy, let fires, let owner, let token):
+      // Whoever names a policy says nothing of the steps.
+      var start = CountdownStart(
+        Countdown.Plan(count: 60, every: .seconds(1), firesAtOnce: fires)!)
+      start.policy = policy
+      start.owner = owner
+      start.token = token
+      let (decision, view) = try engine.startCountdown(key, start, by: World.operator, at: now)
+      return .decided(decision, Facts(view))
+    case .resend(let token):
+      let (decision, view) = try engine.resendCountdown(
+        key, token: token, by: World.operator, at: now)
+      return .decided(decision, Facts(view))
+    case .refund(let generation):
+      let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)
+      return .told(isFirst: isFirst, Facts(view))
+    case .attempt(let generation):
+      let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
+      return .attempted(attempt, Facts(view))
+    case .pass(let generation):
+      let (isFirst, view) = try engine.passCountdown(key, generation: generation, at: now)
+      return .told(isFirst: isFirst, Facts(view))
+    case .pause(let generation):
+      return .facts(Facts(try engine.pauseCountdown(key, generation: generation, at: now)))
+    case .resume(let generation):
+      return .facts(Facts(try engine.resumeCountdown(key, generation: generation, at: now)))
+    case .retime(let left, let generation):
+      return .facts(
+        Facts(try engine.retimeCountdown(key, to: left, generation: generation, at: now)))
+    case .cancel(let generation):
+      return .flag(try engine.cancelCountdown(key, generation: generation, at: now))
+    case .get:
+      return engine.countdown(key, at: now).map { .facts(Facts($0)) } ?? .nothing
+    }
+  }
+
+  package mutating func answer(
+    _ command: Command, _ key: Int, _ world: inout World
+  ) throws(EngineError) -> Answer<Facts> {
+    let now = world.now.boot.microseconds
+    switch command {
+    case .start(let policy, let fires, let owner, let token):
+      return send(key, policy, fires: fires, owner, token: token, &world)
+    case .resend(let token):
+      let old = try found(key)
+      return send(key, old.policy, fires: old.fires, old.owner, token: token, &world)
+    case .refund(let generation):
+      _ = try found(key, generation)
+      guard known[key]!.refund(at: now) else { return .told(isFirst: false, facts(key, world)!) }
+      tokens[key] = nil
+      say(.refunded, key)
+      return .told(isFirst: true, settled(key, world))
+    case .attempt(let generation):
+      try checkCode(key, generation, now)
+      let attempt = known[key]!.attempt(generation, at: now)
+      if attempt == .accepted(isLast: true) { say(.locked, key, generation) }
+      return .attempted(attempt, facts(key, world, code: generation)!)
+    case .pass(let generation):
+      try checkCode(key, generation, now)
+      guard known[key]!.passCode() else { return .told(isFirst: false, facts(key, world)!) }
+      say(.passed, key, generation)
+      return .told(isFirst: true, settled(key, world))
+    case .get:
+      return facts(key, world).map { .facts($0) } ?? .nothing
+    case .cancel(let generation):
+      guard known[key] != nil else { return .flag(false) }
+      if case .idle = try found(key, generation).clock { return .flag(false) }
+      cancel(key, .cancelled, world)
+      return .flag(true)
+    case .pause(let generation):
+      return try change(key, generation, .paused, world) { history, now in
+        if case .counting(let until) = history.clock { history.pause(left: until - now) }
+      }
+    case .resume(let generation):
+      return try change(key, generation, .resumed, world) { history, now in
+        if case .paused(let left) = history.clock { history.count(for: left, at: now) }
+      }
+    case .retime(let left, let generation):
+      return try change(key, generation, .retimed, world) { history, now in
+        if case .paused = history.clock, left > .zero {
+          history.pause(left: left.microseconds)
+        } else {
+          history.count(for: left.microseconds, at: now)
+        }
+      }
+    }
+  }
+
+  private mutating func send(
+    _ key: Int, _ policy: SendPolicy, fires: Bool, _ owner: Owner, token: [UInt8]?,
+    _ world: inout World
+  ) -> Answer<Facts> {
+    let now = world.now.boot.microseconds
+    if known[key] != nil, let token, token == tokens[key] {
+      return .decided(.acceptedBefore, facts(key, world)!)
+    }
+    if let refusal = known[key]?.refusal(now, by: policy) {
+      say(.refused, key, reason: Event.Reason(refusal.reason))
+      return .decided(.refused(refusal.reason), facts(key, world, retryAt: refusal.until)!)
+    }
+    let new = world.newGeneration()
+    var history = known[key] ?? SendHistory(policy, new)
+    history.send(new, fires: fires, by: policy, at: now)
+    history.owner = owner
+    known[key] = history
+    tokens[key] = token
+    say(.started, key)
+    return .decided(.accepted, settled(key, world))
+  }
+
+  private mutating func change(
+    _ key: Int, _ generation: Generation?, _ name: Event.Name, _ world: World,
+    _ body: (inout SendHistory, _ now: Int64) -> Void
+  ) throws(EngineError) -> Answer<Facts> {
+    var history = try found(key, generation)
+    guard history.isPending else { throw .isReady }
+    let before = history.clock
+    body(&history, world.now.boot.microseconds)
+    known[key] = history
+    if history.clock != before { say(name, key) }
+    return .facts(settled(key, world))
+  }
+
+  private func found(_ key: Int, _ wanted: Generation? = nil) throws(EngineError) -> SendHistory {
+    guard let history = known[key] else { throw .notFound }
+    if let wanted, wanted != history.generation { throw .stale(now: history.generation) }
+    return history
+  }
+
+  /// Of an earlier code no more is known than whether it is good.
+  private func checkCode(_ key: Int, _ wanted: Generation?, _ now: Int64) throws(EngineError) {
+    let history = try found(key)
+    guard history.policy.rules.validity != nil else {
+      throw .noCodes(policy: history.policy.name)
+    }
+    if history.code(wanted, now) == nil { _ = try found(key, wanted) }
+  }
+
+  private mutating func cancel(_ key: Int, _ reason: Event.Reason, _ world: World) {
+    say(.cancelled, key, reason: reason)
+    tokens[key] = nil
+    known[key]!.cancel(at: world.now.boot.microseconds)
+    settle(key, world)
+  }
+
+  /// How it is once what is due has happened; how it was, if it is forgotten by that.
+  private mutating func settled(_ key: Int, _ world: World) -> Facts {
+    let last = facts(key, world)!
+    settle(key, world)
+    return facts(key, world) ?? last
+  }
+
+  // MARK: Time
+
+  package mutating func settle(_ key: Int, _ world: World) {
+    guard let history = known[key] else { return }
+    guard world.isThere(history.owner) else {
+      cancel(key, .ownerGone, world)
+      return
+    }
+    let now = world.now.boot.microseconds
+    for (due, what) in known[key]!.pass(to: now) {
+      switch what {
+      case .ready: say(.ready, key, due: due)
+      case .expired(let generation): say(.expired, key, generation, due: due)
+      }
+    }
+    if known[key]!.isForgotten(now, keepReady: keepReady) {
+      known[key] = nil
+      tokens[key] = nil
+    }
+  }
+
+  package func deadline(_ key: Int) -> (clock: TimerClock, microseconds: Int64)? {
+    known[key]?.deadline(keepReady: keepReady).map { (.boot, $0) }
+  }
+
+  package var order: [Int] { Array(known.indices) }
+
+  // MARK: What is so
+
+  package func exists(_ key: Int) -> Bool { known[key] != nil }
+
+  package func facts(_ key: Int, _ world: World) -> [Facts] {
+    facts(key, world).map { [$0] } ?? []
+  }
+
+  private func facts(
+    _ key: Int, _ world: World, code: Generation? = nil, retryAt: Int64? = nil
+  ) -> Facts? {
+    guard let history = known[key] else { return nil }
+    let now = world.now.boot.microseconds
+    let rules = history.policy.rules
+    let (state, deadline): (CountdownView.State, Int64?) =
+      switch history.clock {
+      case .counting(let until): (.counting, until)
+      case .paused: (.paused, nil)
+      case .ready(let since): (.ready, since)
+      case .idle: (.idle, nil)
+      }
+    let retryAt = retryAt ?? history.refusal(now, by: history.policy)?.until
+    var quota = Quota(
+      policy: history.policy.name, sendsLeft: history.sendsLeft(now),
+      channel: history.channel(0, now), nextChannel: history.channel(1, now))
+    if let code = history.code(code, now) {
+      quota.expiresInMS = (code.expires! - now).roundedUp
+      quota.attemptsLeft = rules.attempts.map { max(Int64($0) - Int64(code.attempts), 0) }
+    }
+    return Facts(
+      state: state, generation: history.generation, remaining: steps(history, now),
+      remainingMS: history.left(now).roundedUp,
+      retryAfterMS: retryAt.map { ($0 - now).roundedUp } ?? 0,
+      deadlineUnixMS: deadline.map { world.now.deadlineUnixMS($0) },
+      count: UInt32(history.cooldown / rules.every.microseconds),
+      everyMS: rules.every.microseconds.roundedUp, sends: UInt32(history.sends(now)),
+      owner: history.owner, quota: quota)
+  }
+
+  private func steps(_ history: SendHistory, _ now: Int64) -> Int64 {
+    let every = history.policy.rules.every.microseconds
+    return (history.left(now) + every - 1) / every
+  }
+
+  package static func facts(_ subject: Event.Subject) -> Facts? {
+    if case .countdown(let view) = subject { Facts(view) } else { nil }
+  }
+
+  package static func page(
+    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
+    let page = engine.listCountdowns(query, at: now)
+    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
+  }
+
+  // MARK: Events
+
+  package mutating func hears(
+    _ event: Event, _ key: Int, _ world: World, problem: inout String?
+  ) -> Bool {
+    let now = world.now.boot.microseconds
+    var expected: Int64?
+    if let history = known[key], history.generation == event.generation,
+      case .counting = history.clock
+    {
+      expected = steps(history, now)
+    }
+    return shown[key].hears(event, expected: expected, problem: &problem)
+  }
+
+  package func problem(ofListenersTo key: Int, _ world: World) -> String? {
+    // What is cancelled shows nothing.
+    guard let history = known[key], history.clock.isShown else { return nil }
+    return shown[key].problem(expected: steps(history, world.now.boot.microseconds))
+  }
+
+  private mutating func say(
+    _ name: Event.Name, _ key: Int, _ generation: Generation? = nil, due: Int64? = nil,
+    reason: Event.Reason? = nil
+  ) {
+    said.append(Said(name, generation ?? known[key]!.generation, due: due, reason: reason))
+  }
+}
+
+extension SendHistory.Clock {
+  fileprivate var isShown: Bool { if case .idle = self { false } else { true } }
+}
+
+extension PolicyModel.Facts {
+  init(_ view: CountdownView) {
+    self.init(
+      state: view.state, generation: view.generation, remaining: view.remaining,
+      remainingMS: view.remainingMS, retryAfterMS: view.retryAfterMS,
+      deadlineUnixMS: view.deadlineUnixMS, count: view.count, everyMS: view.everyMS,
+      sends: view.sends, owner: view.owner,
+      quota: view.quota.map {
+        PolicyModel.Quota(
+          policy: $0.policy, sendsLeft: $0.sendsLeft, channel: $0.channel,
+          nextChannel: $0.nextChannel, expiresInMS: $0.expiresInMS, attemptsLeft: $0.attemptsLeft)
+      })
+  }
+}

@@ -1,0 +1,278 @@
+import CountdownCore
+
+/// What was sent to one key under policies, and its cooldown, as naively as can be: a list of sends,
+/// and plain arithmetic over all of it each time something is asked. Times are in microseconds.
+struct SendHistory {
+  struct Sent {
+    let generation: Generation
+    let at: Int64
+    /// Until when its code is good; nil once it is not any more.
+    var expires: Int64?
+    var attempts: UInt32 = 0
+    /// The policy of that time had no more use for it.
+    var isForgotten = false
+  }
+
+  enum Clock: Equatable {
+    case counting(until: Int64)
+    case paused(left: Int64)
+    case ready(since: Int64)
+    case idle(since: Int64)
+  }
+
+  private(set) var policy: SendPolicy
+  private(set) var clock: Clock
+  var generation: Generation
+  var owner = Owner.none
+  private(set) var fires = false
+  private(set) var isPassed = false
+  private(set) var isRefunded = false
+  /// The cooldown after the newest accepted send.
+  private(set) var cooldown: Int64 = 0
+  private var sent: [Sent] = []
+  /// Which one the newest is since sends started over. What had started over by the time of a send
+  /// is over for good, also if that send is refunded.
+  private var newestNumber = 0
+  private var hasChangedPolicy = false
+
+  /// Nothing was sent yet.
+  init(_ policy: SendPolicy, _ generation: Generation) {
+    self.policy = policy
+    self.generation = generation
+    clock = .idle(since: 0)
+  }
+
+  // MARK: Arithmetic
+
+  /// All that was ever sent, so that whatever is forgotten on the way must not have mattered. What
+  /// one policy had no more use for is not there for another.
+  private func known(to policy: SendPolicy) -> [Sent] {
+    hasChangedPolicy || policy != self.policy ? sent.filter { !$0.isForgotten } : sent
+  }
+
+  private static func longest(_ policy: SendPolicy) -> Int64 {
+    policy.rules.windows.map(\.length.microseconds).max() ?? 0
+  }
+
+  private func number(_ now: Int64, by policy: SendPolicy) -> Int {
+    let longest = Self.longest(policy)
+    guard longest > 0 else { return newestNumber }
+    guard let newest = known(to: policy).last, now - newest.at < longest else { return 0 }
+    return newestNumber
+  }
+
+  private func inside(
+    _ window: SendPolicy.Window, of policy: SendPolicy, _ now: Int64
+  ) -> Int {
+    known(to: policy).count { $0.at <= now && now - $0.at < window.length.microseconds }
+  }
+
+  /// The first moment from now on at which that holds: now, or when a send leaves a window.
+  private func first(
+    from now: Int64, _ policy: SendPolicy, _ holds: (Int64) -> Bool
+  ) -> Int64 {
+    var moments = [now]
+    for send in known(to: policy) {
+      for window in policy.rules.windows { moments.append(send.at + window.length.microseconds) }
+    }
+    return moments.sorted().first { $0 >= now && holds($0) }!
+  }
+
+  /// When windows and channels allow a send, and which of them is the last to.
+  private func quota(
+    _ now: Int64, by policy: SendPolicy
+  ) -> (until: Int64, reason: Refusal.Reason) {
+    let windows = first(from: now, policy) { moment in
+      policy.rules.windows.allSatisfy { inside($0, of: policy, moment) < $0.limit }
+    }
+    guard !policy.rules.channels.isEmpty else { return (windows, .window) }
+    let channels = first(from: now, policy) {
+      number($0, by: policy) < policy.rules.channels.count
+    }
+    return channels > now && channels >= windows ? (channels, .exhausted) : (windows, .window)
+  }
+
+  /// Why nothing may be sent, and until when.
+  func refusal(
+    _ now: Int64, by policy: SendPolicy
+  ) -> (reason: Refusal.Reason, until: Int64)? {
+    let quota = quota(now, by: policy)
+    guard isPending else { return quota.until > now ? (quota.reason, quota.until) : nil }
+    let cooldown = now + left(now)
+    if quota.until > now, quota.until >= cooldown { return (quota.reason, quota.until) }
+    return (.cooldown, cooldown)
+  }
+
+  var isPending: Bool {
+    switch clock {
+    case .counting, .paused: true
+    case .ready, .idle: false
+    }
+  }
+
+  func left(_ now: Int64) -> Int64 {
+    switch clock {
+    case .counting(let until): until - now
+    case .paused(let left): left
+    case .ready, .idle: 0
+    }
+  }
+
+  // MARK: What is told
+
+  func sends(_ now: Int64) -> Int { number(now, by: policy) }
+
+  func sendsLeft(_ now: Int64) -> Int? {
+    var left = policy.rules.windows.map { max($0.limit - inside($0, of: policy, now), 0) }
+    let channels = policy.rules.channels.count
+    if channels > 0 { left.append(max(channels - sends(now), 0)) }
+    return left.min()
+  }
+
+  /// `offset` 0: what the newest went over; 1: what the next one will.
+  func channel(_ offset: Int, _ now: Int64) -> String? {
+    let index = sends(now) - 1 + offset
+    let channels = policy.rules.channels
+    return channels.indices.contains(index) ? channels[index] : nil
+  }
+
+  func code(_ wanted: Generation?, _ now: Int64) -> Sent? {
+    codeIndex(wanted).map { sent[$0] }.flatMap { $0.expires ?? 0 > now ? $0 : nil }
+  }
+
+  private func codeIndex(_ wanted: Generation?) -> Int? {
+    guard let wanted else { return sent.indices.last }
+    return sent.firstIndex { $0.generation == wanted }
+  }
+
+  var generations: [Generation] { sent.map(\.generation) }
+
+  // MARK: Time
+
+  enum Happening { case expired(Generation), ready }
+
+  /// What was due by now happens, in order.
+  mutating func pass(to now: Int64) -> [(due: Int64, what: Happening)] {
+    var happened: [(due: Int64, what: Happening)] = []
+    while let due = nextExpiry, due <= now, !isReady(before: due) {
+      let index = sent.firstIndex { $0.expires == due }!
+      sent[index].expires = nil
+      forget(at: due)
+      happened.append((due, .expired(sent[index].generation)))
+    }
+    if case .counting(let until) = clock, until <= now {
+      clock = .ready(since: until)
+      happened.append((until, .ready))
+      happened += pass(to: now)
+    }
+    return happened
+  }
+
+  private func isReady(before due: Int64) -> Bool {
+    if case .counting(let until) = clock { until < due } else { false }
+  }
+
+  private var nextExpiry: Int64? { sent.compactMap(\.expires).min() }
+
+  /// When it is forgotten; nil while anything is pending.
+  private func end(keepReady: Int64) -> Int64? {
+    let matters = max(
+      sent.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
+    switch clock {
+    case .counting, .paused: return nil
+    case .ready(let since): return max(since + keepReady, matters)
+    case .idle(let since): return max(since, matters)
+    }
+  }
+
+  func isForgotten(_ now: Int64, keepReady: Int64) -> Bool {
+    end(keepReady: keepReady).map { $0 <= now } ?? false
+  }
+
+  func deadline(keepReady: Int64) -> Int64? {
+    var moments = [nextExpiry, end(keepReady: keepReady)]
+    if case .counting(let until) = clock { moments.append(until) }
+    return moments.compactMap { $0 }.min()
+  }
+
+  // MARK: Changes
+
+  mutating func send(_ new: Generation, fires: Bool, by policy: SendPolicy, at now: Int64) {
+    if policy != self.policy {
+      hasChangedPolicy = true
+      self.policy = policy
+    }
+    newestNumber = number(now, by: policy) + 1
+    if policy.rules.onResend == .replace { forgetCodes() }
+    sent.append(
+      Sent(generation: new, at: now, expires: policy.rules.validity.map { now + $0.microseconds }))
+    if sent.count > SendRecord.mostCodes {
+      sent[sent.count - 1 - SendRecord.mostCodes].expires = nil
+    }
+    forget(at: now)
+    generation = new
+    self.fires = fires
+    isPassed = false
+    isRefunded = false
+    let ladder = policy.rules.ladder
+    cooldown =
+      ladder.isEmpty
+      ? policy.rules.every.microseconds * Int64(policy.rules.plainCount)
+      : ladder[min(newestNumber, ladder.count) - 1].microseconds
+    count(for: fires ? cooldown - policy.rules.every.microseconds : cooldown, at: now)
+  }
+
+  private mutating func forget(at now: Int64) {
+    let longest = Self.longest(policy)
+    for index in sent.indices.dropLast() {
+      guard sent[index].at + longest <= now, sent[index].expires == nil else { return }
+      sent[index].isForgotten = true
+    }
+  }
+
+  private mutating func forgetCodes() {
+    for index in sent.indices { sent[index].expires = nil }
+  }
+
+  /// False if it was refunded before.
+  mutating func refund(at now: Int64) -> Bool {
+    guard !isRefunded else { return false }
+    isRefunded = true
+    newestNumber = max(sends(now) - 1, 0)
+    sent.removeLast()
+    if isPending { clock = .counting(until: now) }
+    return true
+  }
+
+  mutating func attempt(_ wanted: Generation?, at now: Int64) -> SendRecord.Attempt {
+    if isPassed { return .passed }
+    guard code(wanted, now) != nil, let index = codeIndex(wanted) else { return .expired }
+    guard let most = policy.rules.attempts else {
+      sent[index].attempts += 1
+      return .accepted(isLast: false)
+    }
+    guard sent[index].attempts < most else { return .locked }
+    sent[index].attempts += 1
+    return .accepted(isLast: sent[index].attempts == most)
+  }
+
+  /// False if that was known.
+  mutating func passCode() -> Bool {
+    guard !isPassed else { return false }
+    isPassed = true
+    forgetCodes()
+    return true
+  }
+
+  /// Counts for so long, and until windows and channels allow a send.
+  mutating func count(for left: Int64, at now: Int64) {
+    clock = .counting(until: max(now + left, quota(now, by: policy).until))
+  }
+
+  mutating func pause(left: Int64) { clock = .paused(left: left) }
+
+  mutating func cancel(at now: Int64) {
+    clock = .idle(since: now)
+    owner = .none
+  }
+}

@@ -1,0 +1,53 @@
+import CountdownCore
+
+extension SendPolicy {
+  /// Policies of all kinds, the same ones in each history.
+  static let samples: [SendPolicy] = {
+    var random = SeededGenerator(seed: 1)
+    return (1...40).map { sample("policy-\($0)", &random) }
+  }()
+
+  private static func sample(_ name: String, _ random: inout SeededGenerator) -> SendPolicy {
+    while true {
+      if let policy = try? SendPolicy(name: name, rules(&random)) { return policy }
+    }
+  }
+
+  /// They need not make sense together.
+  private static func rules(_ random: inout SeededGenerator) -> Rules {
+    func number<T: FixedWidthInteger>(_ range: ClosedRange<T>) -> T {
+      T.random(in: range, using: &random)
+    }
+    var rules = Rules()
+    rules.every = .milliseconds(number(0...1) == 0 ? 100 : 1_000)
+    if number(0...1) == 0 {
+      rules.ladder = (1...number(1...4)).map { _ in rules.every * number(1...9) }
+    } else {
+      rules.count = number(1...9)
+    }
+    // Some are over within the usual steps of time, some outlast hours.
+    let unit: Int64 = [500, 5_000, 300_000].randomElement(using: &random)!
+    for _ in 0..<number(0...3) {
+      rules.windows.append(Window(limit: number(1...6), length: .milliseconds(unit * number(1...60))))
+    }
+    if number(0...1) == 0 {
+      rules.channels = Array(["sms", "call", "mail", "post"].prefix(number(1...4)))
+    }
+    if number(0...3) > 0 {
+      rules.validity = .milliseconds(unit / 2 * number(1...40))
+      if number(0...1) == 0 { rules.attempts = number(1...4) }
+    }
+    rules.onResend = number(0...1) == 0 ? .keep : .replace
+    return rules
+  }
+}
+
+extension SendPolicy: CustomStringConvertible {
+  package var description: String {
+    let windows = rules.windows.map(\.text).joined(separator: ", ")
+    let ladder = rules.ladder.map(\.text).joined(separator: ", ")
+    return "\(name) (\(rules.plainCount) × \(rules.every.text), ladder [\(ladder)], windows [\(windows)], "
+      + "\(rules.channels.count) channels, validity \(rules.validity?.text ?? "none"), "
+      + "attempts \(rules.attempts.map { "\($0)" } ?? "any"), \(rules.onResend))"
+  }
+}

@@ -1,0 +1,34 @@
+import CountdownEngine
+
+/// The number that the listeners of a countdown were told last.
+///
+/// A tick must show the number that is right at its moment, and a smaller one than before. Which
+/// ticks come depends on who watched when the wheel was armed.
+struct ShownSteps {
+  private var steps: Int64?
+
+  /// - Parameter expected: the steps that are left; nil if it does not count.
+  /// - Returns: whether it was a tick; with a `problem` if it was wrong.
+  mutating func hears(_ event: Event, expected: Int64?, problem: inout String?) -> Bool {
+    guard case .countdown(let view) = event.subject else { return false }
+    let before = steps
+    steps = view.remaining
+    guard event.name == .tick else { return false }
+    guard let expected else {
+      problem = "a tick of what does not count"
+      return true
+    }
+    if view.remaining != expected { problem = "a tick shows \(view.remaining), not \(expected)" }
+    if view.remaining <= 0 { problem = "a tick shows \(view.remaining)" }
+    if let before, view.remaining >= before {
+      problem = "a tick shows \(view.remaining) after \(before)"
+    }
+    return true
+  }
+
+  /// What is wrong with what they know, once nothing is due.
+  func problem(expected: Int64) -> String? {
+    if steps == expected { return nil }
+    return "listeners know \(steps.map { "\($0)" } ?? "nothing"), not \(expected)"
+  }
+}
