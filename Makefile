@@ -111,8 +111,8 @@ sanitize: packages ## Timers under the Thread and Address Sanitizers; the wheel'
 	@.build-address/release/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
 .PHONY: examples
-examples: ## Build and run the examples of the libraries
-	@cd Examples && swift run -c release weak-timers
+examples: ## Build the examples, and run that of the timers
+	@cd Examples && swift build --product login-service && swift run weak-timers
 
 .PHONY: bench-wheel
 bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchmarks-wheel.md

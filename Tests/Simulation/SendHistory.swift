@@ -149,7 +149,10 @@ struct SendHistory {
 
   // MARK: Time
 
-  enum Happening { case expired(Generation), ready }
+  enum Happening {
+    case expired(Generation)
+    case ready
+  }
 
   /// What was due by now happens, in order.
   mutating func pass(to now: Int64) -> [(due: Int64, what: Happening)] {

@@ -28,7 +28,8 @@ extension SendPolicy {
     // Some are over within the usual steps of time, some outlast hours.
     let unit: Int64 = [500, 5_000, 300_000].randomElement(using: &random)!
     for _ in 0..<number(0...3) {
-      rules.windows.append(Window(limit: number(1...6), length: .milliseconds(unit * number(1...60))))
+      let length = Interval.milliseconds(unit * number(1...60))
+      rules.windows.append(Window(limit: number(1...6), length: length))
     }
     if number(0...1) == 0 {
       rules.channels = Array(["sms", "call", "mail", "post"].prefix(number(1...4)))
@@ -46,7 +47,8 @@ extension SendPolicy: CustomStringConvertible {
   package var description: String {
     let windows = rules.windows.map(\.text).joined(separator: ", ")
     let ladder = rules.ladder.map(\.text).joined(separator: ", ")
-    return "\(name) (\(rules.plainCount) × \(rules.every.text), ladder [\(ladder)], windows [\(windows)], "
+    return "\(name) (\(rules.plainCount) × \(rules.every.text), ladder [\(ladder)], "
+      + "windows [\(windows)], "
       + "\(rules.channels.count) channels, validity \(rules.validity?.text ?? "none"), "
       + "attempts \(rules.attempts.map { "\($0)" } ?? "any"), \(rules.onResend))"
   }

@@ -1,0 +1,52 @@
+import CountdownClient
+import FlyingFox
+import Foundation
+
+struct Answer: Encodable {
+  var message: String
+  var button: Button?
+  var ok: Bool?
+  var reason: String?
+}
+
+/// What the page needs of a view.
+struct Button: Encodable {
+  var state = CountdownView.State.ready.rawValue
+  var title: String?
+  var remaining = 0
+  var remainingMs: Int64 = 0
+  var stepMs: Int64 = 1_000
+
+  init(_ view: CountdownView?) {
+    guard let view else { return }
+    state = view.state.rawValue
+    title = view.title
+    remaining = view.remaining
+    remainingMs = view.remainingTime.milliseconds
+    stepMs = view.every.milliseconds
+  }
+}
+
+extension Duration {
+  var milliseconds: Int64 { Int64(self / .milliseconds(1)) }
+}
+
+func isPhone(_ text: String) -> Bool {
+  text.wholeMatch(of: /\+[0-9]{6,15}/) != nil
+}
+
+extension HTTPResponse {
+  static var bad: HTTPResponse {
+    HTTPResponse(
+      statusCode: .badRequest,
+      body: Data("a phone number is + and 6 to 15 digits; see page.html for the rest\n".utf8))
+  }
+
+  static func json(_ status: HTTPStatusCode, _ value: some Encodable) throws -> HTTPResponse {
+    let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return HTTPResponse(
+      statusCode: status, headers: [.contentType: "application/json"],
+      body: try encoder.encode(value))
+  }
+}

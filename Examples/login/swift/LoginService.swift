@@ -1,0 +1,74 @@
+import CountdownClient
+
+/// A login with a code by SMS. How often one may be sent and tried is countdownd's to say.
+actor LoginService {
+  enum Sending { case sent, refused, failed }
+  enum Verdict: Equatable {
+    case right
+    case wrong(attemptsLeft: Int?)
+    case refused(CountdownView.Reason)
+  }
+
+  private let daemon: CountdownClient
+  private let sendSMS: @Sendable (_ phone: String, _ text: String) async throws -> Void
+  /// The send and its code. A table in a database where there are several servers.
+  private var codes: [String: (generation: Int, code: String)] = [:]
+
+  init(
+    daemon: CountdownClient,
+    sendSMS: @escaping @Sendable (_ phone: String, _ text: String) async throws -> Void
+  ) {
+    self.daemon = daemon
+    self.sendSMS = sendSMS
+  }
+
+  /// How the button stands; nil if nothing has been sent.
+  func status(_ phone: String) async throws -> CountdownView? {
+    try await daemon.countdown(key(phone))
+  }
+
+  /// - Parameter token: the same for each repetition of one request.
+  func send(
+    _ phone: String, token: String
+  ) async throws -> (result: Sending, button: CountdownView?) {
+    let answer = try await daemon.startCountdown(key(phone), policy: "login", token: token)
+    guard answer.accepted == true else { return (.refused, answer) }
+    if answer.reason == .duplicate { return (.sent, answer) }
+    let digits = String(Int.random(in: 0..<1_000_000))
+    let code = String(repeating: "0", count: 6 - digits.count) + digits
+    codes[phone] = (answer.generation, code)
+    do {
+      try await sendSMS(phone, code)
+      return (.sent, answer)
+    } catch {
+      do {
+        return (
+          .failed, try await daemon.refundCountdown(key(phone), generation: answer.generation)
+        )
+      } catch CountdownClientError.server(code: "STALE", _) {
+        // It took so long that a newer one was sent.
+        return (.failed, try await status(phone))
+      }
+    }
+  }
+
+  func verify(_ phone: String, code: String) async throws -> Verdict {
+    guard let (generation, right) = codes[phone] else { return .refused(.expired) }
+    // First ask, then look: who guesses runs out of attempts, whatever the answers are.
+    do {
+      let attempt = try await daemon.attemptCountdown(key(phone), generation: generation)
+      guard attempt.accepted == true else { return .refused(attempt.reason ?? .expired) }
+      guard code == right else { return .wrong(attemptsLeft: attempt.attemptsLeft) }
+      // PASS is true for one request only, should two with the right code come at once.
+      let pass = try await daemon.passCountdown(key(phone), generation: generation)
+      guard pass.reason != .duplicate else { return .refused(.passed) }
+    } catch CountdownClientError.server(code: "STALE", _),
+      CountdownClientError.server(code: "NOTFOUND", _)
+    {
+      return .refused(.expired)
+    }
+    return .right
+  }
+
+  private func key(_ phone: String) -> String { "login:\(phone)" }
+}

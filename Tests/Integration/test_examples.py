@@ -1,0 +1,202 @@
+"""The login services of Examples/, each against the daemon and its policy, over HTTP on loopback."""
+
+import concurrent.futures
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from countdownd import PATIENCE, PROJECT, eventually
+
+LOGIN = PROJECT / "Examples" / "login"
+POLICY = (LOGIN / "countdownd.yaml").read_text()
+PHONE = "+4512345678"
+UNREACHABLE = "+4512340000"
+
+
+def flask_command(port):
+    return [sys.executable, "-m", "flask", "--app", LOGIN / "python" / "app.py", "run", "-p", port]
+
+
+def swift_command(_):
+    for kind in ("debug", "release"):
+        path = PROJECT / "Examples" / ".build" / kind / "login-service"
+        if path.exists():
+            return [path]
+    pytest.skip("the Swift service is not built: make examples")
+
+
+class Service:
+    """One service, and what its provider sent."""
+
+    def __init__(self, command, daemon):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = str(probe.getsockname()[1])
+        self.daemon = daemon.connect()
+        self.output = daemon.directory / "service"
+        environment = os.environ | {"COUNTDOWND_SOCKET": str(daemon.path), "PORT": self.port}
+        with open(self.output, "wb") as output:
+            self.process = subprocess.Popen(
+                [str(word) for word in command(self.port)],
+                env=environment,
+                cwd=daemon.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        eventually(self.answers, "the service answers")
+
+    def answers(self):
+        assert self.process.poll() is None, self.output.read_text()
+        try:
+            self.http("/")
+        except urllib.error.URLError:
+            return False
+        return True
+
+    def close(self):
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
+
+    def http(self, path, body=None):
+        """The status and the text."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}")
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as answer:
+            with answer:
+                return answer.code, answer.read().decode()
+
+    def post(self, path, **body):
+        status, text = self.http(path, body)
+        return status, json.loads(text)
+
+    def send(self, token, phone=PHONE):
+        return self.post("/send", phone=phone, token=token)
+
+    def verify(self, code):
+        status, answer = self.post("/verify", phone=PHONE, code=code)
+        return status, answer.get("reason")
+
+    def button(self, phone=PHONE):
+        status, text = self.http("/status?" + urllib.parse.urlencode({"phone": phone}))
+        assert status == 200
+        return json.loads(text)
+
+    def advance(self, duration):
+        self.daemon("CLOCK", "ADVANCE", duration)
+
+    @property
+    def sent(self):
+        """The codes that went to the phone."""
+        return re.findall(rf"^{re.escape(PHONE)} ([0-9]{{6}})$", self.output.read_text(), re.M)
+
+
+@pytest.fixture(params=[flask_command, swift_command], ids=["python", "swift"])
+def service(request, daemon):
+    service = Service(request.param, daemon)
+    yield service
+    service.close()
+
+
+def other(code):
+    return f"{(int(code) + 1) % 1_000_000:06}"
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_a_login(service):
+    status, page = service.http("/")
+    assert status == 200 and 'id="resend"' in page
+    assert service.button()["state"] == "ready"
+
+    status, answer = service.send("first")
+    assert (status, answer["button"]["title"]) == (200, "60s后重发")
+    assert len(service.sent) == 1
+
+    # A refresh finds it counting on, however often.
+    service.advance("1s")
+    for _ in range(3):
+        button = service.button()
+        assert (button["state"], button["title"]) == ("counting", "59s后重发")
+        assert (button["remaining"], button["remaining_ms"], button["step_ms"]) == (59, 59_000, 1_000)
+
+    # The same request again is the same send; another press is refused.
+    assert service.send("first")[0] == 200
+    status, answer = service.send("second")
+    assert (status, answer["button"]["title"]) == (429, "59s后重发")
+    assert len(service.sent) == 1
+
+    # Three wrong codes, and the right one is not even looked at any more.
+    first = service.sent[0]
+    for _ in range(3):
+        assert service.verify(other(first)) == (403, "wrong")
+    assert service.verify(first) == (403, "locked")
+
+    # Resend, after the cooldown.
+    service.advance("59s")
+    button = service.button()
+    assert (button["state"], button["title"]) == ("ready", "重发验证码")
+    status, answer = service.send("third")
+    assert (status, answer["button"]["title"]) == (200, "120s后重发")
+    _, second = service.sent
+
+    assert service.verify(second) == (200, None)
+    assert service.verify(second) == (403, "passed")
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_a_double_submit_is_one_send(service):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(service.send, ["same"] * 8))
+    assert [status for status, _ in answers] == [200] * 8
+    assert len(service.sent) == 1
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_many_tabs_are_one_send(service):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(service.send, [f"tab-{n}" for n in range(8)]))
+    assert sorted(status for status, _ in answers) == [200] + [429] * 7
+    assert len(service.sent) == 1
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_a_failed_send_is_given_back(service):
+    # More often than the policy allows in an hour: none of them counts.
+    for attempt in range(7):
+        status, answer = service.send(f"press {attempt}", UNREACHABLE)
+        assert (status, answer["button"]["state"]) == (502, "ready")
+    assert service.button(UNREACHABLE)["state"] == "ready"
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_a_code_is_good_for_five_minutes(service):
+    service.send("first")
+    service.advance("5m")
+    assert service.verify(service.sent[0]) == (403, "expired")
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICY)
+def test_bad_input_changes_nothing(service):
+    assert service.http("/send", {"phone": "12", "token": "x"})[0] == 400
+    assert service.http("/send", {"phone": PHONE})[0] == 400
+    assert service.http("/send", {"phone": PHONE, "token": ""})[0] == 400
+    assert service.http("/verify", {"phone": PHONE, "code": 123456})[0] == 400
+    assert service.http("/status?phone=12")[0] == 400
+    assert service.verify("123456") == (403, "expired")
+    assert service.sent == [] and service.button()["state"] == "ready"
