@@ -75,7 +75,7 @@ let package = Package(
     .executableTarget(
       name: "countdownd",
       dependencies: [
-        "CountdownServer", "CountdownConfiguration", "SystemdSupport",
+        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -119,6 +119,8 @@ let package = Package(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
       name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
+    .testTarget(
+      name: "countdowndTests", dependencies: ["countdownd"], swiftSettings: settings),
     .testTarget(
       name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
     .testTarget(

@@ -92,6 +92,10 @@ struct Call {
     do {
       return try body()
     } catch {
+      if case .limit(let name, let value) = error {
+        let key = spec.keyPosition > 0 ? bytes(spec.keyPosition) : nil
+        dispatcher.host.limitReached(name, value, by: session.client, key: key)
+      }
       throw CommandError(describe(error))
     }
   }

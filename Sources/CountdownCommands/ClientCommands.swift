@@ -72,7 +72,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "KILL", "[address] [ID id] [ADDR address] [UID uid] [SKIPME yes|no]",
-    group: .connection, [.admin], complexity: "O(connections)",
+    group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
     "Closes the connections that fit, and tells how many."
   ) { call throws(CommandError) in
     try kill(call)
@@ -135,7 +135,7 @@ private func kill(_ call: Call) throws(CommandError) {
     if victim === call.session {
       victim.isClosing = true
     } else {
-      host.close(victim.client.connection, reason: "CLIENT KILL")
+      host.close(victim.client.connection, .killed)
     }
   }
   if isOldForm { call.ok() } else { call.session.output.integer(Int64(victims.count)) }

@@ -12,12 +12,51 @@ package protocol CommandHost: AnyObject {
   func facts(_ section: InfoSection) -> [(name: String, value: String)]
   /// Bytes that have come from the connection and are not a whole command yet.
   func bufferedInput(of connection: UInt64) -> Int
-  /// Ends a connection; with `reason` for the log.
-  func close(_ connection: UInt64, reason: String)
+  /// Ends a connection.
+  func close(_ connection: UInt64, _ reason: CloseReason)
+  /// A client was refused what is beyond a limit.
+  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
+  /// Reads the configuration anew, and says what came of it, on the event loop.
+  func reload(_ done: @escaping (ReloadOutcome) -> Void)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Nil unless time stands still and moves on command.
   var virtualClock: VirtualClock? { get }
+}
+
+/// Why the daemon ends a connection, in words for the log.
+package enum CloseReason: Equatable, Sendable {
+  case killed
+  /// It, or its user, has not read too much of what it was sent.
+  case outputLimit(String)
+
+  package var description: String {
+    switch self {
+    case .killed: "CLIENT KILL"
+    case .outputLimit(let text): text
+    }
+  }
+}
+
+/// What came of reading the configuration anew.
+package enum ReloadOutcome: Equatable, Sendable {
+  /// It counts from now on; `kept` has changed too, but takes a restart.
+  case taken(changed: [ChangedSetting], kept: [String])
+  /// Nothing has changed; each problem with its place.
+  case refused([String])
+}
+
+/// Nil where there is no such setting, as with a policy that is new.
+package struct ChangedSetting: Equatable, Sendable {
+  package var name: String
+  package var old: String?
+  package var new: String?
+
+  package init(name: String, old: String?, new: String?) {
+    self.name = name
+    self.old = old
+    self.new = new
+  }
 }
 
 /// Time that stands still and moves on command.

@@ -22,6 +22,8 @@ package struct CommandSpec: Sendable {
     package static let unlogged = Flags(rawValue: 64)
     /// Says nothing before all that was kept is there, though it is about no entity.
     package static let afterLoading = Flags(rawValue: 128)
+    /// Done also for a user with too much unread output: it leads out of there.
+    package static let makesRoom = Flags(rawValue: 256)
 
     static let names: [(Flags, StaticString)] = [
       (.write, "write"), (.readOnly, "readonly"), (.fast, "fast"), (.admin, "admin"),

@@ -49,14 +49,15 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "QUIT", nil, group: .connection, [.fast, .whileSubscribed], "Ends the connection."
+    "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom],
+    "Ends the connection."
   ) { call throws(CommandError) in
     call.ok()
     call.session.isClosing = true
   },
 
   CommandSpec(
-    "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged],
+    "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged, .makesRoom],
     "Makes the connection as if it were new: RESP2, nothing subscribed, no name."
   ) { call throws(CommandError) in
     let session = call.session

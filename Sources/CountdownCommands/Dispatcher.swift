@@ -10,6 +10,10 @@ package final class Dispatcher {
   package struct Settings: Sendable {
     /// Events a connection has not read, in bytes, beyond which it is closed.
     package var maxOutput = 8 << 20
+    /// What all connections of a user have not read, in bytes, beyond which no command of it is
+    /// done, and for each event that is to be added a connection of it is closed.
+    package var maxOutputPerUser = 256 << 20
+    package var access = AccessRules()
     /// Commands that take at least this long are logged, in microseconds.
     package var slowCommand: Int64 = 10_000
     package var slowLogLength = 128
@@ -23,6 +27,10 @@ package final class Dispatcher {
   package unowned let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
+  /// Those who have connections, by uid.
+  package private(set) var users: [UInt32: User] = [:]
+  /// Counts turns.
+  private(set) var turn = 0
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
 
@@ -53,6 +61,10 @@ package final class Dispatcher {
 
   package func open(_ session: Session) {
     sessions[session.client.connection] = session
+    let user = users[session.client.uid] ?? User()
+    users[session.client.uid] = user
+    user.connections += 1
+    session.user = user
     engine.connect(session.client.connection)
     statistics.connections += 1
   }
@@ -62,6 +74,10 @@ package final class Dispatcher {
     sessions[session.client.connection] = nil
     monitors.removeAll { $0 == session.client.connection }
     engine.disconnect(session.client.connection)
+    session.isClosing = true
+    account(session)
+    session.user?.connections -= 1
+    if session.user?.connections == 0 { users[session.client.uid] = nil }
   }
 
   // MARK: Commands
@@ -113,7 +129,17 @@ package final class Dispatcher {
         Provisional(range: mark..<session.output.bytes.count, isReply: true))
     }
     touched.append(session)
+    account(session)
     deliver()
+  }
+
+  /// Gives the reply that a command is owed since it was done, and goes on with those after it.
+  func answerLater(_ session: Session, _ reply: (Session) -> Void) {
+    session.isWaiting = false
+    guard sessions[session.client.connection] != nil, !session.isClosing else { return }
+    reply(session)
+    touched.append(session)
+    account(session)
   }
 
   /// The stream of `session` is no longer understood: says why, and takes nothing more.
@@ -148,6 +174,10 @@ package final class Dispatcher {
       throw CommandError(
         "ERR wrong number of arguments for '\(spec.fullName.lowercased())'; usage: \(spec.usage)")
     }
+    if spec.flags.contains(.admin) {
+      try settings.access.checkAdmin(session.peer, for: spec.fullName)
+    }
+    if !spec.flags.contains(.makesRoom) { try checkRoom(session) }
     if isLoading, spec.needsState {
       throw CommandError("LOADING state is being read; INFO persistence tells how far it is")
     }
@@ -181,6 +211,7 @@ package final class Dispatcher {
 
   /// The sessions that have something to be written since the last call; some more than once.
   package func takeTouched() -> [Session] {
+    turn += 1
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
     return touched
   }
@@ -234,19 +265,6 @@ package final class Dispatcher {
       touched.append(session)
     }
     closeIfFull(session, "events")
-  }
-
-  private func closeIfFull(_ session: Session, _ what: String) {
-    let unread = session.pendingOutput
-    guard unread > settings.maxOutput else { return }
-    statistics.outputLimitDisconnections += 1
-    session.isClosing = true
-    session.output.bytes = []
-    session.provisional = []
-    _ = session.waitingTicks.takeAll()
-    host.close(
-      session.client.connection,
-      reason: "it has not read \(unread) bytes of \(what), max-output is \(settings.maxOutput)")
   }
 
   // MARK: Monitors

@@ -36,7 +36,8 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "UNSUBSCRIBE", nil, "[channel ...]", group: .pubsub, [.pubsub, .whileSubscribed],
+    "UNSUBSCRIBE", nil, "[channel ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(channels)", "Listens no more: to these channels, or to any."
   ) { call throws(CommandError) in
     let id = call.session.client.connection
@@ -50,7 +51,8 @@ let pubSubCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "PUNSUBSCRIBE", nil, "[pattern ...]", group: .pubsub, [.pubsub, .whileSubscribed],
+    "PUNSUBSCRIBE", nil, "[pattern ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(patterns)", "Listens no more: to these patterns, or to any."
   ) { call throws(CommandError) in
     let id = call.session.client.connection

@@ -61,7 +61,19 @@ let serverCommands: [CommandSpec] = [
     call.ok()
   },
 
-  CommandSpec("CONFIG", "HELP", group: .server, [.admin], "What CONFIG can do.") {
+  CommandSpec(
+    "CONFIG", "RELOAD", group: .server, [.admin], complexity: "O(settings)",
+    "Reads the configuration anew, as SIGHUP does, and tells what has changed."
+  ) { call throws(CommandError) in
+    let dispatcher = call.dispatcher
+    let session = call.session
+    session.isWaiting = true
+    dispatcher.host.reload { outcome in
+      dispatcher.answerLater(session) { $0.output.reply(outcome) }
+    }
+  },
+
+  CommandSpec("CONFIG", "HELP", group: .server, [], "What CONFIG can do.") {
     call throws(CommandError) in
     call.replyHelp("CONFIG")
   },
@@ -108,13 +120,13 @@ let serverCommands: [CommandSpec] = [
     call.ok()
   },
 
-  CommandSpec("SLOWLOG", "HELP", group: .server, [.admin], "What SLOWLOG can do.") {
+  CommandSpec("SLOWLOG", "HELP", group: .server, [], "What SLOWLOG can do.") {
     call throws(CommandError) in
     call.replyHelp("SLOWLOG")
   },
 
   CommandSpec(
-    "SHUTDOWN", nil, "[NOSAVE] [SAVE]", group: .server, [.admin],
+    "SHUTDOWN", nil, "[NOSAVE] [SAVE]", group: .server, [.admin, .makesRoom],
     "Ends the daemon, as SIGTERM does."
   ) { call throws(CommandError) in
     var options = call.options(from: 1)
@@ -145,6 +157,30 @@ let serverCommands: [CommandSpec] = [
     call.session.output.integer(now)
   },
 ]
+
+extension RESPEncoder {
+  fileprivate mutating func reply(_ outcome: ReloadOutcome) {
+    switch outcome {
+    case .refused(let problems):
+      error(
+        "ERR the configuration is refused, the old one stays: " + problems.joined(separator: "; "))
+    case .taken(let changed, let kept):
+      map(2)
+      bulk("changed" as StaticString)
+      array(changed.count)
+      for setting in changed {
+        array(3)
+        bulk(setting.name)
+        for value in [setting.old, setting.new] {
+          if let value { bulk(value) } else { null() }
+        }
+      }
+      bulk("needs_restart" as StaticString)
+      array(kept.count)
+      for name in kept { bulk(name) }
+    }
+  }
+}
 
 extension Dispatcher {
   static let mostVirtualSteps = 1_000_000

@@ -7,7 +7,8 @@ import RESP
 /// there. Confined to the one event loop.
 package final class Session {
   package let client: Client
-  package let pid: Int32
+  package let peer: Peer
+  package var pid: Int32 { peer.pid }
   package let connectedAt: Moment
   /// As `CLIENT LIST` shows it.
   package let address: String
@@ -37,10 +38,17 @@ package final class Session {
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
   var waitingTicks = WaitingTicks()
+  /// A command is under way whose reply comes later; what follows it waits.
+  package internal(set) var isWaiting = false
 
-  package init(client: Client, pid: Int32, address: String, at now: Moment) {
-    self.client = client
-    self.pid = pid
+  /// Whose it is; from `Dispatcher.open` on.
+  var user: User?
+  /// As much of `pendingOutput` as its user's sum knows of.
+  var accountedOutput = 0
+
+  package init(connection: UInt64, peer: Peer, address: String, at now: Moment) {
+    client = Client(connection: connection, uid: peer.uid)
+    self.peer = peer
     self.address = address
     connectedAt = now
     lastActive = now

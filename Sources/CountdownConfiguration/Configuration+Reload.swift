@@ -14,4 +14,16 @@ extension Configuration {
     durability = old.durability
     return changed.map(\.0.name)
   }
+
+  /// The settings that are not what they were in `old`, in the order of their names; nil where one
+  /// has no such setting, as where the operator chooses the names.
+  package func changes(
+    from old: Configuration
+  ) -> [(name: String, old: String?, new: String?)] {
+    let before = Dictionary(uniqueKeysWithValues: old.settings.map { ($0.name, $0.value) })
+    let after = Dictionary(uniqueKeysWithValues: settings.map { ($0.name, $0.value) })
+    return Set(before.keys).union(after.keys).sorted()
+      .filter { before[$0] != after[$0] }
+      .map { ($0, before[$0], after[$0]) }
+  }
 }

@@ -10,6 +10,7 @@ package struct Configuration: Equatable, Sendable {
   package var stateDirectory = "/var/lib/countdownd"
   package var durability = Durability.process
   package var logLevel = LogLevel.info
+  package var access = Access()
   package var countdown = Countdown()
   /// What COUNTDOWN START POLICY can name.
   package var policies: [String: SendPolicy] = [:]
@@ -24,6 +25,19 @@ package struct Configuration: Equatable, Sendable {
     package var path = "/run/countdownd/countdownd.sock"
     /// Permission bits.
     package var mode: UInt32 = 0o660
+  }
+
+  /// Whom the daemon serves. Root, and the user that it runs as, it always does.
+  package struct Access: Equatable, Sendable {
+    /// Nobody: everybody whom the socket lets in.
+    package var connect = Principals()
+    /// Who may use the commands that manage the daemon.
+    package var admin = Principals()
+
+    package struct Principals: Equatable, Sendable {
+      package var users: [Principal] = []
+      package var groups: [Principal] = []
+    }
   }
 
   /// What a reply promises about the changes that it tells of.
@@ -102,9 +116,10 @@ package struct Configuration: Equatable, Sendable {
     package var maxRequestLength = 1_048_576
     package var maxCommandsPerTurn = 512
     package var maxOutput = 8_388_608
-    package var maxConnections = 10_000
+    package var maxOutputPerUID = 268_435_456
+    package var maxConnections = 20_000
     package var maxConnectionsPerUID = 10_000
-    package var maxEntities = 10_000_000
+    package var maxEntities = 20_000_000
     package var maxEntitiesPerUID = 10_000_000
     package var maxSubscriptions = 100_000
   }

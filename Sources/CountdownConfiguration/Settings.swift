@@ -28,6 +28,11 @@ struct Setting: Sendable {
     Setting("durability", \.durability, .choice()),
     Setting("log-level", \.logLevel, .choice()),
 
+    Setting("access.connect.users", \.access.connect.users, .users),
+    Setting("access.connect.groups", \.access.connect.groups, .groups),
+    Setting("access.admin.users", \.access.admin.users, .users),
+    Setting("access.admin.groups", \.access.admin.groups, .groups),
+
     Setting("countdown.count", \.countdown.count, .count(1...2_147_483_647)),
     Setting("countdown.every", \.countdown.every, .duration(from: 1)),
     Setting("countdown.keep-ready", \.countdown.keepReady, .duration()),
@@ -50,6 +55,7 @@ struct Setting: Sendable {
     Setting("limits.max-request-length", \.limits.maxRequestLength, .bytes(64...1 << 30)),
     Setting("limits.max-commands-per-turn", \.limits.maxCommandsPerTurn, .count(1...1 << 20)),
     Setting("limits.max-output", \.limits.maxOutput, .bytes(1024...1 << 30)),
+    Setting("limits.max-output-per-uid", \.limits.maxOutputPerUID, .bytes(1024...1 << 40)),
     Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
     Setting(
       "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),

@@ -3,7 +3,7 @@ import CountdownCore
 /// What the configuration decides for the engine.
 package struct EngineSettings: Sendable {
   package struct Limits: Equatable, Sendable {
-    package var entities = 10_000_000
+    package var entities = 20_000_000
     package var entitiesPerUser = 10_000_000
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000

@@ -39,7 +39,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
   init(server: Server) {
     self.server = server
-    mostWaiting = max(server.settings.dispatcher.maxOutput / 2, Self.leastWaiting)
+    let output = server.settings.dispatcher
+    mostWaiting = max(min(output.maxOutput, output.maxOutputPerUser) / 2, Self.leastWaiting)
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
@@ -49,13 +50,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
   func channelActive(context: ChannelHandlerContext) {
     self.context = context
-    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    PeerCredentials.read(from: context.channel).whenComplete { bound.value.admit($0) }
-  }
-
-  private func admit(_ peer: Result<PeerCredentials, any Error>) {
-    guard let context else { return }
-    guard case .success(let peer) = peer else {
+    // Who cannot be told apart from others is not let in.
+    guard let peer = Peer.read(from: context) else {
       context.close(promise: nil)
       return
     }
@@ -105,24 +101,31 @@ final class ConnectionHandler: ChannelDuplexHandler {
   }
 
   private var mayRead: Bool {
-    !(isStuck || willGoOn) || decoder.bufferedBytes < mostWaiting
+    !(isStuck || willGoOn) || (decoder.bufferedBytes < mostWaiting && !isOfFullUser)
   }
 
   /// Whether the client has to read before more is done for it.
   private var isStuck: Bool {
     guard let session else { return false }
-    return session.unwrittenBytes + session.outbound.count + session.heldBytes
-      + session.output.bytes.count >= mostWaiting
+    guard !session.isWaiting else { return true }
+    let waiting =
+      session.unwrittenBytes + session.outbound.count + session.heldBytes
+      + session.output.bytes.count
+    // Once that is written it goes on; who has nothing to read would wait for others, and gets an
+    // error instead.
+    return waiting >= mostWaiting || (waiting > 0 && isOfFullUser)
   }
+
+  private var isOfFullUser: Bool { session.map(server.dispatcher.isFull) ?? false }
 
   /// Executes what has come, as far as this turn allows.
   private func process() {
     guard let session, !isEnding else { return }
     var now = server.now
-    var left = server.settings.commandsPerTurn
+    var left = server.dispatcher.share(of: session, server.settings.commandsPerTurn)
     var isDrained = false
     do {
-      while !session.isClosing, !isStuck, left > 0 {
+      while !session.isClosing, !isStuck, left > 0, !server.dispatcher.mayHaveRoomSoon(session) {
         left -= 1
         guard try decoder.next() else {
           isDrained = true
@@ -171,6 +174,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
       context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
     noteBacklog(context, session)
+    server.dispatcher.account(session)
     // Something it was told may not be said yet.
     if session.isClosing, session.heldTurns == 0 { end() }
     takeUp(context)
@@ -179,6 +183,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     guard let session else { return }
     noteBacklog(context, session)
+    server.dispatcher.account(session)
     guard context.channel.isWritable else { return }
     session.releaseTicks()
     flush()

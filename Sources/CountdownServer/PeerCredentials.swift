@@ -1,18 +1,48 @@
+import CountdownCommands
 import Glibc
 import NIOCore
+import NIOPosix
 
-/// Who is at the other end of a Unix socket, as the kernel knows it: `struct ucred`.
-struct PeerCredentials: Sendable {
-  var pid: Int32
-  var uid: UInt32
-  var gid: UInt32
+extension Peer {
+  /// Who is at the other end of a Unix socket, as the kernel knows it; nil if it does not say.
+  ///
+  /// Source: unix(7), SO_PEERCRED; socket(7), SO_PEERGROUPS.
+  static func read(from context: ChannelHandlerContext) -> Peer? {
+    try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+      of: NIOBSDSocket.Handle.self
+    ) { read(from: $0) } ?? nil
+  }
 
-  /// Source: unix(7), SO_PEERCRED.
-  static func read(from channel: any Channel) -> EventLoopFuture<PeerCredentials> {
-    guard let provider = channel as? any SocketOptionProvider else {
-      return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+  /// `struct ucred`.
+  private struct Credentials {
+    var pid: pid_t = 0
+    var uid: uid_t = 0
+    var gid: gid_t = 0
+  }
+
+  private static func read(from socket: Int32) -> Peer? {
+    var credentials = Credentials()
+    var length = socklen_t(MemoryLayout<Credentials>.size)
+    guard getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0,
+      let others = groups(of: socket)
+    else { return nil }
+    return Peer(
+      uid: credentials.uid, groups: [credentials.gid] + others.filter { $0 != credentials.gid },
+      pid: credentials.pid)
+  }
+
+  private static func groups(of socket: Int32) -> [gid_t]? {
+    // More than most have; who has more makes the kernel tell how many.
+    var capacity = 32
+    while true {
+      var groups = [gid_t](repeating: 0, count: capacity)
+      var length = socklen_t(capacity * MemoryLayout<gid_t>.stride)
+      if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &length) == 0 {
+        return Array(groups.prefix(Int(length) / MemoryLayout<gid_t>.stride))
+      }
+      let needed = Int(length) / MemoryLayout<gid_t>.stride
+      guard errno == ERANGE, needed > capacity else { return nil }
+      capacity = needed
     }
-    return provider.unsafeGetSocketOption(
-      level: .init(rawValue: SOL_SOCKET), name: .init(rawValue: SO_PEERCRED))
   }
 }

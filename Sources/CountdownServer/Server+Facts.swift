@@ -16,7 +16,7 @@ extension Server {
       [
         ("maxclients", "\(settings.connections)"),
         ("rejected_connections", "\(rejectedConnections)"),
-        ("users", "\(connectionsOfUser.count)"),
+        ("users", "\(dispatcher.users.count)"),
       ]
     case .memory: memoryFacts()
     case .persistence:

@@ -47,11 +47,10 @@ package final class Server: CommandHost, @unchecked Sendable {
   private var mustTakeBack = false
   /// To be done when nothing waits to be stored.
   private var afterStoring: [() -> Void] = []
-  private(set) var connections: [UInt64: ConnectionHandler] = [:]
-  private(set) var connectionsOfUser: [UInt32: Int] = [:]
-  private(set) var rejectedConnections = 0
-  private var lastConnection: UInt64 = 0
-  private var isStopping = false
+  var connections: [UInt64: ConnectionHandler] = [:]
+  var rejectedConnections = 0
+  var lastConnection: UInt64 = 0
+  private(set) var isStopping = false
 
   private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
   private let bootAlarm: DispatchAlarm
@@ -177,11 +176,12 @@ package final class Server: CommandHost, @unchecked Sendable {
   ) throws(StoreError) {
     let place = try Store.setAside(
       directory: state.directory, atUnixMicroseconds: now.wall.microseconds)
-    logger.critical(
+    logger.log(
+      .stateSetAside, .critical,
       """
       the state is corrupt and was set aside, not deleted; going on without what cannot be read of it. \
       Restore a backup, or try `sqlite3 FILE .recover`
-      """, metadata: ["file": "\(place)", "error": "\(error)"])
+      """, ["file": "\(place)", "error": "\(error)"])
   }
 
   /// How long clients wait at the socket before they are told that it is loading.
@@ -278,62 +278,6 @@ package final class Server: CommandHost, @unchecked Sendable {
     done.succeed()
   }
 
-  // MARK: Connections
-
-  /// Takes a new connection in; or says why not.
-  func admit(_ handler: ConnectionHandler, _ peer: PeerCredentials) -> Result<Session, Refusal> {
-    guard connections.count < settings.connections else {
-      return refuse("max-connections", settings.connections, peer)
-    }
-    guard connectionsOfUser[peer.uid, default: 0] < settings.connectionsPerUser else {
-      return refuse("max-connections-per-uid", settings.connectionsPerUser, peer)
-    }
-    lastConnection += 1
-    let session = Session(
-      client: Client(connection: lastConnection, uid: peer.uid), pid: peer.pid,
-      address: "unix:\(peer.pid)", at: now)
-    connections[lastConnection] = handler
-    connectionsOfUser[peer.uid, default: 0] += 1
-    dispatcher.open(session)
-    return .success(session)
-  }
-
-  struct Refusal: Error { let text: String }
-
-  private func refuse(
-    _ limit: String, _ value: Int, _ peer: PeerCredentials
-  ) -> Result<Session, Refusal> {
-    rejectedConnections += 1
-    // The first of many is news.
-    if rejectedConnections.nonzeroBitCount == 1 {
-      logger.warning(
-        "connections refused: limits.\(limit) is reached",
-        metadata: ["uid": "\(peer.uid)", "refused-so-far": "\(rejectedConnections)"])
-    }
-    return .failure(Refusal(text: "LIMIT \(limit) is \(value) and reached"))
-  }
-
-  func leave(_ session: Session) {
-    let client = session.client
-    guard connections.removeValue(forKey: client.connection) != nil else { return }
-    connectionsOfUser[client.uid, default: 1] -= 1
-    if connectionsOfUser[client.uid] == 0 { connectionsOfUser[client.uid] = nil }
-    dispatcher.close(session)
-    // What it owned is cleared up in slices.
-    endTurn()
-    if isStopping, connections.isEmpty { finishStopping() }
-  }
-
-  package func close(_ connection: UInt64, reason: String) {
-    logger.notice(
-      "connection closed: \(reason)", metadata: ["connection": "\(connection)"])
-    connections[connection]?.end()
-  }
-
-  package func bufferedInput(of connection: UInt64) -> Int {
-    connections[connection]?.bufferedInput ?? 0
-  }
-
   // MARK: Turns
 
   /// Has the turn ended once all that has come with it is done: everything is written at once.
@@ -415,7 +359,8 @@ package final class Server: CommandHost, @unchecked Sendable {
     guard !dispatcher.engine.isReadOnly else { return }
     dispatcher.engine.isReadOnly = true
     mustTakeBack = true
-    logger.error(
+    logger.log(
+      .readOnly, .error,
       "nothing can be stored, so commands that change what is kept are refused until it can: \(error)"
     )
     hooks.isAlive(statusText)
@@ -454,7 +399,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       if error == nil {
         keeper.confirm(batch, &dispatcher.engine)
         dispatcher.engine.isReadOnly = false
-        logger.notice("state can be stored again")
+        logger.log(.writable, .notice, "state can be stored again")
         hooks.isAlive(statusText)
         // What time has changed meanwhile is stored with it.
         endTurn()
@@ -479,7 +424,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   /// To the loop from any thread; nowhere once it has ended, as an alarm or a signal may come late.
-  private func hop(_ body: @escaping @Sendable (Server) -> Void) {
+  func hop(_ body: @escaping @Sendable (Server) -> Void) {
     hasEnded.withLock { hasEnded in
       if !hasEnded { loop.execute { body(self) } }
     }
@@ -582,7 +527,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
   }
 
-  private func finishStopping() {
+  func finishStopping() {
     bootAlarm.disarm()
     wallAlarm.disarm()
     stopped.succeed()

@@ -15,7 +15,7 @@ package struct ServerSettings: Sendable {
   package var listener: Listener
   package var request = RESPLimits()
   package var commandsPerTurn = 512
-  package var connections = 10_000
+  package var connections = 20_000
   package var connectionsPerUser = 10_000
   package var engine = EngineSettings()
   package var dispatcher = Dispatcher.Settings()
@@ -41,6 +41,10 @@ package struct ServerHooks: Sendable {
   package var isStopping: @Sendable () -> Void = {}
   /// What was kept is being read: so many entities are there by now.
   package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
+  /// Reads the configuration anew, and tells from any thread what came of it.
+  package var reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
+    $0(.refused(["there is no configuration to be read"]))
+  }
 
   package init() {}
 }

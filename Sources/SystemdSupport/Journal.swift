@@ -1,3 +1,4 @@
+import CSystemd
 import Glibc
 
 /// Where this process's log lines end up.
@@ -13,5 +14,27 @@ package enum Journal {
     var file = stat()
     guard fstat(STDERR_FILENO, &file) == 0 else { return false }
     return String(cString: value) == "\(file.st_dev):\(file.st_ino)"
+  }
+
+  /// Writes an entry of these fields. False if the journal did not take it.
+  ///
+  /// Source: sd_journal_sendv(3).
+  package static func send(_ fields: [(name: String, value: String)]) -> Bool {
+    var bytes: [UInt8] = []
+    var ends: [Int] = []
+    for (name, value) in fields {
+      bytes += name.utf8
+      bytes.append(UInt8(ascii: "="))
+      bytes += value.utf8
+      ends.append(bytes.count)
+    }
+    return bytes.withUnsafeMutableBytes { buffer in
+      var begin = 0
+      let parts = ends.map { end in
+        defer { begin = end }
+        return iovec(iov_base: buffer.baseAddress! + begin, iov_len: end - begin)
+      }
+      return sd_journal_sendv(parts, Int32(parts.count)) == 0
+    }
   }
 }

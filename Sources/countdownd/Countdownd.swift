@@ -26,7 +26,7 @@ struct Countdownd: AsyncParsableCommand {
 
       SIGNALS
         SIGTERM, SIGINT   take no new connections, write what is to be written, end.
-        SIGHUP            read the configuration anew; a bad one is logged, and the old one stays. \
+        SIGHUP            read the configuration anew, as countdownctl reload does; a bad one is logged, and the old one stays. \
       From a terminal that is gone: end.
 
       EXIT STATUS
@@ -72,9 +72,8 @@ struct Countdownd: AsyncParsableCommand {
       return
     }
 
-    LoggingSystem.bootstrap { _ in LineLogHandler(isJournal: Journal.isStandardError()) }
-    var logger = Logger(label: Product.name)
-    logger.logLevel = Logger.Level(rawValue: configuration.logLevel.rawValue) ?? .info
+    let logger = makeLogger(configuration)
+    logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
     signal(SIGPIPE, SIG_IGN)
     raiseDescriptorLimit()
@@ -94,7 +93,7 @@ struct Countdownd: AsyncParsableCommand {
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
       if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
     }
-    let server = try await start(settings, notifier, logger)
+    let server = try await start(settings, reloading, notifier, logger)
     stopping.pass(to: server)
     reloading.pass(to: server)
     notifier.ready(status: "listening")
@@ -135,14 +134,25 @@ struct Countdownd: AsyncParsableCommand {
     return .path(configuration.socket.path, mode: configuration.socket.mode)
   }
 
+  private func makeLogger(_ configuration: Configuration) -> Logger {
+    let isJournal = Journal.isStandardError()
+    let output = LogOutput { isJournal ? JournalLines.write($0) : TextLines.write($0) }
+    LoggingSystem.bootstrap { _ in DaemonLogHandler(output: output) }
+    var logger = Logger(label: Product.name)
+    logger.logLevel = Logger.Level(rawValue: configuration.logLevel.rawValue) ?? .info
+    return logger
+  }
+
   private func start(
-    _ settings: ServerSettings, _ notifier: ServiceNotifier, _ logger: Logger
+    _ settings: ServerSettings, _ reloading: Reloading, _ notifier: ServiceNotifier,
+    _ logger: Logger
   ) async throws -> Server {
     var hooks = ServerHooks()
     hooks.isAlive = { status in
       notifier.watchdog()
       notifier.status(status)
     }
+    hooks.reload = { reloading.ask($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
     let watchdog = settings.watchdogInterval
@@ -167,7 +177,8 @@ struct Countdownd: AsyncParsableCommand {
   private func greet(_ settings: ServerSettings, _ logger: Logger) {
     switch settings.listener {
     case .path(let path, _):
-      logger.info("\(Product.name) \(Product.version) listens", metadata: ["socket": "\(path)"])
+      logger.log(
+        .ready, .info, "\(Product.name) \(Product.version) listens", ["socket": "\(path)"])
       guard isatty(STDERR_FILENO) == 1 else { return }
       let name = path.contains(" ") ? "'\(path)'" : path
       complain(
@@ -178,8 +189,9 @@ struct Countdownd: AsyncParsableCommand {
         Ctrl-C ends it.
         """, prefixed: false)
     case .descriptor:
-      logger.info(
-        "\(Product.name) \(Product.version) listens", metadata: ["socket": "passed by systemd"])
+      logger.log(
+        .ready, .info, "\(Product.name) \(Product.version) listens",
+        ["socket": "passed by systemd"])
     }
   }
 

@@ -1,3 +1,4 @@
+import CountdownCommands
 import CountdownConfiguration
 import CountdownServer
 import Dispatch
@@ -41,34 +42,40 @@ final class Reloading: Sendable {
     if isAsked { ask() }
   }
 
-  /// From any thread.
-  func ask() {
+  /// From any thread; `done` is told from one of its own what came of it.
+  func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
     queue.async { [self] in
       let server = state.withLock { state in
         state.isAsked = state.server == nil
         return state.server
       }
-      if let server { reload(server) }
+      if let server { done(reload(server)) }
     }
   }
 
-  private func reload(_ server: Server) {
+  private func reload(_ server: Server) -> ReloadOutcome {
     notifier.reloading()
-    var new: Configuration
     do {
-      new = try load()
+      return take(try load(), server)
     } catch {
-      for problem in error.problems {
-        logger.error("the configuration is refused, the old one stays: \(problem.description)")
+      let problems = error.problems.map(\.description)
+      for problem in problems {
+        logger.log(
+          .reloadRefused, .error, "the configuration is refused, the old one stays: \(problem)")
       }
-      let first = error.problems.first.map { $0.description } ?? ""
-      notifier.ready(status: "the new configuration is refused, the old one stays: \(first)")
-      return
+      notifier.ready(
+        status: "the new configuration is refused, the old one stays: \(problems.first ?? "")")
+      return .refused(problems)
     }
-    let kept = state.withLock { state in
+  }
+
+  private func take(_ loaded: Configuration, _ server: Server) -> ReloadOutcome {
+    var new = loaded
+    let (kept, changed) = state.withLock { state in
       let kept = new.keepWhatNeedsRestart(from: state.configuration)
+      let changed = new.changes(from: state.configuration)
       state.configuration = new
-      return kept
+      return (kept, changed.map { ChangedSetting(name: $0.name, old: $0.old, new: $0.new) })
     }
     for name in kept {
       logger.warning("\(name) has changed, which takes a restart; the old value stays")
@@ -83,7 +90,10 @@ final class Reloading: Sendable {
     // The level is one for all loggers.
     var logger = logger
     logger.logLevel = Logger.Level(rawValue: new.logLevel.rawValue) ?? .info
-    logger.notice("configuration reloaded", metadata: ["policies": "\(new.policies.count)"])
+    logger.log(
+      .reloaded, .notice, "configuration reloaded",
+      ["policies": "\(new.policies.count)", "changed": "\(changed.count)"])
     notifier.ready(status: "configuration reloaded")
+    return .taken(changed: changed, kept: kept)
   }
 }

@@ -3,6 +3,7 @@ import CountdownConfiguration
 import CountdownCore
 import CountdownServer
 import CountdownStore
+import Glibc
 
 extension ServerSettings {
   /// The settings of the configuration files, as the server takes them.
@@ -17,6 +18,10 @@ extension ServerSettings {
     connections = limits.maxConnections
     connectionsPerUser = limits.maxConnectionsPerUID
     dispatcher.maxOutput = limits.maxOutput
+    dispatcher.maxOutputPerUser = limits.maxOutputPerUID
+    dispatcher.access = AccessRules(
+      connect: Principals(configuration.access.connect),
+      admin: Principals(configuration.access.admin), daemonUser: geteuid())
     dispatcher.slowCommand = Interval(configuration.slowlog.threshold).microseconds
     dispatcher.slowLogLength = configuration.slowlog.length
 
@@ -41,6 +46,12 @@ extension ServerSettings {
     engine.blocking = BlockingRules(paths: hud.blocking.paths, verbs: hud.blocking.verbs)
     shown = configuration.settings
     state = Store.Options(configuration)
+  }
+}
+
+extension Principals {
+  fileprivate init(_ named: Configuration.Access.Principals) {
+    self.init(users: Set(named.users.map(\.id)), groups: Set(named.groups.map(\.id)))
   }
 }
 

@@ -18,13 +18,24 @@ final class HostStandIn: CommandHost {
   var configuration: [(name: String, value: String)] = [
     ("limits.max-output", "8388608"), ("countdown.count", "60"),
   ]
-  private(set) var closed: [(connection: UInt64, reason: String)] = []
+  private(set) var closed: [(connection: UInt64, reason: CloseReason)] = []
+  private(set) var limitsReached: [String] = []
+  /// Reloads under way; where the outcome is known they are over at once.
+  var reloads: [(ReloadOutcome) -> Void] = []
+  var reloadOutcome: ReloadOutcome?
   private(set) var isShutDown = false
   var virtualClock: VirtualClock?
 
   func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
   func bufferedInput(of connection: UInt64) -> Int { 0 }
-  func close(_ connection: UInt64, reason: String) { closed.append((connection, reason)) }
+  func close(_ connection: UInt64, _ reason: CloseReason) { closed.append((connection, reason)) }
+  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {
+    let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
+    limitsReached.append("\(name) \(value) uid \(client.uid)" + key)
+  }
+  func reload(_ done: @escaping (ReloadOutcome) -> Void) {
+    if let reloadOutcome { done(reloadOutcome) } else { reloads.append(done) }
+  }
   func shutDown() { isShutDown = true }
 }
 
@@ -34,7 +45,10 @@ final class Counter {
   let dispatcher: Dispatcher
   private(set) var sessions: [Session] = []
 
+  /// The daemon runs as uid 1000.
   init(_ settings: Dispatcher.Settings = .init(), engine: EngineSettings = .init()) {
+    var settings = settings
+    settings.access.daemonUser = 1_000
     let engine = Engine(settings: engine, at: host.now)
     dispatcher = Dispatcher(engine: engine, settings: settings, host: host)
     _ = open()
@@ -42,10 +56,12 @@ final class Counter {
 
   var session: Session { sessions[0] }
 
-  func open(_ version: RESPEncoder.Version = .resp2) -> Session {
+  func open(
+    _ version: RESPEncoder.Version = .resp2, as peer: Peer = Peer(uid: 1_000, pid: 7)
+  ) -> Session {
     let id = UInt64(sessions.count + 1)
     let session = Session(
-      client: Client(connection: id, uid: 1_000), pid: 7, address: "/sock:\(id)", at: host.now)
+      connection: id, peer: peer, address: "/sock:\(id)", at: host.now)
     session.output.version = version
     sessions.append(session)
     dispatcher.open(session)

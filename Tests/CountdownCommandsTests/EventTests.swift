@@ -146,7 +146,7 @@ import Testing
     #expect(slow.isClosing)
     #expect(slow.output.bytes.isEmpty)
     #expect(counter.host.closed.map(\.connection) == [2])
-    let reason = try #require(counter.host.closed.first?.reason)
+    let reason = try #require(counter.host.closed.first?.reason.description)
     let unread = try #require(reason.split(separator: " ").compactMap { Int($0) }.first)
     #expect(unread > 2_000)
     #expect(reason.contains("max-output is 2000"))

@@ -14,6 +14,9 @@ import Testing
         socket: {path: /tmp/s, mode: 0600}
         state-directory: /tmp/state
         log-level: debug
+        access:
+          connect: {users: [root, 1000], groups: [root]}
+          admin: {users: [4294967294], groups: [0]}
         countdown: {count: 5, every: 500ms, keep-ready: 2h}
         hud:
           grace: 1
@@ -31,6 +34,7 @@ import Testing
           max-request-length: 2MiB
           max-commands-per-turn: 1
           max-output: 1024
+          max-output-per-uid: 2048
           max-connections: 2
           max-connections-per-uid: 3
           max-entities: 4
@@ -43,6 +47,10 @@ import Testing
     expected.socket.mode = 0o600
     expected.stateDirectory = "/tmp/state"
     expected.logLevel = .debug
+    expected.access.connect.users = [.init(text: "root", id: 0), .init(text: "1000", id: 1_000)]
+    expected.access.connect.groups = [.init(text: "root", id: 0)]
+    expected.access.admin.users = [.init(text: "4294967294", id: 4_294_967_294)]
+    expected.access.admin.groups = [.init(text: "0", id: 0)]
     expected.countdown.count = 5
     expected.countdown.every = .milliseconds(500)
     expected.countdown.keepReady = .seconds(7200)
@@ -61,6 +69,7 @@ import Testing
     expected.limits.maxRequestLength = 2_097_152
     expected.limits.maxCommandsPerTurn = 1
     expected.limits.maxOutput = 1024
+    expected.limits.maxOutputPerUID = 2048
     expected.limits.maxConnections = 2
     expected.limits.maxConnectionsPerUID = 3
     expected.limits.maxEntities = 4
@@ -94,7 +103,7 @@ import Testing
     let list = configuration.settings
     let values = Dictionary(uniqueKeysWithValues: list.map { ($0.name, $0.value) })
     #expect(list.first?.name == "socket.path")
-    #expect(values["limits.max-connections"] == "10000")
+    #expect(values["limits.max-connections"] == "20000")
     #expect(values["limits.max-output"] == "8388608")
     #expect(values["countdown.every"] == "1500ms")
     #expect(values["countdown.keep-ready"] == "1d")
@@ -105,5 +114,20 @@ import Testing
     #expect(values["hud.screens.b.max-level"] == "alert")
     #expect(values["hud.blocking.paths"] == "/api/a,/api/b")
     #expect(values["hud.blocking.verbs"]?.hasPrefix("Create,Add,") == true)
+  }
+
+  @Test func aReloadTellsWhatHasChanged() throws {
+    let old = try Configuration(
+      yaml: "countdown: {count: 5}\npolicies: {a: {count: 1}}\nsocket: {mode: 0600}", file: "f")
+    var new = try Configuration(yaml: "limits: {max-arguments: 8}", file: "f")
+    #expect(new.keepWhatNeedsRestart(from: old) == ["socket.mode"])
+    let changes = new.changes(from: old)
+    #expect(
+      changes.map(\.name).filter { !$0.hasPrefix("policies.a.") } == [
+        "countdown.count", "limits.max-arguments",
+      ])
+    #expect(changes.first?.old == "5" && changes.first?.new == "60")
+    #expect(changes.contains { $0.name == "policies.a.count" && $0.old == "1" && $0.new == nil })
+    #expect(old.changes(from: old).isEmpty)
   }
 }

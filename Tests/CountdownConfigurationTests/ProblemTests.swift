@@ -23,6 +23,22 @@ import Testing
       problems("limit: {}") == ["f.yaml:1: limit: unknown setting; did you mean limits?"])
   }
 
+  @Test func usersAndGroupsMustBeKnown() {
+    #expect(
+      problems("access: {admin: {users: [nobody-has-this-name, -1, 4294967295, root]}}")
+        == [
+          "nobody-has-this-name", "-1", "4294967295",
+        ].enumerated().map {
+          "f.yaml:1: access.admin.users[\($0)]: \"\($1)\" is not allowed; "
+            + "allowed: a user's name or number that this system knows"
+        })
+    #expect(
+      problems("access: {connect: {groups: root}}") == [
+        "f.yaml:1: access.connect.groups: not a list; "
+          + "allowed: a list, each item a group's name or number that this system knows"
+      ])
+  }
+
   @Test func aSettingOfAnotherSectionIsFound() {
     #expect(
       problems("max-connections: 5") == [

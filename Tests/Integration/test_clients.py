@@ -207,7 +207,7 @@ def test_redis_py_asks_about_the_server(library):
     assert library.info("server")["redis_mode"] == "standalone"
     assert library.info()["connected_clients"] >= 1
     assert library.config_get("limits.max-conn*") == {
-        "limits.max-connections": "10000",
+        "limits.max-connections": "20000",
         "limits.max-connections-per-uid": "10000",
     }
     assert library.config_resetstat()

@@ -6,7 +6,10 @@ Needs root: each test boots a systemd of its own with scripts/with-systemd.sh, a
 by its process id.
 """
 
+import json
+import pathlib
 import pwd
+import re
 import socket
 import time
 
@@ -14,6 +17,8 @@ import pytest
 
 from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
 from machine import with_countdownd
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 pytestmark = [*needs_systemd, needs_binary]
 
@@ -119,6 +124,55 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_for_a_bad(machi
     machine.eventually("it is active", lambda: machine.show("ActiveState") == "active")
     assert b"cooldown" in ping(machine.path(SOCKET), command=start)
     assert machine.show("MainPID") == first
+
+
+def entries(machine, *matches):
+    """What the journal holds, field by field."""
+    lines = machine.run("journalctl", "-o", "json", "--no-pager", "-q", *matches, check=False)
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def message_ids():
+    """The ids that docs/operations.md promises, by what they are about."""
+    text = (PROJECT / "docs/operations.md").read_text()
+    return {name: id for id, name in re.findall(r"^\| `([0-9a-f]{32})` \| ([a-z ]+) \|", text, re.M)}
+
+
+def test_the_journal_has_ids_and_fields(machine):
+    ids = message_ids()
+    machine.write(CONFIGURATION + ".d/test.yaml", "limits: {max-entities-per-uid: 1}\n")
+    machine.run("systemctl", "start", "countdownd.service")
+    for name in ("started", "ready"):
+        (entry,) = entries(machine, "MESSAGE_ID=" + ids[name])
+        assert entry["SYSLOG_IDENTIFIER"] == "countdownd" and entry["PRIORITY"] == "6"
+        assert entry["_SYSTEMD_UNIT"] == "countdownd.service"
+        assert entry["CODE_FILE"].endswith(".swift") and int(entry["CODE_LINE"]) > 0
+    secret = b"k9-secret-marker"
+    commands = b"".join(
+        b"COUNTDOWN START %b META %b\r\n" % (key, secret) for key in (b"first", b"second")
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(str(machine.path(SOCKET)))
+        client.sendall(commands)
+        client.settimeout(10)
+        answer = b""
+        while b"-LIMIT" not in answer:
+            answer += client.recv(4_096)
+    limit = "MESSAGE_ID=" + ids["refused at a limit"]
+    machine.eventually("the refusal is there", lambda: entries(machine, limit))
+    (entry,) = entries(machine, limit)
+    assert entry["COUNTDOWND_KEY"] == "second" and entry["COUNTDOWND_UID"] == "0"
+    assert int(entry["COUNTDOWND_CONNECTION"]) > 0 and entry["PRIORITY"] == "4"
+    assert entries(machine, "COUNTDOWND_KEY=second") == [entry]
+
+    reload = b"CONFIG RELOAD\r\n"
+    assert b"needs_restart" in ping(machine.path(SOCKET), command=reload)
+    assert entries(machine, "MESSAGE_ID=" + ids["reloaded"])
+    machine.write(CONFIGURATION + ".d/test.yaml", "limits: {x: 1}\n")
+    assert b"-ERR the configuration is refused" in ping(machine.path(SOCKET), command=reload)
+    (entry,) = entries(machine, "MESSAGE_ID=" + ids["reload refused"])
+    assert entry["PRIORITY"] == "3" and "limits.x" in entry["MESSAGE"]
+    assert secret.decode() not in machine.run("journalctl", "-o", "export", "--no-pager")
 
 
 def test_the_socket_lets_in_its_group_and_nobody_else(machine):

@@ -1,0 +1,66 @@
+/// Users and groups, by their numbers.
+package struct Principals: Equatable, Sendable {
+  package var users: Set<UInt32>
+  package var groups: Set<UInt32>
+
+  package init(users: Set<UInt32> = [], groups: Set<UInt32> = []) {
+    self.users = users
+    self.groups = groups
+  }
+
+  package var isEmpty: Bool { users.isEmpty && groups.isEmpty }
+
+  func include(_ peer: Peer) -> Bool {
+    users.contains(peer.uid) || peer.groups.contains(where: groups.contains)
+  }
+}
+
+/// Who is at the other end of a connection, as the kernel knew it when the connection was made.
+package struct Peer: Equatable, Sendable {
+  package var uid: UInt32
+  /// Its group, and the others it was in.
+  package var groups: [UInt32]
+  package var pid: Int32
+
+  package init(uid: UInt32, groups: [UInt32] = [], pid: Int32 = 0) {
+    self.uid = uid
+    self.groups = groups
+    self.pid = pid
+  }
+}
+
+/// Who may use the daemon, and who may manage it. Root and the daemon's own user always may: they
+/// could do so without asking it.
+package struct AccessRules: Equatable, Sendable {
+  /// Nobody named: everybody whom the socket lets in.
+  package var connect: Principals
+  package var admin: Principals
+  /// The user that the daemon runs as.
+  package var daemonUser: UInt32
+
+  package init(
+    connect: Principals = Principals(), admin: Principals = Principals(), daemonUser: UInt32 = 0
+  ) {
+    self.connect = connect
+    self.admin = admin
+    self.daemonUser = daemonUser
+  }
+
+  /// Throws what the client is to be told.
+  package func checkConnect(_ peer: Peer) throws(CommandError) {
+    guard !connect.isEmpty, !isTrusted(peer), !connect.include(peer) else { return }
+    throw CommandError(
+      "NOPERM uid \(peer.uid) may not connect: access.connect in the configuration names neither "
+        + "it nor any of its groups")
+  }
+
+  func checkAdmin(_ peer: Peer, for command: String) throws(CommandError) {
+    guard !isTrusted(peer), !admin.include(peer) else { return }
+    let others = daemonUser == 0 ? "" : ", uid \(daemonUser) that the daemon runs as"
+    throw CommandError(
+      "NOPERM \(command) is for root\(others) and whom access.admin in the configuration names; "
+        + "access.admin.users: [\(peer.uid)] would allow it to you")
+  }
+
+  private func isTrusted(_ peer: Peer) -> Bool { peer.uid == 0 || peer.uid == daemonUser }
+}

@@ -1,0 +1,72 @@
+import Glibc
+
+/// A user or a group: as the operator wrote it, and its number.
+package struct Principal: Hashable, Sendable {
+  package let text: String
+  package let id: UInt32
+
+  package init(text: String, id: UInt32) {
+    self.text = text
+    self.id = id
+  }
+}
+
+extension Kind where Value == [Principal] {
+  static var users: Kind {
+    principals("a user's name or number that this system knows") { name, buffer in
+      var entry = passwd()
+      var found: UnsafeMutablePointer<passwd>?
+      let code = getpwnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
+      return (code, found?.pointee.pw_uid)
+    }
+  }
+
+  static var groups: Kind {
+    principals("a group's name or number that this system knows") { name, buffer in
+      var entry = group()
+      var found: UnsafeMutablePointer<group>?
+      let code = getgrnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
+      return (code, found?.pointee.gr_gid)
+    }
+  }
+
+  private typealias Lookup =
+    @Sendable (String, UnsafeMutableBufferPointer<CChar>) -> (code: Int32, id: UInt32?)
+
+  private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> Kind {
+    Kind(
+      read: { value, reader in
+        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
+        var principals: [Principal] = []
+        for item in items {
+          guard let text = item.scalar(allowed: allowed) else { continue }
+          if let id = number(text) ?? self.id(of: text, lookup) {
+            principals.append(Principal(text: text, id: id))
+          } else {
+            item.refuse(text, allowed: allowed)
+          }
+        }
+        value = principals
+      },
+      list: { [("", $0.map(\.text).joined(separator: ","))] })
+  }
+
+  /// The last number of all means "none" to the system: chown(2).
+  private static func number(_ text: String) -> UInt32? {
+    wholeNumber(text).flatMap { UInt32(exactly: $0) }.flatMap { $0 == .max ? nil : $0 }
+  }
+
+  /// A group may have any number of members, all of which want room.
+  private static func id(of name: String, _ lookup: Lookup) -> UInt32? {
+    guard !name.isEmpty, !name.utf8.contains(0) else { return nil }
+    var size = 1 << 12
+    while size <= 1 << 22 {
+      let (code, id) = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) {
+        lookup(name, $0)
+      }
+      guard code == ERANGE else { return id }
+      size *= 4
+    }
+    return nil
+  }
+}

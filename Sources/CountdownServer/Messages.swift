@@ -1,0 +1,31 @@
+import Logging
+
+/// The messages of the log that a machine may want to know: each has an id that stays, whatever
+/// its words are. docs/operations.md lists them.
+package enum LogMessage: String, CaseIterable, Sendable {
+  case started = "73cb9d7caefb4861900749e15f29d046"
+  case ready = "1296cce2cfff46f5997fdd9bc923c531"
+  case reloaded = "4a171f9e048645b09e9f9fd68e409a44"
+  case reloadRefused = "943d138b0a47447aa5e6050b6f8ca05b"
+  case readOnly = "777de9bb737e4d78a2a97439e3ca5e7b"
+  case writable = "a12a07af2c6e43458f4b4d6017755a7f"
+  case stateSetAside = "49f62b56f7cf4793a7e5730fbfc86548"
+  case outputLimit = "57bd005e9d824f488f041d9359318d20"
+  case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"
+  case refusedByRules = "fed578211d3142aab19d2ec460284343"
+
+  /// The name of the id among the metadata of a line.
+  package static let metadataKey = "message-id"
+}
+
+extension Logger {
+  package func log(
+    _ message: LogMessage, _ level: Logger.Level, _ text: Logger.Message,
+    _ metadata: Logger.Metadata = [:], file: String = #fileID, function: String = #function,
+    line: UInt = #line
+  ) {
+    var metadata = metadata
+    metadata[LogMessage.metadataKey] = .string(message.rawValue)
+    log(level: level, text, metadata: metadata, file: file, function: function, line: line)
+  }
+}

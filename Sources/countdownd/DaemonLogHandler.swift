@@ -1,0 +1,24 @@
+import Logging
+import Synchronization
+
+/// What swift-log hands the daemon's log lines to.
+struct DaemonLogHandler: LogHandler {
+  let output: LogOutput
+  var metadata: Logger.Metadata = [:]
+  /// One for all handlers, so that a reload reaches those that loggers have copied.
+  var logLevel: Logger.Level {
+    get { Logger.Level.allCases[Self.level.load(ordering: .relaxed)] }
+    set { Self.level.store(Logger.Level.allCases.firstIndex(of: newValue)!, ordering: .relaxed) }
+  }
+
+  private static let level = Atomic(Logger.Level.allCases.firstIndex(of: .info)!)
+
+  init(output: LogOutput) { self.output = output }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) { output.take(LogLine(event, metadata)) }
+}

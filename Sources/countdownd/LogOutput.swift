@@ -1,0 +1,48 @@
+import Dispatch
+import DispatchTimers
+import Glibc
+
+/// Where all lines of the log go: out, or, when one comes over and over, into a count of them.
+final class LogOutput: Sendable {
+  /// The place in the sources that a line comes from, and how grave it is.
+  private struct Kind: Hashable {
+    var file: String
+    var line: UInt
+    var level: String
+  }
+
+  private static let mostOfAKind = 10
+  private static let intervalSeconds: Int64 = 10
+
+  private let gate = Lock(
+    FloodGate<Kind>(most: mostOfAKind, interval: intervalSeconds * 1_000_000))
+  private let write: @Sendable (LogLine) -> Void
+
+  init(_ write: @escaping @Sendable (LogLine) -> Void) { self.write = write }
+
+  func take(_ line: LogLine) {
+    // Whoever asks for these wants all of them; and what is critical comes once.
+    guard line.level > .debug, line.level < .critical else { return write(line) }
+    let kind = Kind(file: line.file, line: line.line, level: line.level.rawValue)
+    let now = Self.microseconds
+    switch gate.withLock({ $0.admit(kind, at: now) }) {
+    case .pass: write(line)
+    case .hold: break
+    case .holdUntil(let end):
+      DispatchQueue.global().asyncAfter(
+        deadline: .now() + .microseconds(Int(max(end - now, 0)))
+      ) { [self] in
+        let count = gate.withLock { $0.close(kind) }
+        var summary = line
+        summary.text += " (held back in \(Self.intervalSeconds) s: \(count) like this)"
+        write(summary)
+      }
+    }
+  }
+
+  private static var microseconds: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
+  }
+}

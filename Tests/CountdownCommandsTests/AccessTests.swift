@@ -1,0 +1,174 @@
+import CountdownCommands
+import CountdownEngine
+import RESP
+import Testing
+
+/// Who may do what, and what becomes of a user that takes too much.
+@Suite struct AccessTests {
+  private func dispatcherSettings(
+    _ change: (inout Dispatcher.Settings) -> Void
+  ) -> Dispatcher.Settings {
+    var settings = Dispatcher.Settings()
+    change(&settings)
+    return settings
+  }
+
+  private func text(_ reply: Reply) -> String {
+    if case .error(let text) = reply { text } else { "" }
+  }
+
+  @Test("Commands that manage the daemon are for root, its own user, and whom the rules name")
+  func admin() throws {
+    let counter = Counter(
+      dispatcherSettings { $0.access.admin = Principals(users: [2_000], groups: [50]) })
+    for peer in [
+      Peer(uid: 0), Peer(uid: 1_000), Peer(uid: 2_000), Peer(uid: 3_000, groups: [3_000, 50]),
+    ] {
+      #expect(try counter.say("SLOWLOG LEN", by: counter.open(as: peer)) == .integer(0), "\(peer)")
+    }
+    let other = counter.open(as: Peer(uid: 3_000, groups: [3_000]))
+    for line in [
+      "SLOWLOG RESET", "MONITOR", "SHUTDOWN", "CONFIG GET *", "CONFIG RELOAD", "CLIENT LIST",
+      "CLIENT KILL UID 0", "CLOCK ADVANCE 1s",
+    ] {
+      let refusal = text(try counter.say(line, by: other))
+      let name = line.split(separator: " ")[0]
+      #expect(refusal.hasPrefix("NOPERM \(name)"), "\(refusal)")
+      #expect(refusal.contains("access.admin.users: [3000]"), "\(refusal)")
+    }
+    #expect(!counter.host.isShutDown && counter.host.closed.isEmpty)
+    for line in ["PING", "COUNTDOWN START k", "INFO server", "CLIENT ID", "CONFIG HELP"] {
+      #expect(text(try counter.say(line, by: other)) == "", "\(line)")
+    }
+  }
+
+  @Test("New rules count at once for commands")
+  func reloadedRules() throws {
+    let counter = Counter()
+    let other = counter.open(as: Peer(uid: 3_000))
+    #expect(text(try counter.say("SLOWLOG LEN", by: other)).hasPrefix("NOPERM"))
+    var settings = counter.dispatcher.settings
+    settings.access.admin.users = [3_000]
+    counter.dispatcher.reload(settings)
+    #expect(try counter.say("SLOWLOG LEN", by: other) == .integer(0))
+  }
+
+  @Test("Everybody may connect until somebody is named; root and the daemon's user always")
+  func connect() throws {
+    var rules = AccessRules(daemonUser: 1_000)
+    try rules.checkConnect(Peer(uid: 7))
+    rules.connect.groups = [50]
+    try rules.checkConnect(Peer(uid: 7, groups: [7, 50]))
+    try rules.checkConnect(Peer(uid: 0))
+    try rules.checkConnect(Peer(uid: 1_000))
+    let refusal = #expect(throws: CommandError.self) {
+      try rules.checkConnect(Peer(uid: 7, groups: [7]))
+    }
+    #expect(refusal?.text.hasPrefix("NOPERM uid 7 may not connect: access.connect") == true)
+  }
+
+  // MARK: Too much
+
+  @Test("A user whose connections do not read gets LIMIT; others do not notice")
+  func fullUser() throws {
+    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let reader = counter.open(as: Peer(uid: 5))
+    let slow = counter.open(as: Peer(uid: 5))
+    let other = counter.open(as: Peer(uid: 6))
+    counter.run(["ECHO", String(repeating: "x", count: 2_000)], by: slow)
+    #expect(counter.dispatcher.isFull(reader) && counter.dispatcher.mayHaveRoomSoon(reader))
+    _ = counter.dispatcher.takeTouched()
+    #expect(!counter.dispatcher.mayHaveRoomSoon(reader))
+
+    #expect(text(try counter.say("PING", by: reader)).hasPrefix("LIMIT max-output-per-uid is 2000"))
+    #expect(counter.host.limitsReached == ["max-output-per-uid 2000 uid 5"])
+    #expect(!counter.dispatcher.isFull(other))
+    #expect(try counter.say("DBSIZE", by: other) == .integer(0))
+    // What leads out of there is still done.
+    #expect(text(try counter.frames(["UNSUBSCRIBE"], by: reader)[0]) == "")
+
+    _ = try counter.take(slow)
+    counter.dispatcher.account(slow)
+    counter.dispatcher.account(reader)
+    #expect(!counter.dispatcher.isFull(reader))
+    #expect(try counter.say("DBSIZE", by: reader) == .integer(0))
+  }
+
+  @Test("An event too much for a user closes its connection that has read least")
+  func slowestGoes() throws {
+    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 4_000 })
+    let slow = counter.open(as: Peer(uid: 5))
+    let listener = counter.open(as: Peer(uid: 5))
+    _ = try counter.frames(["SUBSCRIBE", "timer:t"], by: listener)
+    counter.run(["ECHO", String(repeating: "x", count: 3_900)], by: slow)
+    _ = try counter.say("TIMER SET t 1h")
+    #expect(counter.host.closed.map(\.connection) == [2])
+    #expect(counter.host.closed[0].reason.description.contains("max-output-per-uid is 4000"))
+    #expect(slow.isClosing && !listener.isClosing && !counter.dispatcher.isFull(listener))
+  }
+
+  @Test("What a user's connections have not read is forgotten with them")
+  func nothingStaysCounted() throws {
+    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let slow = counter.open(as: Peer(uid: 5))
+    let other = counter.open(as: Peer(uid: 5))
+    counter.run(["ECHO", String(repeating: "x", count: 3_000)], by: slow)
+    #expect(counter.dispatcher.isFull(other))
+    counter.dispatcher.close(slow)
+    #expect(!counter.dispatcher.isFull(other))
+    #expect(counter.dispatcher.users[5]?.connections == 1)
+    counter.dispatcher.close(other)
+    #expect(counter.dispatcher.users[5] == nil)
+  }
+
+  @Test("Among others, many connections of one user share a turn; alone they need not")
+  func shares() throws {
+    let counter = Counter()
+    let many = (0..<100).map { _ in counter.open() }
+    #expect(many.allSatisfy { counter.dispatcher.share(of: $0, 512) == 512 })
+    let other = counter.open(as: Peer(uid: 6))
+    for _ in 0..<2 {
+      for session in many { _ = counter.dispatcher.share(of: session, 512) }
+      _ = counter.dispatcher.takeTouched()
+    }
+    let shares = many.map { counter.dispatcher.share(of: $0, 512) }
+    #expect(shares.allSatisfy { $0 == 512 * 8 / 100 })
+    #expect(counter.dispatcher.share(of: other, 512) == 512)
+  }
+
+  // MARK: Reload
+
+  @Test("CONFIG RELOAD answers what has changed, once it has")
+  func reload() throws {
+    let counter = Counter()
+    counter.run(["CONFIG", "RELOAD"])
+    #expect(counter.session.isWaiting)
+    #expect(try counter.take() == [])
+    counter.host.reloads.removeFirst()(
+      .taken(
+        changed: [.init(name: "a.b", old: "1", new: nil)], kept: ["socket.path"]))
+    #expect(!counter.session.isWaiting)
+    #expect(
+      try counter.take() == [
+        .array([
+          .bulk("changed"), .array([.array([.bulk("a.b"), .bulk("1"), .null])]),
+          .bulk("needs_restart"), .array([.bulk("socket.path")]),
+        ])
+      ])
+    counter.run(["CONFIG", "RELOAD"])
+    counter.host.reloads.removeFirst()(.refused(["f:1: bad", "f:2: worse"]))
+    #expect(
+      text(try counter.take()[0])
+        == "ERR the configuration is refused, the old one stays: f:1: bad; f:2: worse")
+  }
+
+  @Test("A connection that is gone by then gets no answer")
+  func reloadForNobody() throws {
+    let counter = Counter()
+    let gone = counter.open()
+    counter.run(["CONFIG", "RELOAD"], by: gone)
+    counter.dispatcher.close(gone)
+    counter.host.reloads.removeFirst()(.taken(changed: [], kept: []))
+    #expect(try counter.take(gone) == [])
+  }
+}

@@ -1,0 +1,344 @@
+"""Who may connect, who may manage the daemon, and what one user can take from another.
+
+Other users are children that have changed to their uid before they run; that needs root.
+"""
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+
+import pytest
+from countdownd import PROJECT, Client, Simple, eventually, request, view
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be other users")
+
+NOBODY, OTHER = 65534, 1000
+
+
+class Child:
+    """A process of another user that calls a function; `output` is what it prints.
+
+    Forked and not started anew: another user may not be able to read this Python.
+    """
+
+    def __init__(self, user, function, *arguments, groups=()):
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                os.close(reading)
+                sys.stdout = open(writing, "w", buffering=1)
+                os.setgroups(list(groups))
+                os.setgid(user)
+                os.setuid(user)
+                function(*arguments)
+                status = 0
+            except BaseException:
+                traceback.print_exc(file=sys.stdout)
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+        os.close(writing)
+        self.output = open(reading)
+
+    def wait(self):
+        """Its exit status, or less than 0 for a signal."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def lines(self):
+        """All that it prints, once it has ended."""
+        lines = self.output.read().splitlines()
+        assert self.wait() == 0, lines
+        return lines
+
+
+def wait_for(daemon):
+    """It listens before it has read its state."""
+    with Client(daemon.path) as client:
+        eventually(lambda: client("PING") == Simple("PONG"), "it has read its state")
+
+
+def open_up(daemon):
+    """Lets every user reach the socket."""
+    wait_for(daemon)
+    os.chmod(daemon.directory, 0o755)
+    os.chmod(daemon.path, 0o777)
+
+
+def say(path, *commands):
+    with Client(path) as client:
+        for words in commands:
+            print(client(*words.split()))
+
+
+def say_as(user, daemon, *commands, groups=()):
+    return Child(user, say, daemon.path, *commands, groups=groups).lines()
+
+
+# Rules
+
+
+@needs_root
+def test_admin_commands_are_for_the_daemons_user_and_whom_the_rules_name(daemon, client):
+    open_up(daemon)
+    ping, refusal = say_as(OTHER, daemon, "PING", "SLOWLOG RESET")
+    assert ping == "PONG"
+    assert refusal.startswith("NOPERM SLOWLOG RESET is for root")
+    assert f"access.admin.users: [{OTHER}] would allow it" in refusal
+    assert say_as(OTHER, daemon, "SHUTDOWN")[0].startswith("NOPERM SHUTDOWN")
+    assert client("SLOWLOG", "RESET") == Simple("OK")
+
+    daemon.config_path.write_text("access: {admin: {groups: [4242]}}")
+    reply = dict(zip(*[iter(client("CONFIG", "RELOAD"))] * 2))
+    assert reply == {
+        b"changed": [[b"access.admin.groups", b"", b"4242"]],
+        b"needs_restart": [],
+    }
+    assert say_as(OTHER, daemon, "SLOWLOG RESET")[0].startswith("NOPERM")
+    assert say_as(OTHER, daemon, "SLOWLOG RESET", groups=[7, 4242]) == ["OK"]
+    many = [*range(5000, 5100), 4242]
+    assert say_as(OTHER, daemon, "SLOWLOG RESET", groups=many) == ["OK"]
+
+
+@needs_root
+def test_new_admin_rules_count_at_once(daemon, client):
+    open_up(daemon)
+    go, going = os.pipe()
+
+    def ask_twice(path):
+        with Client(path) as other:
+            print(other("SLOWLOG", "LEN"))
+            os.read(go, 1)
+            print(other("SLOWLOG", "LEN"))
+
+    other = Child(OTHER, ask_twice, daemon.path)
+    assert other.output.readline().startswith("NOPERM SLOWLOG LEN")
+    daemon.config_path.write_text(f"access: {{admin: {{users: [{OTHER}]}}}}")
+    assert len(client("CONFIG", "RELOAD")) == 4
+    os.write(going, b".")
+    assert other.lines() == ["0"]
+    os.close(go)
+    os.close(going)
+
+
+@needs_root
+def test_only_whom_the_rules_name_may_connect(start_daemon):
+    daemon = start_daemon(config=f"access: {{connect: {{users: [{OTHER}], groups: [4242]}}}}")
+    open_up(daemon)
+    assert say_as(OTHER, daemon, "PING") == ["PONG"]
+    assert say_as(NOBODY, daemon, "PING", groups=[4242]) == ["PONG"]
+
+    def be_refused(path):
+        client = Client(path)
+        print(client.receive())
+        print(client.is_closed())
+
+    assert Child(NOBODY, be_refused, daemon.path).lines() == [
+        f"NOPERM uid {NOBODY} may not connect: access.connect in the configuration names neither "
+        "it nor any of its groups",
+        "True",
+    ]
+    assert daemon.connect()("PING") == Simple("PONG"), "root always may"
+    assert "access.connect does not name its user" in daemon.log
+
+
+# Reload
+
+
+def test_config_reload_tells_what_has_changed_or_is_wrong(start_daemon):
+    daemon = start_daemon(config="countdown: {count: 5}")
+    client = daemon.connect(protocol=3)
+    assert client("CONFIG", "RELOAD") == {b"changed": [], b"needs_restart": []}
+    daemon.config_path.write_text(
+        "socket: {mode: 0600}\npolicies: {login: {count: 7}}\nlog-level: notice\n"
+    )
+    reply = client("CONFIG", "RELOAD")
+    assert [b"countdown.count", b"5", b"60"] in reply[b"changed"]
+    assert [b"log-level", b"info", b"notice"] in reply[b"changed"]
+    assert [b"policies.login.count", None, b"7"] in reply[b"changed"]
+    assert reply[b"needs_restart"] == [b"socket.mode"]
+
+    daemon.config_path.write_text("countdown: {count: 0}\nlimits: {x: 1}\n")
+    error = client("CONFIG", "RELOAD")
+    assert error.startswith("ERR the configuration is refused, the old one stays: ")
+    assert f"{daemon.config_path}:1: countdown.count" in error
+    assert f"{daemon.config_path}:2: limits.x" in error
+    assert "the configuration is refused, the old one stays: " in daemon.log
+    assert client("CONFIG", "GET", "countdown.count") == {b"countdown.count": b"60"}
+
+
+def test_what_follows_a_reload_in_a_pipeline_is_answered_after_it(start_daemon):
+    daemon = start_daemon(config="countdown: {count: 5}")
+    client = daemon.connect()
+    daemon.config_path.write_text("countdown: {count: 6}")
+    for words in (["PING"], ["CONFIG", "RELOAD"], ["CONFIG", "GET", "countdown.count"], ["PING"]):
+        client.send(*words)
+    client.end_input()
+    assert client.reply() == Simple("PONG")
+    assert client.reply()[1] == [[b"countdown.count", b"5", b"6"]]
+    assert client.reply() == [b"countdown.count", b"6"]
+    assert client.reply() == Simple("PONG")
+    assert client.is_closed()
+
+
+def test_countdownctl_reload(start_daemon):
+    daemon = start_daemon(config="countdown: {count: 5}")
+    tool = PROJECT / ".build/debug/countdownctl"
+    if not tool.exists():
+        tool = PROJECT / ".build/release/countdownctl"
+
+    def reload():
+        return subprocess.run(
+            [tool, "--socket", daemon.path, "reload"], capture_output=True, text=True, timeout=30
+        )
+
+    assert reload().stdout == "nothing has changed\n"
+    daemon.config_path.write_text("countdown: {count: 6}")
+    done = reload()
+    assert (done.returncode, done.stdout) == (0, "countdown.count: 5 -> 6\n")
+    daemon.config_path.write_text("countdown: {count: 0}")
+    done = reload()
+    assert done.returncode == 4
+    assert f"{daemon.config_path}:1: countdown.count" in done.stderr
+
+
+# One user and another
+
+
+def flood(path):
+    """Pipelines, output that nobody reads, entities and connections without end; prints the limits
+    that it meets."""
+    pings = request("PING") * 2_000
+    echoes = request("ECHO", "x" * 60_000) * 20
+    timers = b"".join(request("TIMER", "SET", f"flood{n}", "1h") for n in range(500))
+    kinds = itertools.cycle([(pings, True), (echoes, False), (timers, True)])
+    connections, met = [], set()
+
+    def learn(data):
+        if not data:
+            raise ConnectionResetError
+        for line in data.split(b"\r\n"):
+            name = line.split()[1] if line.startswith(b"-LIMIT ") else None
+            if name and name not in met:
+                met.add(name)
+                print(name.decode())
+
+    while True:
+        if len(connections) < 40:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(str(path))
+            connection.setblocking(False)
+            connections.append([connection, 0, *next(kinds)])
+        for entry in list(connections):
+            connection, sent, data, reads = entry
+            try:
+                try:
+                    sent += connection.send(data[sent : sent + (1 << 16)])
+                    entry[1] = sent % len(data)
+                except BlockingIOError:
+                    pass
+                # Where it does not read it still looks whether it is refused at once.
+                learn(connection.recv(1 << 16, 0 if reads else socket.MSG_PEEK))
+            except BlockingIOError:
+                pass
+            except OSError:
+                connection.close()
+                connections.remove(entry)
+
+
+def live(path, prefix):
+    with Client(path) as client:
+        for number in range(200):
+            assert client("PING") == Simple("PONG")
+            assert view(client("COUNTDOWN", "START", f"{prefix}{number}"))["accepted"] == 1
+    print("done")
+
+
+@needs_root
+def test_one_user_cannot_starve_another(start_daemon):
+    daemon = start_daemon(
+        config="""
+limits:
+  max-connections: 40
+  max-connections-per-uid: 30
+  max-entities-per-uid: 450
+  max-output: 256KiB
+  max-output-per-uid: 512KiB
+"""
+    )
+    open_up(daemon)
+    flooder = Child(NOBODY, flood, daemon.path)
+    met = set()
+    reader = threading.Thread(target=lambda: [met.add(line.strip()) for line in flooder.output])
+    try:
+        reader.start()
+        for name in ("connections", "entities", "output"):
+            limit = f"max-{name}-per-uid"
+            eventually(lambda: limit in met, f"the flood meets {limit}")
+        for prefix in ("mine", "again"):
+            assert Child(OTHER, live, daemon.path, prefix).lines() == ["done"]
+        assert os.waitpid(flooder.pid, os.WNOHANG) == (0, 0), "the flood goes on"
+    finally:
+        os.kill(flooder.pid, signal.SIGKILL)
+        flooder.wait()
+        reader.join()
+    eventually(lambda: daemon.info("clients")["users"] == "1", "the flood is over")
+    with Client(daemon.path) as client:
+        assert client("DBSIZE") == 450 + 400
+        assert view(client("COUNTDOWN", "START", "k"))["accepted"] == 1
+
+
+# The log
+
+
+def test_a_flood_of_the_same_warning_is_summed_up(start_daemon):
+    daemon = start_daemon(config="limits: {max-entities-per-uid: 1}")
+    wait_for(daemon)
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k")
+    for number in range(1000):
+        assert client("COUNTDOWN", "START", f"l{number}").code == "LIMIT"
+    line = "command refused: limits.max-entities-per-uid is 1 and reached"
+    eventually(lambda: "990 like this" in daemon.log, "the others are counted")
+    assert daemon.log.count(line) == 11
+    assert "key=l0 uid=" in daemon.log
+
+
+def test_secrets_are_never_logged(start_daemon):
+    daemon = start_daemon(
+        config="limits: {max-entities-per-uid: 3}\nslowlog: {threshold: 0}",
+        arguments=["--log-level", "trace"],
+    )
+    secret = "k9-secret-marker"
+    wait_for(daemon)
+    client = daemon.connect()
+    monitor = daemon.connect()
+    monitor("MONITOR")
+    for words in (
+        ["COUNTDOWN", "START", "a", "META", secret, "TOKEN", secret],
+        ["COUNTDOWN", "RESEND", "a", "TOKEN", secret],
+        ["COUNTDOWN", "START", "b", "TOKEN", secret * 9],
+        ["COUNTDOWN", "START", "b", "META", secret * 999],
+        ["COUNTDOWN", "START", "b", "META", secret, secret],
+        ["TIMER", "SET", "t", "10ms", "PAYLOAD", secret],
+        ["TIMER", "SET", "u", "1h", "PAYLOAD", secret],
+        ["COUNTDOWN", "START", "c", "META", secret],
+        ["COUNTDOWN", "START", "d", "META", secret],
+        ["COUNTDOWN", "START", "e", "META", secret],
+        ["CONFIG", "RELOAD"],
+    ):
+        client(*words)
+    client.send_bytes(b"*6\r\n$9\r\nCOUNTDOWN\r\n$5\r\nSTART\r\n$1\r\nz\r\n$4\r\nMETA\r\n$3\r\n" + secret.encode())
+    assert client.is_closed()
+    other = daemon.connect()
+    other.send_bytes(b"TIMER SET x 1h PAYLOAD '" + secret.encode() + b"\r\n")
+    assert other.is_closed()
+    assert "protocol error" in daemon.log and "limits.max-entities-per-uid" in daemon.log
+    assert daemon.terminate() == 0
+    assert secret not in daemon.log
