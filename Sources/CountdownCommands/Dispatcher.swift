@@ -29,6 +29,8 @@ package final class Dispatcher {
   var slowLog: SlowLog
   var statistics: CommandStatistics
   private var monitors: [UInt64] = []
+  /// The reply to the command under way tells of what this turn has changed.
+  var replyTellsOfChanges = false
   /// Nothing is there yet of what was kept, so nothing can be said about it.
   package var isLoading = false
 
@@ -100,10 +102,13 @@ package final class Dispatcher {
       session.output.error(error.text)
       statistics.errors += 1
     }
-    if engine.changeCount != changes, session.output.bytes.count > mark {
+    let hasChanged = engine.changeCount != changes
+    if hasChanged || replyTellsOfChanges, session.output.bytes.count > mark {
       session.provisional.append(
-        Provisional(range: mark..<session.output.bytes.count, isReply: true))
+        Provisional(
+          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
     }
+    replyTellsOfChanges = false
     touched.append(session)
     deliver()
   }
@@ -221,7 +226,7 @@ package final class Dispatcher {
       session.output.bytes.append(contentsOf: bytes)
       if publication.event.tellsOfDurableChange {
         session.provisional.append(
-          Provisional(range: start..<session.output.bytes.count, isReply: false))
+          Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
       touched.append(session)
     }

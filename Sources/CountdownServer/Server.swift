@@ -51,6 +51,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private(set) var rejectedConnections = 0
   private var lastConnection: UInt64 = 0
   private var isStopping = false
+  var backup: Backup?
+  var lastBackup: Int64 = 0
 
   private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
   private let bootAlarm: DispatchAlarm
@@ -225,6 +227,11 @@ package final class Server: CommandHost, @unchecked Sendable {
         guard let timer = record.durable(offset: offset) else { continue }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
+    case .events(let turns):
+      for events in turns {
+        dispatcher.engine.eventTail.restore(
+          events.payload, after: events.afterSequence, through: events.lastSequence)
+      }
     }
     hooks.isLoading(dispatcher.engine.entityCount)
   }
@@ -238,9 +245,12 @@ package final class Server: CommandHost, @unchecked Sendable {
         guard error.kind == .corrupt else { throw error }
         try Self.setAside(state, error, logger, at: now)
         // The lock on the directory goes with the old one.
-        store = try loading.reopen(state, at: StoreClock.Reading(bootID: BootID.current, now))
+        store = try loading.reopen(
+          state, at: StoreClock.Reading(bootID: BootID.current, now),
+          numbersAfter: dispatcher.engine.lastSequence)
         dispatcher.engine.noteEverything()
       }
+      try store.beginEvents(after: dispatcher.engine.lastSequence)
       nonisolated(unsafe) let given = store
       keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
         self?.hop { _ in body() }
@@ -300,6 +310,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     connectionsOfUser[client.uid, default: 1] -= 1
     if connectionsOfUser[client.uid] == 0 { connectionsOfUser[client.uid] = nil }
     dispatcher.close(session)
+    endBackup(of: client.connection)
     // What it owned is cleared up in slices.
     endTurn()
     if isStopping, connections.isEmpty { finishStopping() }

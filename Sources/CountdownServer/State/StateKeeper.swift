@@ -64,6 +64,10 @@ final class StateKeeper {
         batch.timers.gone.append(index)
       }
     }
+    if let events = engine.eventTail.takeUnstored() {
+      batch.events = StoreBatch.Events(
+        lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
+    }
     return batch
   }
 
@@ -82,6 +86,7 @@ final class StateKeeper {
 
   /// Changes that time has made, and that could not be stored: they are tried again.
   func keepForLater(_ batch: Batch, _ engine: inout Engine) {
+    if let events = batch.events { engine.eventTail.keepForLater(events.lastSequence) }
     for record in batch.countdowns.current {
       engine.noteAgain(.countdown, record.index, wasGone: false)
     }
@@ -93,6 +98,7 @@ final class StateKeeper {
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
   /// To be called from within an answer.
   func takeBack(_ batch: Batch, _ engine: inout Engine, at now: Moment) throws(StoreError) {
+    if let events = batch.events { engine.eventTail.takeBack(events.lastSequence) }
     for index in batch.countdowns.current.map(\.index) + batch.countdowns.gone {
       engine.discard(.countdown, index)
     }
@@ -107,6 +113,12 @@ final class StateKeeper {
       guard let stored = try writer.timer(at: index)?.durable(offset: offset) else { continue }
       engine.restore(stored, at: index, now: now)
     }
+  }
+
+  /// Copies the state of this moment to a file, beside everything else. `answer` is called on the
+  /// loop.
+  func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
+    writer.backUp(to: path, answer)
   }
 
   /// Commits what waits, and closes the files.

@@ -14,6 +14,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case events([StoredEvents])
   }
 
   /// Used on the thread, then handed back.
@@ -44,10 +45,12 @@ final class StateLoading: @unchecked Sendable {
   /// To go on with, once it is done.
   var loaded: Store { store! }
 
-  /// The file was set aside: a new one.
-  func reopen(_ options: Store.Options, at now: StoreClock.Reading) throws(StoreError) -> Store {
+  /// The file was set aside: a new one, from which no number up to `used` is given out.
+  func reopen(
+    _ options: Store.Options, at now: StoreClock.Reading, numbersAfter used: Int64
+  ) throws(StoreError) -> Store {
     store = nil
-    let new = try Store(options, at: now)
+    let new = try Store(options, at: now, numbersAfter: used)
     store = new
     return new
   }
@@ -72,6 +75,15 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    var events: [StoredEvents] = []
+    try store.loadEvents { turn in
+      events.append(turn)
+      if events.count == Self.portion {
+        hand(.events(events))
+        events = []
+      }
+    }
+    hand(.events(events))
   }
 
   private func hand(_ portion: Portion) {
