@@ -132,8 +132,9 @@ public final class CountdownClient: Sendable {
   ///
   /// First comes a `snapshot` of each. Has its own connection: when it breaks, the sequence goes
   /// on with a `disconnected` event, tries again after 0.1 s and then less and less often (up to
-  /// 5 s), and says `resubscribed` before the new snapshots. Only when the first connection fails
-  /// does it throw. A reader that falls behind by about 512 events makes the daemon wait, which
+  /// 5 s), and says `resubscribed`. Then come the events that were missed, each once, as far as the
+  /// daemon keeps them (a `gap` says that it has not kept all); then new snapshots. Only when the
+  /// first connection fails does it throw. A reader that falls behind by about 512 events makes the daemon wait, which
   /// then merges ticks.
   ///
   /// Ends, and unsubscribes, when its task is cancelled, when it is no longer iterated, and with

@@ -43,8 +43,12 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let fired = Name(rawValue: "fired")
     /// The connection was lost; the client tries again by itself.
     public static let disconnected = Name(rawValue: "disconnected")
-    /// The connection is back. Snapshots follow; what a pattern no longer matches gets none.
+    /// The connection is back. What was missed follows, then snapshots; what a pattern no longer
+    /// matches gets none.
     public static let resubscribed = Name(rawValue: "resubscribed")
+    /// Comes after `resubscribed` when not all that was missed is still known: what follows may
+    /// have a gap before it. The snapshots are right nevertheless.
+    public static let gap = Name(rawValue: "gap")
   }
 
   /// The channel it came by, `countdown:KEY`.

@@ -13,10 +13,19 @@ final class Subscription: Sendable {
     func didTerminate() { subscription.stop() }
   }
 
-  private struct State {
+  struct State {
     var channels: Set<String>
     var patterns: Set<String>
     var connection: Connection?
+    /// The number of the last event that was handed on; nil before anything is known.
+    var position: Int?
+    /// What has come since the connection is back, until what came before it is known.
+    var held: [CountdownEvent]?
+    /// Channels that nobody listened to before the connection was lost.
+    var fresh: Set<String> = []
+    /// Whether the daemon has taken the subscriptions of this connection, and of any.
+    var isLive = false
+    var hasBeenLive = false
     var task: Task<Void, Never>?
     var source: CountdownEvents.Producer.Source?
     var isStopped = false
@@ -28,7 +37,7 @@ final class Subscription: Sendable {
   private let group: any EventLoopGroup
   /// Whether it outlives a first connection that fails, and an error reply.
   private let isPersistent: Bool
-  private let state: Mutex<State>
+  let state: Mutex<State>
 
   init(
     path: String, name: String?, group: any EventLoopGroup, channels: [String],
@@ -91,6 +100,7 @@ final class Subscription: Sendable {
   private func change(_ command: [String], _ apply: (inout Set<String>) -> Bool) {
     state.withLock { state in
       guard apply(&state.channels) else { return }
+      if state.connection == nil || state.held != nil { state.fresh.insert(command[1]) }
       state.connection?.sendWithoutReply(command.map { Array($0.utf8) })
     }
   }
@@ -99,6 +109,8 @@ final class Subscription: Sendable {
     let isStopped = state.withLock { state in
       guard !state.isStopped else { return true }
       state.connection = connection
+      // Before the first one nothing was missed.
+      if state.hasBeenLive { state.held = [] }
       for (command, names) in [("SUBSCRIBE", state.channels), ("PSUBSCRIBE", state.patterns)]
       where !names.isEmpty {
         connection.sendWithoutReply(([command] + names.sorted()).map { Array($0.utf8) })
@@ -112,20 +124,29 @@ final class Subscription: Sendable {
 
   private func run() async {
     var backoff = Backoff()
-    var connections = 0
     while !Task.isCancelled {
       do {
         let connection = try await Connection.open(path: path, group: group, name: name) {
           [weak self] in self?.receive($0)
         }
-        if connections > 0 { put(CountdownEvent(connection: .resubscribed)) }
-        connections += 1
-        backoff = Backoff()
         subscribe(connection)
+        resume(connection)
         await connection.closed()
-        put(CountdownEvent(connection: .disconnected))
+        let wasLive = state.withLock { state in
+          defer {
+            state.connection = nil
+            state.held = nil
+            state.isLive = false
+          }
+          return state.isLive
+        }
+        if wasLive {
+          backoff = Backoff()
+          put(CountdownEvent(connection: .disconnected))
+        }
       } catch {
-        if connections == 0, !isPersistent { return finish(throwing: error) }
+        let isFirst = state.withLock { !$0.hasBeenLive }
+        if isFirst, !isPersistent { return finish(throwing: error) }
       }
       try? await Task.sleep(for: backoff.next())
     }
@@ -136,19 +157,56 @@ final class Subscription: Sendable {
     switch value {
     case .push(let values):
       do {
-        if let event = try CountdownEvent(push: values) { put(event) }
+        if let event = try CountdownEvent(push: values) { take(event) }
       } catch {
         finish(throwing: error)
       }
     case .error(let text):
-      if !isPersistent { finish(throwing: CountdownClientError(reply: text)) }
+      refused(text)
     case .simpleString, .integer, .bulkString, .null, .array, .map, .set, .double, .boolean,
       .bigNumber, .verbatim:
+      guard state.withLock({ $0.connection != nil }) else { return }
       finish(throwing: CountdownClientError.protocolViolation("a reply to nothing"))
     }
   }
 
-  private func put(_ event: CountdownEvent) {
+  /// An event that came by itself.
+  private func take(_ event: CountdownEvent) {
+    let isHeld = state.withLock { state in
+      guard state.held == nil else {
+        state.held?.append(event)
+        return true
+      }
+      state.isLive = true
+      state.hasBeenLive = true
+      if let number = event.seq { state.position = max(state.position ?? 0, number) }
+      return false
+    }
+    if !isHeld { put(event) }
+  }
+
+  /// The daemon does not take a subscription.
+  func refused(_ text: String) {
+    let error = CountdownClientError(reply: text)
+    switch error {
+    case .server("LOADING", _), .server("READONLY", _):
+      // Soon it will.
+      abandon()
+    default:
+      if !isPersistent { finish(throwing: error) }
+    }
+  }
+
+  /// Gives up this connection: what else it says is not meant for anybody.
+  func abandon() {
+    let connection = state.withLock { state in
+      defer { state.connection = nil }
+      return state.connection
+    }
+    connection?.close()
+  }
+
+  func put(_ event: CountdownEvent) {
     guard let source = state.withLock({ $0.source }) else { return }
     switch source.yield(event) {
     case .produceMore, .dropped: break

@@ -18,6 +18,16 @@ package protocol CommandHost: AnyObject {
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
   /// Reads the configuration anew, and says what came of it, on the event loop.
   func reload(_ done: @escaping (ReloadOutcome) -> Void)
+  /// Begins a copy of what is kept, for that connection alone; the copy's id.
+  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
+  /// In bytes; nil while the copy is being made.
+  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64?
+  /// Up to so many bytes of the copy; none at its end.
+  func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8]
+  /// Removes the copy.
+  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Nil unless time stands still and moves on command.

@@ -7,7 +7,7 @@ package struct CommandTable: Sendable {
   package init() {
     rows =
       countdownCommands + hudCommands + timerCommands + connectionCommands + clientCommands
-      + pubSubCommands + serverCommands + introspectionCommands
+      + pubSubCommands + eventCommands + serverCommands + backupCommands + introspectionCommands
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!
       if let subcommand = row.subcommand {

@@ -37,6 +37,8 @@ package final class Dispatcher {
   var slowLog: SlowLog
   var statistics: CommandStatistics
   private var monitors: [UInt64] = []
+  /// The reply to the command under way tells of what this turn has changed.
+  var replyTellsOfChanges = false
   /// Nothing is there yet of what was kept, so nothing can be said about it.
   package var isLoading = false
   /// Turns that are being stored: what they have changed may have to be taken back.
@@ -121,13 +123,16 @@ package final class Dispatcher {
       statistics.errors += 1
     }
     // What is read of a change counts no sooner than the change.
+    let hasChanged = engine.changeCount != changes
     let isUncertain =
-      engine.changeCount != changes
+      hasChanged || replyTellsOfChanges
       || isAnswerOfState && (turnsUnderWay > 0 || engine.hasChanges) && !engine.isReadOnly
     if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
-        Provisional(range: mark..<session.output.bytes.count, isReply: true))
+        Provisional(
+          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
     }
+    replyTellsOfChanges = false
     touched.append(session)
     account(session)
     deliver()
@@ -260,7 +265,7 @@ package final class Dispatcher {
       session.output.bytes.append(contentsOf: bytes)
       if publication.event.tellsOfDurableChange {
         session.provisional.append(
-          Provisional(range: start..<session.output.bytes.count, isReply: false))
+          Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
       touched.append(session)
     }

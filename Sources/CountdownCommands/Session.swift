@@ -75,9 +75,16 @@ package final class Session {
 
 /// A part of what was said that tells of a change.
 package struct Provisional {
+  package enum Kind: Sendable {
+    /// The reply to the command that made it.
+    case reply
+    /// The reply to a command that read of it.
+    case reading
+    case event
+  }
+
   package var range: Range<Int>
-  /// The reply to the command that made the change, not an event about it.
-  package var isReply: Bool
+  package var kind: Kind
 }
 
 /// What a connection was told in one turn.
@@ -86,7 +93,7 @@ package struct Said {
   package var provisional: [Provisional]
 
   /// Whether a command of the connection has changed something.
-  package var hasChangedAnything: Bool { provisional.contains { $0.isReply } }
+  package var hasChangedAnything: Bool { provisional.contains { $0.kind == .reply } }
 
   /// The same, had the changes not been possible: commands are refused, events did not happen.
   package func withdrawn(_ error: String) -> [UInt8] {
@@ -94,7 +101,7 @@ package struct Said {
     var position = 0
     for part in provisional {
       result += bytes[position..<part.range.lowerBound]
-      if part.isReply {
+      if part.kind != .event {
         var refusal = RESPEncoder()
         refusal.error(error)
         result += refusal.bytes

@@ -3,7 +3,8 @@ extension Configuration {
   /// names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     let isFixed = { (name: String) in
-      name.hasPrefix("socket.") || ["state-directory", "durability"].contains(name)
+      name.hasPrefix("socket.")
+        || ["state-directory", "durability", "events.keep"].contains(name)
     }
     let changed = zip(
       settings.filter { isFixed($0.name) }, old.settings.filter { isFixed($0.name) }
@@ -12,6 +13,7 @@ extension Configuration {
     socket = old.socket
     stateDirectory = old.stateDirectory
     durability = old.durability
+    events = old.events
     return changed.map(\.0.name)
   }
 

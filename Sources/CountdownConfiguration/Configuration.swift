@@ -9,6 +9,7 @@ package struct Configuration: Equatable, Sendable {
   /// Where the state is kept over restarts.
   package var stateDirectory = "/var/lib/countdownd"
   package var durability = Durability.process
+  package var events = Events()
   package var logLevel = LogLevel.info
   package var access = Access()
   package var countdown = Countdown()
@@ -48,6 +49,12 @@ package struct Configuration: Equatable, Sendable {
     case process
     /// They survive a loss of power.
     case power
+  }
+
+  /// What is kept of what happened, for those who were away.
+  package struct Events: Equatable, Sendable {
+    /// How many events, the newest.
+    package var keep = 100_000
   }
 
   /// The names are those of swift-log.

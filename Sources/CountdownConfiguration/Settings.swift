@@ -26,6 +26,7 @@ struct Setting: Sendable {
     Setting("socket.mode", \.socket.mode, .fileMode),
     Setting("state-directory", \.stateDirectory, .absolutePath),
     Setting("durability", \.durability, .choice()),
+    Setting("events.keep", \.events.keep, .count(0...100_000_000)),
     Setting("log-level", \.logLevel, .choice()),
 
     Setting("access.connect.users", \.access.connect.users, .users),

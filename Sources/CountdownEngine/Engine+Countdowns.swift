@@ -317,7 +317,8 @@ extension Engine {
   ) {
     let entity = countdowns[index]
     if name.tellsOfChange { noteChange(ofCountdown: index) }
-    publish(.countdown, entity.key) { sequence in
+    let isKept = name.tellsOfChange && entity.owner == .none
+    publish(.countdown, entity.key, isKept: isKept) { sequence in
       Event(
         name: name,
         subject: .countdown(

@@ -68,7 +68,7 @@ extension Engine {
   package mutating func noteChanges() { changes.isOn = true }
 
   /// Whether anything that is to be kept has changed since the changes were taken.
-  package var hasChanges: Bool { !changes.isEmpty }
+  package var hasChanges: Bool { !changes.isEmpty || eventTail.hasUnstored }
 
   /// Goes up whenever something that is to be kept is changed.
   package var changeCount: UInt64 { changes.noted }

@@ -119,6 +119,14 @@ extension Engine {
     subscriptions.own(connection).count
   }
 
+  /// Whether the connection listens to what happens to this.
+  package func isSubscribed(_ connection: UInt64, to kind: EntityKind, _ key: [UInt8]) -> Bool {
+    let own = subscriptions.own(connection)
+    let channel = kind.channelPrefix + key
+    return own.channels.contains(channel)
+      || own.patterns.contains { Glob.matches($0, channel) }
+  }
+
   package func subscriberCount(of channel: [UInt8]) -> Int {
     subscriptions.subscriberCount(of: channel)
   }

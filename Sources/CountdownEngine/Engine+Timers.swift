@@ -172,10 +172,9 @@ extension Engine {
     reason: Event.Reason? = nil, at now: Moment
   ) {
     let entity = timers[index]
-    if name.tellsOfChange {
-      changes.note(EntityRef(.timer, index), isKept: entity.owner == .none)
-    }
-    publish(.timer, entity.key) { sequence in
+    let isKept = name.tellsOfChange && entity.owner == .none
+    if name.tellsOfChange { changes.note(EntityRef(.timer, index), isKept: isKept) }
+    publish(.timer, entity.key, isKept: isKept) { sequence in
       var event = Event(
         name: name, subject: .timer(TimerView(entity, at: now)), generation: entity.generation,
         sequence: sequence, reason: reason)

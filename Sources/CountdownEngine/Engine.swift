@@ -35,8 +35,11 @@ package struct Engine: ~Copyable {
   private static let few = 1 << 16
 
   private var lastGeneration: Int64
-  private var lastSequence: Int64
+  /// The number of the newest event.
+  package private(set) var lastSequence: Int64
   private var outbox: [Publication] = []
+  /// The newest events of what nobody owns.
+  package var eventTail: EventTail
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
@@ -44,6 +47,7 @@ package struct Engine: ~Copyable {
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
+    eventTail = EventTail(limit: settings.eventsKept, after: lastSequence)
   }
 
   /// New settings count from now on. What is under way goes on as it was started.
@@ -227,17 +231,26 @@ package struct Engine: ~Copyable {
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// Publishes an event, unless nobody listens. `event` is only made if somebody does.
-  mutating func publish(_ kind: EntityKind, _ key: [UInt8], _ event: (_ sequence: Int64) -> Event) {
+  /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
+  /// kept for those who were away.
+  mutating func publish(
+    _ kind: EntityKind, _ key: [UInt8], isKept: Bool = false,
+    _ event: (_ sequence: Int64) -> Event
+  ) {
     lastSequence += 1
     statistics.events += 1
     let subscribers = subscriptions.subscribers(kind, key)
     let patterns = subscriptions.patterns(matching: kind, key)
-    guard !subscribers.isEmpty || !patterns.isEmpty else { return }
+    let isKept = isKept && eventTail.isOn
+    let isHeard = !subscribers.isEmpty || !patterns.isEmpty
+    guard isKept || isHeard else { return }
+    let event = event(lastSequence)
+    if isKept { eventTail.append(event) }
+    guard isHeard else { return }
     statistics.publications += 1
     outbox.append(
       Publication(
-        event: event(lastSequence), kind: kind, key: key, subscribers: subscribers,
+        event: event, kind: kind, key: key, subscribers: subscribers,
         patterns: patterns))
   }
 

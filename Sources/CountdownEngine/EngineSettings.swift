@@ -27,6 +27,9 @@ package struct EngineSettings: Sendable {
   package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
   package var blocking = BlockingRules()
 
+  /// How many events of what nobody owns are kept for those who were away. Counts from the start.
+  package var eventsKept = 100_000
+
   /// The first generation and the first sequence number: beyond all that were given before.
   package var firstGeneration: Int64 = 1
 

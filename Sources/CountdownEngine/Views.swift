@@ -27,11 +27,30 @@ package struct CountdownView: Equatable, Sendable {
   }
 
   /// What the policy says; nil for a countdown that was started without one.
-  package var quota: QuotaView? {
-    switch quotaBox {
-    case .none: nil
-    case .some(let quota): quota
+  package internal(set) var quota: QuotaView? {
+    get {
+      switch quotaBox {
+      case .none: nil
+      case .some(let quota): quota
+      }
     }
+    set { quotaBox = newValue.map { .some($0) } ?? .none }
+  }
+
+  /// Of nobody's countdown, to be filled in.
+  init(key: [UInt8], _ state: State, _ generation: Generation, nowUnixMS: Int64) {
+    self.key = key
+    self.state = state
+    self.generation = generation
+    self.nowUnixMS = nowUnixMS
+    remaining = 0
+    remainingMS = 0
+    retryAfterMS = 0
+    count = 0
+    everyMS = 0
+    sends = 0
+    owner = .none
+    quotaBox = .none
   }
 
   /// - Parameters:
@@ -93,6 +112,18 @@ package struct QuotaView: Equatable, Sendable {
   /// Of the newest code, or the one that is spoken of; nil if it is not good.
   package var expiresInMS: Int64?
   package var attemptsLeft: Int64?
+
+  init(
+    policy: String, sendsLeft: Int?, channel: String?, nextChannel: String?, expiresInMS: Int64?,
+    attemptsLeft: Int64?
+  ) {
+    self.policy = policy
+    self.sendsLeft = sendsLeft
+    self.channel = channel
+    self.nextChannel = nextChannel
+    self.expiresInMS = expiresInMS
+    self.attemptsLeft = attemptsLeft
+  }
 
   init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
     self.policy = policy.name
@@ -176,6 +207,20 @@ package struct TimerView: Equatable, Sendable {
   package var missed: Int64
   package var owner: Owner
   package var payload: [UInt8]?
+
+  /// Of nobody's timer, to be filled in.
+  init(key: [UInt8], _ state: State, _ generation: Generation, nowUnixMS: Int64) {
+    self.key = key
+    self.state = state
+    self.generation = generation
+    self.nowUnixMS = nowUnixMS
+    remainingMS = 0
+    clock = .boot
+    late = .fire
+    fired = 0
+    missed = 0
+    owner = .none
+  }
 
   init(_ entity: TimerEntity, at now: Moment) {
     let machine = entity.machine

@@ -20,7 +20,10 @@ extension Server {
       ]
     case .memory: memoryFacts()
     case .persistence:
-      [("loading", dispatcher.isLoading ? "1" : "0")]
+      [
+        ("loading", dispatcher.isLoading ? "1" : "0"),
+        ("events_kept", "\(dispatcher.engine.eventTail.count)"),
+      ]
         + (keeper?.facts ?? [("durability", settings.state?.durability.rawValue ?? "none")])
     case .systemd: hooks.systemdFacts()
     case .stats, .timers, .lateness, .commandstats: []

@@ -51,6 +51,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var rejectedConnections = 0
   var lastConnection: UInt64 = 0
   private(set) var isStopping = false
+  var backup: Backup?
+  var lastBackup: Int64 = 0
 
   private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
   private let bootAlarm: DispatchAlarm
@@ -236,6 +238,11 @@ package final class Server: CommandHost, @unchecked Sendable {
         }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
+    case .events(let turns):
+      for events in turns {
+        dispatcher.engine.eventTail.restore(
+          events.payload, after: events.afterSequence, through: events.lastSequence)
+      }
     }
     // Whoever is told may be slow to take it.
     let now = now.boot
@@ -253,7 +260,8 @@ package final class Server: CommandHost, @unchecked Sendable {
       if let error = error ?? loading.problem {
         guard error.kind == .corrupt else { throw error }
         // The lock on the directory goes with the old store; the numbers go on.
-        state.firstNumber = loading.loaded.firstNumber
+        state.firstNumber = max(
+          loading.loaded.firstNumber, dispatcher.engine.lastSequence + 1)
         loading.close()
         try Self.setAside(state, error, logger, at: now)
         given = try Store(state, at: StoreClock.Reading(bootID: BootID.current, now))
@@ -261,6 +269,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       } else {
         given = loading.loaded
       }
+      try given.beginEvents(after: dispatcher.engine.lastSequence)
       keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
         self?.hop { _ in body() }
       }

@@ -10,6 +10,8 @@ import Glibc
 /// One thread at a time. The store must be open all the while.
 package final class Checkpointer {
   private let database: Database
+  /// Of a copy that is not whole.
+  static let partialSuffix = ".partial"
 
   package init(_ options: Store.Options) throws(StoreError) {
     database = try Database(StateFiles(directory: options.directory).database, .readWrite)
@@ -35,7 +37,7 @@ package final class Checkpointer {
   ///
   /// The file gets its name only once it is whole and on the disk; one of that name is replaced.
   package func backUp(to path: String) throws(StoreError) {
-    let partial = path + ".partial"
+    let partial = path + Self.partialSuffix
     unlink(partial)
     // Made beforehand, as nobody else is to read it.
     let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

@@ -1,5 +1,6 @@
 /// The newest events, kept for those who were away: a bounded number of them.
 final class EventTail {
+  private let database: Database
   private let limit: Int64
   private let insert: Statement
   private let trim: Statement
@@ -11,6 +12,7 @@ final class EventTail {
 
   /// - Parameter limit: how many events are kept; a few more while their rows are not full.
   init(_ database: Database, limit: Int) throws(StoreError) {
+    self.database = database
     self.limit = Int64(limit)
     insert = try Statement(
       database, "INSERT INTO events (last_seq, after_seq, ordinal, payload) VALUES (?, ?, ?, ?)")
@@ -24,6 +26,36 @@ final class EventTail {
     lastSequence = try database.number("SELECT max(last_seq) FROM events")
     ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
     before = (lastSequence, ordinal)
+  }
+
+  /// Has events that come after `sequence` follow without a gap on what is there; where nothing is,
+  /// notes that there were none up to then. With no limit, all of them go: they would be followed by
+  /// a gap that nobody knows of.
+  func begin(after sequence: Int64) throws(StoreError) {
+    if limit == 0 {
+      try database.execute("DELETE FROM events")
+      (lastSequence, ordinal) = (0, 0)
+    } else if lastSequence == 0, sequence > 0 {
+      insert.bind(1, sequence)
+      insert.bind(2, sequence)
+      insert.bind(3, 0)
+      insert.bind(4, [])
+      try insert.run()
+      lastSequence = sequence
+    }
+    didCommit()
+  }
+
+  /// Oldest first, as they were committed.
+  func load(_ body: (StoredEvents) -> Void) throws(StoreError) {
+    let rows = try Statement(
+      database, "SELECT after_seq, last_seq, payload FROM events ORDER BY last_seq")
+    defer { rows.reset() }
+    while try rows.step() {
+      body(
+        StoredEvents(
+          afterSequence: rows.number(0), lastSequence: rows.number(1), payload: rows.bytes(2)))
+    }
   }
 
   /// O(log n), and O(1) for each row that is too old.
@@ -45,4 +77,12 @@ final class EventTail {
   func takeBack() { (lastSequence, ordinal) = before }
 
   func didCommit() { before = (lastSequence, ordinal) }
+}
+
+/// Events that were committed together, in the form they were given.
+package struct StoredEvents: Equatable, Sendable {
+  /// Nothing is missing between this number and the first of them.
+  package var afterSequence: Int64
+  package var lastSequence: Int64
+  package var payload: [UInt8]
 }

@@ -4,6 +4,14 @@ import Glibc
 struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
+  /// Of a copy on its way to whoever asked for it.
+  var backup: String { directory + "/backup.db" }
+
+  /// What a process that was killed has left of a copy.
+  func removeBackup() {
+    unlink(backup)
+    unlink(backup + Checkpointer.partialSuffix)
+  }
 
   /// Makes the directory (not those above it), and an empty file for the database, readable by
   /// this user only: the state has keys and data of people in it.

@@ -24,7 +24,7 @@ package final class Store {
     package var durability: Durability
     /// Written down, for whoever looks into the file.
     package var product: String
-    /// How many events are kept for those who were away.
+    /// How many events are kept for those who were away; 0 for none.
     package var eventLimit = 100_000
     /// Looks through the whole file when it is opened: about a second for each million rows.
     package var checksOnOpening = false
@@ -34,6 +34,9 @@ package final class Store {
     package var firstNumber: Int64 = 0
     /// Of pages of the file, in KiB.
     package var cacheKibibytes = 8_192
+
+    /// A place for a copy; what is there is removed by the next that opens the store.
+    package var backupPath: String { StateFiles(directory: directory).backup }
 
     package init(directory: String, durability: Durability, product: String) {
       self.directory = directory
@@ -72,7 +75,9 @@ package final class Store {
     try self.init(options, at: now, schema: .current)
   }
 
-  init(_ options: Options, at now: StoreClock.Reading, schema: Schema) throws(StoreError) {
+  init(
+    _ options: Options, at now: StoreClock.Reading, schema: Schema
+  ) throws(StoreError) {
     precondition(options.durability != .none, "what is not kept needs no store")
     self.options = options
     let database = try Self.open(options, at: now, schema)
@@ -184,6 +189,17 @@ package final class Store {
     try huds.load(body)
   }
 
+  /// The events that are kept, oldest first; then `beginEvents` can be called.
+  package func loadEvents(_ body: (StoredEvents) -> Void) throws(StoreError) {
+    try events.load(body)
+  }
+
+  /// To be called before the first events are committed: up to `sequence` there are no others than
+  /// those that are kept.
+  package func beginEvents(after sequence: Int64) throws(StoreError) {
+    try events.begin(after: sequence)
+  }
+
   /// The highest sequence number of a stored event; 0 if there is none.
   package var lastEventSequence: Int64 { events.lastSequence }
 
@@ -195,6 +211,7 @@ package final class Store {
     let files = StateFiles(directory: options.directory)
     try files.create()
     let lock = try DirectoryLock(options.directory)
+    files.removeBackup()
     let database = try Database(files.database, .readWrite, lock: lock)
     try database.execute("PRAGMA trusted_schema = OFF")
     // What turns out not to be ours, or newer, is left as it is.

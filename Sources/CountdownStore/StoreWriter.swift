@@ -32,7 +32,6 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var store: Store?
   private var checkpointer: Checkpointer?
-  private var reader: EventReader?
 
   private var waiting: [Job] = []
   private var underWay: [Job] = []
@@ -56,7 +55,6 @@ package final class StoreWriter: @unchecked Sendable {
   ) throws(StoreError) {
     options = store.options
     checkpointAt = store.options.checkpointPages
-    reader = try EventReader(directory: store.options.directory)
     checkpointer = try Checkpointer(store.options)
     self.store = store
     self.execute = execute
@@ -195,14 +193,6 @@ package final class StoreWriter: @unchecked Sendable {
     return try store?.timer(at: index)
   }
 
-  /// See `EventReader.read`. What is not committed yet is not there.
-  package func readEvents(
-    after sequence: Int64, _ body: (_ lastSequence: Int64, _ payload: [UInt8]) -> Bool
-  ) throws(StoreError) -> Bool {
-    guard let reader else { preconditionFailure("the store is closed") }
-    return try reader.read(after: sequence, body)
-  }
-
   /// Copies the state of this moment to a file; see `Checkpointer.backUp`. `answer` is called on the
   /// loop.
   package func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
@@ -223,7 +213,6 @@ package final class StoreWriter: @unchecked Sendable {
   ///
   /// Answers of a commit under way on its thread come after this has returned.
   package func close() {
-    reader = nil
     commits.sync {}
     upkeep.sync { checkpointer = nil }
     if let store, !waiting.isEmpty {

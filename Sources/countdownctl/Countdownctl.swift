@@ -24,6 +24,7 @@ struct Countdownctl: AsyncParsableCommand {
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
         countdownctl list --match '+45*' --json
         countdownctl timer set tea 4m --payload 'tea is ready'
+        countdownctl backup /var/backups/countdownd.db
         countdownctl raw COMMAND COUNT
 
       Durations are an integer with ms, s, m, h or d; a bare integer is milliseconds.
@@ -43,7 +44,7 @@ struct Countdownctl: AsyncParsableCommand {
     subcommands: [
       Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
       Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self,
-      Timer.self, List.self, Info.self, Monitor.self, Reload.self, Raw.self,
+        Timer.self, List.self, Info.self, Backup.self, Monitor.self, Reload.self, Raw.self,
     ])
 
   @OptionGroup var global: GlobalOptions

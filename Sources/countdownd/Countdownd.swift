@@ -23,6 +23,7 @@ struct Countdownd: AsyncParsableCommand {
         countdownd --socket ./countdownd.sock --state-directory ./state
         countdownd --config /etc/countdownd/countdownd.yaml
         countdownd --socket ./test.sock --virtual-time
+        countdownd --check --state-directory ./state
 
       SIGNALS
         SIGTERM, SIGINT   take no new connections, write what is to be written, end.
@@ -32,6 +33,7 @@ struct Countdownd: AsyncParsableCommand {
       EXIT STATUS
         0   ended as it was asked to
         64  wrong arguments
+        65  --check has found that the state is damaged
         69  cannot listen: the socket is in use, or its directory is not there
         73  cannot keep state: the message says why, and what to do
         78  the configuration is refused; the message says where and why
@@ -65,12 +67,19 @@ struct Countdownd: AsyncParsableCommand {
   @Flag(help: "Check the configuration, print the settings in force, and end.")
   var checkConfig = false
 
+  @Flag(
+    name: .customLong("check"),
+    help: "Look through the state, which no daemon may use meanwhile, say what is there, and end.")
+  var checksState = false
+
   func run() async throws {
     let configuration = try loadConfiguration()
     if checkConfig {
       for (name, value) in configuration.settings { print("\(name): \(value)") }
       return
     }
+
+    if checksState { return try checkState(configuration) }
 
     let logger = makeLogger(configuration)
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
@@ -101,6 +110,30 @@ struct Countdownd: AsyncParsableCommand {
     try await server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
+  }
+
+  private func checkState(_ configuration: Configuration) throws {
+    let report: Store.Report
+    do {
+      report = try Store.check(directory: configuration.stateDirectory)
+    } catch where error.kind == .corrupt {
+      complain("the state is corrupt: \(error)")
+      throw ExitCode(65)
+    } catch {
+      complain("cannot look through the state: \(error)")
+      throw ExitCode(73)
+    }
+    print(
+      """
+      state: \(configuration.stateDirectory)/state.db
+      schema: \(report.schemaVersion), last written by \(report.product)
+      countdowns: \(report.countdowns)
+      timers: \(report.timers)
+      HUDs: \(report.huds)
+      """)
+    guard !report.problems.isEmpty else { return print("no problems") }
+    for problem in report.problems { print("problem: \(problem)") }
+    throw ExitCode(65)
   }
 
   private func loadConfiguration() throws -> Configuration {

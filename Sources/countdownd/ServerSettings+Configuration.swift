@@ -32,6 +32,7 @@ extension ServerSettings {
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)
 
+    engine.eventsKept = configuration.events.keep
     engine.policies = configuration.policies
 
     let hud = configuration.hud
@@ -67,6 +68,7 @@ extension Store.Options {
     self.init(
       directory: configuration.stateDirectory, durability: durability,
       product: "\(Product.name) \(Product.version)")
+    eventLimit = configuration.events.keep
   }
 }
 

@@ -58,6 +58,82 @@ import Testing
     #expect(try await iterator.next() == nil)
   }
 
+  private static func line(_ name: String, _ number: Int, key: String = "k") -> String {
+    #"{"event":"\#(name)","key":"\#(key)","generation":1,"seq":\#(number)}"#
+  }
+
+  @Test func whatWasMissedIsToldOnce() async throws {
+    let asked = Mutex(0)
+    let isBack = Mutex(false)
+    let server = try await StandInServer { words, _ in
+      if words[0] == "SUBSCRIBE" {
+        // The one with number 12 comes before the answer that has it, too.
+        return (Self.subscribed(words) ?? "")
+          + (isBack.withLock { $0 } ? message("countdown:k", Self.line("started", 12)) : "")
+      }
+      guard words.starts(with: ["EVENTS", "SINCE"]) else { return nil }
+      let page = asked.withLock { asked in
+        asked += 1
+        return asked
+      }
+      if page == 1 {
+        return missed(
+          [("countdown:k", Self.line("cancelled", 9))], last: 10, isComplete: false,
+          hasMore: true)
+      }
+      return missed(
+        [("countdown:k", Self.line("ready", 11)), ("countdown:k", Self.line("started", 12))],
+        last: 13)
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await eventually { server.questions == [["EVENTS", "LAST"]] }
+    isBack.withLock { $0 = true }
+    try await server.stop()
+    #expect(try await iterator.next()?.name == .disconnected)
+    try await server.listen()
+    var names: [CountdownEvent.Name] = []
+    while names.last != .started { names.append(try #require(try await iterator.next()).name) }
+    #expect(names == [.resubscribed, .gap, .cancelled, .ready, .snapshot, .started])
+    #expect(server.questions == [
+      ["EVENTS", "LAST"], ["EVENTS", "SINCE", "7", "SUBSCRIBED"], ["EVENTS", "SINCE", "10", "SUBSCRIBED"],
+    ])
+  }
+
+  @Test func aDaemonThatIsLoadingIsWaitedFor() async throws {
+    let tries = Mutex(0)
+    let server = try await StandInServer { words, _ in
+      if words[0] == "SUBSCRIBE" {
+        let isLoading = tries.withLock { tries in
+          tries += 1
+          return tries < 3
+        }
+        return isLoading ? "-LOADING state is being read\r\n" : Self.subscribed(words)
+      }
+      return nil
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    #expect(tries.withLock { $0 } == 3)
+  }
+
+  @Test func aDaemonWithoutATailLeavesAGap() async throws {
+    let server = try await StandInServer { words, _ in
+      words[0] == "EVENTS" ? "-ERR unknown command 'EVENTS'\r\n" : Self.subscribed(words)
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await server.stop()
+    #expect(try await iterator.next()?.name == .disconnected)
+    try await server.listen()
+    #expect(try await iterator.next()?.name == .resubscribed)
+    #expect(try await iterator.next()?.name == .gap)
+    #expect(try await iterator.next()?.name == .snapshot)
+  }
+
   @Test func theFirstConnectionHasToSucceed() async throws {
     let client = CountdownClient.unconnected(path: "/tmp/there-is-no-such.sock")
     await #expect(throws: CountdownClientError.daemonNotRunning(path: client.path)) {

@@ -38,9 +38,14 @@ final class StandInServer: Sendable {
     unlink(path)
   }
 
-  /// Every command so far, without the handshake.
+  /// What was asked so far of what was missed.
+  var questions: [[String]] {
+    heard.withLock { $0 }.filter { $0[0] == "EVENTS" }
+  }
+
+  /// Every command so far, without the handshake, and without questions for what was missed.
   var commands: [[String]] {
-    heard.withLock { $0 }.filter { $0[0] != "HELLO" && $0[0] != "CLIENT" }
+    heard.withLock { $0 }.filter { !["HELLO", "CLIENT", "EVENTS"].contains($0[0]) }
   }
 
   var connections: [Peer] { peers.withLock { $0 }.filter { $0.channel.isActive } }
@@ -58,7 +63,11 @@ final class StandInServer: Sendable {
               self.heard.withLock { $0.append(words) }
               if words[0] == "HELLO" { return "%1\r\n$5\r\nproto\r\n:3\r\n" }
               if words[0] == "CLIENT" { return "-ERR unknown subcommand\r\n" }
-              return self.script(words, peer)
+              let reply = self.script(words, peer)
+              if reply == nil, words[0] == "EVENTS" {
+                return words[1] == "LAST" ? ":7\r\n" : missed([], last: 7)
+              }
+              return reply
             })
         }
       }
@@ -102,6 +111,16 @@ func map(_ pairs: (String, String)...) -> String {
 
 func message(_ channel: String, _ json: String) -> String {
   ">3\r\n" + bulk("message") + bulk(channel) + bulk(json)
+}
+
+/// The answer to `EVENTS SINCE`, of channels and lines.
+func missed(
+  _ events: [(String, String)], last: Int, isComplete: Bool = true, hasMore: Bool = false
+) -> String {
+  map(
+    ("last_seq", ":\(last)\r\n"), ("complete", isComplete ? "#t\r\n" : "#f\r\n"),
+    ("more", hasMore ? "#t\r\n" : "#f\r\n"),
+    ("events", "*\(events.count)\r\n" + events.map { "*2\r\n" + bulk($0) + bulk($1) }.joined()))
 }
 
 struct TimedOut: Error {}

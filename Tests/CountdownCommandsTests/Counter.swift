@@ -37,6 +37,12 @@ final class HostStandIn: CommandHost {
     if let reloadOutcome { done(reloadOutcome) } else { reloads.append(done) }
   }
   func shutDown() { isShutDown = true }
+  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
+  func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
 }
 
 /// A dispatcher with clients before it, without sockets.

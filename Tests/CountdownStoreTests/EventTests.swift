@@ -62,23 +62,41 @@ import Testing
     #expect(try smaller.eventsAfter(45).complete == false)
   }
 
-  @Test func aReaderStopsWhenItLikes() throws {
+  @Test func theBeginningIsNotedOnce() throws {
     let directory = TemporaryDirectory()
+    do {
+      let store = try open(directory, limit: 100)
+      try store.beginEvents(after: 40)
+      #expect(try store.eventsAfter(40) == ([], true))
+    }
     let store = try open(directory, limit: 100)
-    for n in 1...5 as ClosedRange<Int64> {
-      try store.commit(events(n, 1, "p\(n)"), at: reading())
+    try store.beginEvents(after: 1_000)
+    try store.commit(events(1_001, 2), at: reading())
+    #expect(try store.eventsAfter(40) == ([1_001], true))
+    // Before the beginning there may have been others.
+    var all: [StoredEvents] = []
+    try store.loadEvents { all.append($0) }
+    #expect(all.map(\.afterSequence) == [40, 40])
+    #expect(all.map(\.payload) == [[], Array("e".utf8)])
+  }
+
+  @Test func withoutALimitNothingIsLeftThatAGapWouldFollow() throws {
+    let directory = TemporaryDirectory()
+    do {
+      let store = try open(directory, limit: 100)
+      try store.beginEvents(after: 1)
+      try store.commit(events(5, 3), at: reading())
     }
-    let reader = try EventReader(directory: directory.state)
-    var payloads: [String] = []
-    for _ in 0..<2 {
-      _ = try reader.read(after: 0) { last, payload in
-        payloads.append(String(decoding: payload, as: UTF8.self))
-        return last < 2
-      }
+    do {
+      let store = try open(directory, limit: 0)
+      try store.beginEvents(after: 10)
+      #expect(try store.eventsAfter(0).sequences == [])
     }
-    #expect(payloads == ["p1", "p2", "p1", "p2"])
-    // It holds nothing back: what comes later is seen.
-    try store.commit(events(6), at: reading())
-    #expect(try store.eventsAfter(5) == ([6], true))
+    let store = try open(directory, limit: 100)
+    try store.beginEvents(after: 20)
+    try store.commit(events(21), at: reading())
+    var all: [StoredEvents] = []
+    try store.loadEvents { all.append($0) }
+    #expect(all.map(\.afterSequence) == [20, 20])
   }
 }

@@ -73,12 +73,10 @@ extension Store {
   }
 
   func eventsAfter(_ sequence: Int64) throws(StoreError) -> (sequences: [Int64], complete: Bool) {
-    var sequences: [Int64] = []
-    let complete = try EventReader(directory: options.directory).read(after: sequence) { last, _ in
-      sequences.append(last)
-      return true
-    }
-    return (sequences, complete)
+    var all: [StoredEvents] = []
+    try loadEvents { all.append($0) }
+    let after = all.filter { $0.lastSequence > sequence }
+    return (after.map(\.lastSequence), (after.first?.afterSequence ?? 0) <= sequence)
   }
 }
 

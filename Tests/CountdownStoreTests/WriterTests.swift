@@ -137,22 +137,6 @@ private final class Desk: @unchecked Sendable {
     #expect(try Store.check(directory: desk.directory.state).problems == [])
   }
 
-  @Test(arguments: [Durability.process, .power])
-  func eventsAreReadWhileCommitsGoOn(durability: Durability) throws {
-    let desk = try Desk(durability)
-    for n in 1...100 as ClosedRange<Int64> { desk.onLoop { desk.submit(events(n), as: "") } }
-    _ = desk.allAnswers()
-    var seen: [Int64] = []
-    let complete = try desk.onLoop {
-      try desk.writer.readEvents(after: 40) { last, _ in
-        seen.append(last)
-        return true
-      }
-    }
-    #expect(complete)
-    #expect(seen == Array(41...100))
-  }
-
   // MARK: Backup
 
   private func backUp(_ desk: Desk, to path: String, meanwhile: () -> Void = {}) -> StoreError? {

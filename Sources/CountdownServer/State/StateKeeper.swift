@@ -64,6 +64,10 @@ final class StateKeeper {
         batch.timers.gone.append(index)
       }
     }
+    if let events = engine.eventTail.takeUnstored() {
+      batch.events = StoreBatch.Events(
+        lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
+    }
     return batch
   }
 
@@ -82,6 +86,7 @@ final class StateKeeper {
 
   /// Changes that time has made, and that could not be stored: they are tried again.
   func keepForLater(_ batch: Batch, _ engine: inout Engine) {
+    if let events = batch.events { engine.eventTail.keepForLater(events.lastSequence) }
     for record in batch.countdowns.current {
       engine.noteAgain(.countdown, record.index, wasGone: false)
     }
@@ -93,6 +98,7 @@ final class StateKeeper {
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
   /// To be called from within an answer.
   func takeBack(_ batch: Batch, _ engine: inout Engine, at now: Moment) throws(StoreError) {
+    if let events = batch.events { engine.eventTail.takeBack(events.lastSequence) }
     // Nothing is thrown away before all that takes its place has been read.
     var countdowns: [(UInt32, DurableCountdown?)] = []
     for index in batch.countdowns.current.map(\.index) + batch.countdowns.gone {
@@ -112,6 +118,12 @@ final class StateKeeper {
   func confirm(_ batch: Batch, _ engine: inout Engine) {
     for index in batch.countdowns.gone { engine.noteGone(.countdown, index) }
     for index in batch.timers.gone { engine.noteGone(.timer, index) }
+  }
+
+  /// Copies the state of this moment to a file, beside everything else. `answer` is called on the
+  /// loop.
+  func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
+    writer.backUp(to: path, answer)
   }
 
   /// Commits what waits, and closes the files.

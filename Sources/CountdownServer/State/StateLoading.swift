@@ -14,6 +14,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case events([StoredEvents])
   }
 
   /// Used on the thread, then handed back.
@@ -77,6 +78,15 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    var events: [StoredEvents] = []
+    try store.loadEvents { turn in
+      events.append(turn)
+      if events.count == Self.portion {
+        hand(.events(events))
+        events = []
+      }
+    }
+    hand(.events(events))
   }
 
   private func hand(_ portion: Portion) {

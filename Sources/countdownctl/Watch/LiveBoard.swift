@@ -49,9 +49,9 @@ struct LiveBoard {
   mutating func apply(_ event: CountdownEvent, at now: Duration) {
     switch event.kind {
     case .connection:
-      isConnected = event.name == .resubscribed
+      isConnected = event.name != .disconnected
       // Snapshots follow for what is still there; the rest has gone unseen.
-      if isConnected { remove(all: true, at: now) }
+      if event.name == .resubscribed { remove(all: true, at: now) }
     case .countdown: apply(countdown: event, at: now)
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)

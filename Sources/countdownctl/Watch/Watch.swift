@@ -15,7 +15,8 @@ struct Watch: SessionCommand {
     discussion: """
       On a terminal each has a line with a bar and the time left; elsewhere every event is a \
       line. Ctrl-C ends it with status 0. When the connection breaks it tries again by itself, \
-      and says so with the events disconnected and resubscribed.
+      and says so with the events disconnected and resubscribed; then come the events that were \
+      missed, after a line gap if some of them are not kept any more.
 
       Examples:
         countdownctl watch

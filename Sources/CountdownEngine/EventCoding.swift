@@ -1,0 +1,315 @@
+import CountdownCore
+
+/// Events of countdowns and timers that nobody owns, as bytes: about 60 for a start, a fifth of
+/// what subscribers get.
+///
+/// A version byte, then records: their length in 4 bytes, the sequence number, kind and key, and
+/// whatever the event says. Integers are LEB128, zigzag where they can be negative. What is written
+/// outlives the program: codes are never given another meaning.
+enum EventCoding {
+  static let headerLength = 1
+  private static let version: UInt8 = 1
+
+  /// Of an event's name its place here is written; new ones come at the end.
+  fileprivate static let names: [Event.Name] = [
+    .started, .ready, .paused, .resumed, .retimed, .cancelled, .refunded, .expired, .locked,
+    .passed, .set, .fired,
+  ]
+  /// The same for reasons; 0 is none.
+  fileprivate static let reasons: [Event.Reason] = [
+    .cooldown, .window, .exhausted, .duplicate, .cancelled, .ownerGone, .replaced, .expired,
+    .locked, .passed,
+  ]
+  fileprivate static let states: [CountdownView.State] = [.counting, .paused, .ready, .idle]
+
+  static func begin(_ bytes: inout [UInt8]) { bytes.append(version) }
+
+  // MARK: Writing
+
+  static func append(_ event: Event, to bytes: inout [UInt8]) {
+    guard let name = names.firstIndex(of: event.name) else {
+      preconditionFailure("\(event.name) changes nothing")
+    }
+    let start = bytes.count
+    bytes.append(contentsOf: [0, 0, 0, 0])
+    var writer = Writer(bytes: bytes)
+    bytes = []
+    writer.unsigned(event.sequence)
+    switch event.subject {
+    case .countdown(let view):
+      writer.byte(EntityKind.countdown.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, of: event.name, to: &writer)
+    case .timer(let view):
+      writer.byte(EntityKind.timer.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, of: event.name, missed: event.missed, to: &writer)
+    case .hud, .nothing:
+      preconditionFailure("HUDs are not kept")
+    }
+    bytes = writer.bytes
+    let length = UInt32(bytes.count - start - 4)
+    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
+  }
+
+  private static func write(
+    _ event: Event, _ name: Int, now: Int64, to writer: inout Writer
+  ) {
+    writer.byte(UInt8(name))
+    writer.signed(event.generation.value &- event.sequence)
+    writer.unsigned(now)
+    writer.optional(event.dueUnixMS.map { $0 &- now })
+    writer.optional(event.lateMicroseconds)
+    writer.byte(event.reason.flatMap { reasons.firstIndex(of: $0) }.map { UInt8($0 + 1) } ?? 0)
+  }
+
+  private static func write(
+    _ view: CountdownView, of name: Event.Name, to writer: inout Writer
+  ) {
+    writer.byte(UInt8(states.firstIndex(of: view.state)!))
+    writer.unsigned(view.remaining)
+    writer.unsigned(view.remainingMS)
+    writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
+    writer.text(view.title)
+    guard name.tellsOfSends else { return }
+    writer.unsigned(Int64(view.sends))
+    writer.unsigned(Int64(view.count))
+    writer.unsigned(view.everyMS)
+    writer.text(name == .started ? view.meta : nil)
+    guard let quota = view.quota else { return writer.byte(0) }
+    writer.byte(1)
+    writer.text(Array(quota.policy.utf8))
+    writer.optional(quota.sendsLeft.map { Int64($0) })
+    writer.text(quota.channel.map { Array($0.utf8) })
+    writer.text(quota.nextChannel.map { Array($0.utf8) })
+    writer.optional(quota.expiresInMS)
+    writer.optional(quota.attemptsLeft)
+  }
+
+  private static func write(
+    _ view: TimerView, of name: Event.Name, missed: Int64?, to writer: inout Writer
+  ) {
+    writer.byte(view.state == .running ? 0 : 1)
+    writer.byte(view.clock == .boot ? 0 : 1)
+    writer.unsigned(view.remainingMS)
+    writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
+    writer.optional(view.everyMS)
+    writer.unsigned(view.fired)
+    writer.unsigned(view.missed)
+    writer.optional(missed)
+    writer.text(name == .fired || name == .set ? view.payload : nil)
+  }
+
+  // MARK: Reading
+
+  /// How many events there are; nil if these bytes never were written here.
+  static func count(_ bytes: [UInt8]) -> Int? {
+    guard bytes.first ?? version == version else { return nil }
+    var count = 0
+    let makesSense = forEach(bytes) { _ in
+      count += 1
+      return true
+    }
+    return makesSense ? count : nil
+  }
+
+  /// What is read of an event before it is known whether anybody wants it.
+  struct Record {
+    let sequence: Int64
+    let kind: EntityKind
+    let key: [UInt8]
+    fileprivate var rest: Reader
+
+    /// Nil if it never was written here.
+    func event() -> Event? {
+      var reader = rest
+      return EventCoding.event(self, &reader)
+    }
+  }
+
+  /// False if `body` was, or what is there makes no sense.
+  static func forEach(_ bytes: [UInt8], _ body: (Record) -> Bool) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+      var position = headerLength
+      while position < bytes.count {
+        guard position + 4 <= bytes.count else { return false }
+        let length = Int(
+          UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self)))
+        position += 4
+        guard position + length <= bytes.count else { return false }
+        var reader = Reader(
+          bytes: UnsafeRawBufferPointer(rebasing: bytes[position..<position + length]))
+        position += length
+        let sequence = reader.unsigned()
+        let kind = EntityKind(rawValue: reader.byte())
+        let key = reader.text() ?? []
+        guard let kind, !reader.hasFailed else { return false }
+        guard body(Record(sequence: sequence, kind: kind, key: key, rest: reader)) else {
+          return false
+        }
+      }
+      return true
+    }
+  }
+
+  fileprivate static func event(_ record: Record, _ reader: inout Reader) -> Event? {
+    let name = Int(reader.byte())
+    guard name < names.count else { return nil }
+    let generation = Generation(reader.signed() &+ record.sequence)
+    let now = reader.unsigned()
+    let due = reader.optional().map { $0 &+ now }
+    let late = reader.optional()
+    let reason = Int(reader.byte())
+    guard reason <= reasons.count else { return nil }
+    var event = Event(
+      name: names[name],
+      subject: .nothing(record.kind, key: record.key, nowUnixMS: now),
+      generation: generation, sequence: record.sequence, dueUnixMS: due, lateMicroseconds: late,
+      reason: reason == 0 ? nil : reasons[reason - 1])
+    switch record.kind {
+    case .countdown:
+      guard let view = countdown(record, event, now, &reader) else { return nil }
+      event.subject = .countdown(view)
+    case .timer:
+      event.subject = .timer(timer(record, &event, now, &reader))
+    case .hud:
+      return nil
+    }
+    return reader.hasFailed ? nil : event
+  }
+
+  private static func countdown(
+    _ record: Record, _ event: Event, _ now: Int64, _ reader: inout Reader
+  ) -> CountdownView? {
+    let state = Int(reader.byte())
+    guard state < states.count else { return nil }
+    var view = CountdownView(
+      key: record.key, states[state], event.generation, nowUnixMS: now)
+    view.remaining = reader.unsigned()
+    view.remainingMS = reader.unsigned()
+    view.deadlineUnixMS = reader.optional().map { $0 &+ now }
+    view.title = reader.text()
+    guard event.name.tellsOfSends else { return view }
+    view.sends = UInt32(clamping: reader.unsigned())
+    view.count = UInt32(clamping: reader.unsigned())
+    view.everyMS = reader.unsigned()
+    view.meta = reader.text()
+    guard reader.byte() != 0 else { return view }
+    view.quota = QuotaView(
+      policy: String(decoding: reader.text() ?? [], as: UTF8.self),
+      sendsLeft: reader.optional().map { Int($0) },
+      channel: reader.text().map { String(decoding: $0, as: UTF8.self) },
+      nextChannel: reader.text().map { String(decoding: $0, as: UTF8.self) },
+      expiresInMS: reader.optional(), attemptsLeft: reader.optional())
+    return view
+  }
+
+  private static func timer(
+    _ record: Record, _ event: inout Event, _ now: Int64, _ reader: inout Reader
+  ) -> TimerView {
+    var view = TimerView(
+      key: record.key, reader.byte() == 0 ? .running : .paused, event.generation, nowUnixMS: now)
+    view.clock = reader.byte() == 0 ? .boot : .wall
+    view.remainingMS = reader.unsigned()
+    view.deadlineUnixMS = reader.optional().map { $0 &+ now }
+    view.everyMS = reader.optional()
+    view.fired = reader.unsigned()
+    view.missed = reader.unsigned()
+    event.missed = reader.optional()
+    view.payload = reader.text()
+    return view
+  }
+}
+
+extension Event.Name {
+  /// Whether subscribers are told how often was sent, and by which rules.
+  fileprivate var tellsOfSends: Bool {
+    switch self {
+    case .started, .refunded, .expired, .locked, .passed: true
+    default: false
+    }
+  }
+}
+
+// MARK: Bytes
+
+private struct Writer {
+  var bytes: [UInt8]
+
+  mutating func byte(_ value: UInt8) { bytes.append(value) }
+
+  mutating func unsigned(_ value: Int64) {
+    var value = UInt64(bitPattern: value)
+    while value >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
+      value >>= 7
+    }
+    bytes.append(UInt8(truncatingIfNeeded: value))
+  }
+
+  mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
+
+  mutating func optional(_ value: Int64?) {
+    guard let value else { return byte(0) }
+    byte(1)
+    signed(value)
+  }
+
+  mutating func text(_ value: [UInt8]) {
+    unsigned(Int64(value.count) + 1)
+    bytes.append(contentsOf: value)
+  }
+
+  mutating func text(_ value: [UInt8]?) {
+    if let value { text(value) as Void } else { unsigned(0) }
+  }
+}
+
+private struct Reader {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+  /// Something was not there; what was read since is 0 or nil.
+  private(set) var hasFailed = false
+
+  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  mutating func byte() -> UInt8 {
+    guard position < bytes.count else {
+      hasFailed = true
+      return 0
+    }
+    defer { position += 1 }
+    return bytes[position]
+  }
+
+  mutating func unsigned() -> Int64 {
+    var value: UInt64 = 0
+    for place in 0..<10 as Range<UInt64> {
+      let next = byte()
+      value |= UInt64(next & 0x7F) << (7 * place)
+      if next < 0x80 { return Int64(bitPattern: value) }
+    }
+    hasFailed = true
+    return 0
+  }
+
+  mutating func signed() -> Int64 {
+    let value = UInt64(bitPattern: unsigned())
+    return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+  }
+
+  mutating func optional() -> Int64? { byte() == 0 ? nil : signed() }
+
+  mutating func text() -> [UInt8]? {
+    let length = unsigned()
+    guard length != 0 else { return nil }
+    guard length > 0, length - 1 <= Int64(bytes.count - position) else {
+      hasFailed = true
+      return nil
+    }
+    defer { position += Int(length) - 1 }
+    return Array(bytes[position..<position + Int(length) - 1])
+  }
+}

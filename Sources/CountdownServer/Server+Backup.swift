@@ -1,0 +1,57 @@
+import CountdownCommands
+import CountdownStore
+
+/// The state directory is the daemon's alone, so a copy of the state travels over the socket.
+extension Server {
+  package func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 {
+    guard let keeper else {
+      throw BackupError(
+        "ERR the state is in memory only, so there is nothing to back up; durability in the "
+          + "configuration can change that")
+    }
+    guard backup == nil else {
+      throw BackupError("LIMIT one backup at a time; try again when the other one is done")
+    }
+    lastBackup += 1
+    let new = Backup(id: lastBackup, for: connection, path: keeper.options.backupPath)
+    backup = new
+    nonisolated(unsafe) let begun = new
+    keeper.backUp(to: new.path) { [weak self] error in
+      begun.made(error)
+      // Not before: another one would be made under the same name.
+      if begun.isEnded { self?.backup = nil }
+    }
+    return new.id
+  }
+
+  package func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? {
+    try find(id, connection).result?.get().size
+  }
+
+  package func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8] {
+    try find(id, connection).read(at: offset, count: count)
+  }
+
+  package func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {
+    end(try find(id, connection))
+  }
+
+  /// The connection is gone.
+  func endBackup(of connection: UInt64) {
+    if let backup, backup.connection == connection { end(backup) }
+  }
+
+  private func end(_ ended: Backup) {
+    ended.end()
+    if ended.result != nil { backup = nil }
+  }
+
+  private func find(_ id: Int64, _ connection: UInt64) throws(BackupError) -> Backup {
+    guard let backup, backup.id == id, backup.connection == connection, !backup.isEnded else {
+      throw BackupError("NOTFOUND no backup \(id) of this connection; BACKUP BEGIN makes one")
+    }
+    return backup
+  }
+}

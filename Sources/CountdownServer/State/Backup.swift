@@ -1,0 +1,57 @@
+import CountdownCommands
+import CountdownStore
+import Glibc
+
+/// A copy of the state on its way to the connection that asked for it.
+final class Backup {
+  let id: Int64
+  let connection: UInt64
+  let path: String
+  /// Nil while it is being made.
+  private(set) var result: Result<(descriptor: Int32, size: Int64), BackupError>?
+  /// Nobody wants it any more.
+  private(set) var isEnded = false
+
+  init(id: Int64, for connection: UInt64, path: String) {
+    self.id = id
+    self.connection = connection
+    self.path = path
+  }
+
+  deinit { if case .success(let file)? = result { close(file.descriptor) } }
+
+  /// What came of making it.
+  func made(_ error: StoreError?) {
+    // The name is not needed to read it: so it goes with the daemon, however that ends.
+    defer { unlink(path) }
+    guard !isEnded else { return }
+    if let error { return result = .failure(BackupError("ERR no copy could be made: \(error)")) }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
+      let reason = String(cString: strerror(errno))
+      if descriptor >= 0 { close(descriptor) }
+      return result = .failure(BackupError("ERR the copy cannot be read: \(reason)"))
+    }
+    result = .success((descriptor, Int64(status.st_size)))
+  }
+
+  func end() { isEnded = true }
+
+  func read(at offset: Int64, count: Int) throws(BackupError) -> [UInt8] {
+    guard let result else {
+      throw BackupError("ERR the copy is being made; BACKUP SIZE tells when it is done")
+    }
+    let file = try result.get()
+    var failure: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      let got = pread(file.descriptor, buffer.baseAddress, count, Int(offset))
+      failure = got < 0 ? errno : 0
+      filled = max(got, 0)
+    }
+    guard failure == 0 else {
+      throw BackupError("ERR the copy cannot be read: \(String(cString: strerror(failure)))")
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,143 @@
+"""countdownctl backup, countdownd --check, and restoring, as a person would do them."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+
+import pytest
+
+from countdownd import PATIENCE, Error, binary, eventually, view
+
+CTL = binary().parent / "countdownctl"
+
+
+def ctl(daemon, *words):
+    return subprocess.run(
+        [CTL, *words, "--socket", str(daemon.path)],
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def check(directory):
+    return subprocess.run(
+        [binary(), "--check", "--state-directory", str(directory)],
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def leftovers(daemon):
+    return [name for name in os.listdir(daemon.directory / "state") if name.startswith("backup")]
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
+    daemon = start_daemon(arguments=["--durability", durability])
+    client = daemon.connect()
+    for number in range(500):
+        client("COUNTDOWN", "START", f"k{number}", "EVERY", "1h", "META", "m" * 200)
+    client("TIMER", "SET", "t", "1h", "PAYLOAD", "p")
+    file = tmp_path / "copy.db"
+    file.write_text("an older one")
+    done = ctl(daemon, "backup", str(file))
+    assert done.returncode == 0, done
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["copy.db"], "nothing else is left there"
+    assert leftovers(daemon) == []
+    with sqlite3.connect(file) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        keys = {key for (key,) in database.execute("SELECT key FROM countdown")}
+        assert keys == {f"k{number}" for number in range(500)}
+        assert database.execute("SELECT key FROM timer").fetchall() == [("t",)]
+    database.close()
+
+    # What comes after it is not in it.
+    client("COUNTDOWN", "START", "later")
+    before = client("EVENTS", "LAST")
+    daemon.terminate()
+    state = daemon.directory / "state"
+    for name in ("state.db", "state.db-wal"):
+        (state / name).unlink(missing_ok=True)
+    shutil.copy(file, state / "state.db")
+    looked = check(state)
+    assert looked.returncode == 0, looked
+    assert "countdowns: 500" in looked.stdout and "timers: 1" in looked.stdout
+    daemon.start()
+    daemon.is_expected_to_run = True
+    client = daemon.connect()
+    assert client("DBSIZE") == 501
+    assert view(client("COUNTDOWN", "GET", "k7"))["meta"] == b"m" * 200
+    assert client("COUNTDOWN", "GET", "later") is None
+    assert client("EVENTS", "LAST") > before, "no number is given out twice"
+
+
+def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
+    daemon = start_daemon()
+    missing = ctl(daemon, "backup", str(tmp_path / "no" / "copy.db"))
+    assert missing.returncode == 1 and "cannot make" in missing.stderr
+    nothing = start_daemon(arguments=["--durability", "none"])
+    refused = ctl(nothing, "backup", str(tmp_path / "copy.db"))
+    assert refused.returncode == 4 and "nothing to back up" in refused.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_one_at_a_time_and_it_goes_with_its_connection(daemon, client):
+    client("COUNTDOWN", "START", "k")
+    number = client("BACKUP", "BEGIN")
+    other = daemon.connect()
+    assert other("BACKUP", "BEGIN").startswith("LIMIT")
+    assert other("BACKUP", "SIZE", number).startswith("NOTFOUND")
+    size = eventually(lambda: client("BACKUP", "SIZE", number), "it is made")
+    first = client("BACKUP", "READ", number, 0, 1000)
+    rest = client("BACKUP", "READ", number, 1000, 1 << 20)
+    assert len(first) == 1000 and first.startswith(b"SQLite format 3\0")
+    assert len(first) + len(rest) == size
+    assert client("BACKUP", "READ", number, size, 10) == b""
+    assert leftovers(daemon) == []
+    client.close()
+    eventually(lambda: not isinstance(other("BACKUP", "BEGIN"), Error), "the other one has gone")
+
+
+def test_an_end_before_it_is_made(daemon, client):
+    for _ in range(20):
+        number = eventually(
+            lambda: (reply := client("BACKUP", "BEGIN"), not isinstance(reply, Error))[1] and [reply],
+            "the one before has gone",
+        )[0]
+        assert client("BACKUP", "END", number) == "OK"
+        assert client("BACKUP", "SIZE", number).startswith("NOTFOUND")
+    eventually(lambda: leftovers(daemon) == [], "nothing is left")
+
+
+def test_what_kill_9_leaves_is_removed(start_daemon):
+    daemon = start_daemon()
+    daemon.kill()
+    for name in ("backup.db", "backup.db.partial"):
+        (daemon.directory / "state" / name).write_text("half")
+    daemon.start()
+    daemon.is_expected_to_run = True
+    assert leftovers(daemon) == []
+
+
+def test_check_says_what_is_wrong(start_daemon, tmp_path):
+    assert check(tmp_path / "nothing").returncode == 73
+    daemon = start_daemon()
+    client = daemon.connect()
+    for number in range(2_000):
+        client.send("COUNTDOWN", "START", f"k{number}")
+    for _ in range(2_000):
+        client.reply()
+    in_use = check(daemon.directory / "state")
+    assert in_use.returncode == 73 and str(daemon.pid) in in_use.stderr
+    daemon.terminate()
+    fine = check(daemon.directory / "state")
+    assert fine.returncode == 0 and "countdowns: 2000" in fine.stdout and "no problems" in fine.stdout
+    file = daemon.directory / "state" / "state.db"
+    content = bytearray(file.read_bytes())
+    for page in range(20, 40):
+        content[page * 1024 + 100 : page * 1024 + 900] = os.urandom(800)
+    file.write_bytes(content)
+    damaged = check(daemon.directory / "state")
+    assert damaged.returncode == 65, damaged
+    assert "problem" in damaged.stdout or "corrupt" in damaged.stderr

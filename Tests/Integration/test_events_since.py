@@ -1,0 +1,307 @@
+"""EVENTS SINCE: what happened while one was away."""
+
+import json
+
+import pytest
+
+from countdownd import Error, eventually, view
+from fault_injection import Faults
+
+virtual = pytest.mark.daemon(virtual_time=True)
+
+
+def since(client, sequence, *options):
+    reply = view(client("EVENTS", "SINCE", sequence, *options))
+    reply["events"] = [(channel.decode(), json.loads(line)) for channel, line in reply["events"]]
+    return reply
+
+
+def happened(client, sequence=0, *options):
+    return [
+        (event["key"], event["event"]) for _, event in since(client, sequence, *options)["events"]
+    ]
+
+
+@virtual
+def test_the_same_lines_as_subscribers_get(daemon, speaker):
+    watcher = daemon.connect(protocol=3)
+    watcher.send("PSUBSCRIBE", "*")
+    watcher.push()
+    speaker("COUNTDOWN", "START", "k", "COUNT", "3", "TITLE", "%ds", "META", b"\xff\x00 m")
+    speaker("CLOCK", "ADVANCE", "1s")
+    for word in ("PAUSE", "RESUME"):
+        speaker("COUNTDOWN", word, "k")
+    speaker("COUNTDOWN", "RETIME", "k", "2s")
+    speaker("COUNTDOWN", "START", "k")
+    speaker("CLOCK", "ADVANCE", "10s")
+    speaker("COUNTDOWN", "CANCEL", "k")
+    speaker("TIMER", "SET", "t", "1s", "EVERY", "2s", "PAYLOAD", "p\né")
+    speaker("CLOCK", "ADVANCE", "4s")
+    speaker("TIMER", "SET", "t", "1s", "CLOCK", "wall")
+    speaker("CLOCK", "ADVANCE", "1s")
+    speaker("TIMER", "SET", "t", "1s")
+    speaker("TIMER", "DEL", "t")
+    speaker("HUD", "SHOW", "main", "FADEIN", "0", "FADEOUT", "0")
+    speaker("HUD", "DISMISS", "main")
+    told = []
+    while watcher.has_more():
+        message = watcher.push()
+        told.append([message[-2], message[-1]])
+    unkept = (b'"event":"tick"', b'"event":"refused"', b'"event":"snapshot"')
+    told = [
+        event
+        for event in told
+        if not event[0].startswith(b"hud:") and not any(word in event[1] for word in unkept)
+    ]
+    assert len(told) > 12
+    reply = view(speaker("EVENTS", "SINCE", 0))
+    assert reply["events"] == told
+    assert reply["last_seq"] == speaker("EVENTS", "LAST")
+    assert reply["more"] in (0, False)
+    # In the middle, and by pattern.
+    middle = json.loads(told[5][1])["seq"]
+    assert view(speaker("EVENTS", "SINCE", middle))["events"] == told[6:]
+    timers = [event for event in told if event[0] == b"timer:t"]
+    assert view(speaker("EVENTS", "SINCE", 0, "MATCH", "timer:*"))["events"] == timers
+
+
+@pytest.mark.daemon(
+    virtual_time=True,
+    config="policies:\n  p: {ladder: [1s], windows: [5/1m], channels: [sms, sms, call], validity: 5s, "
+    "attempts: 1}\n",
+)
+def test_events_of_policies(daemon, client):
+    watcher = daemon.connect(protocol=3)
+    watcher.send("PSUBSCRIBE", "*")
+    watcher.push()
+    client("COUNTDOWN", "START", "k", "POLICY", "p")
+    client("COUNTDOWN", "ATTEMPT", "k")
+    client("COUNTDOWN", "START", "r", "POLICY", "p")
+    client("COUNTDOWN", "REFUND", "r")
+    client("CLOCK", "ADVANCE", "2s")
+    client("COUNTDOWN", "START", "k", "POLICY", "p")
+    client("COUNTDOWN", "PASS", "k")
+    client("CLOCK", "ADVANCE", "2s")
+    client("COUNTDOWN", "START", "k", "POLICY", "p")
+    client("CLOCK", "ADVANCE", "10s")
+    told = []
+    while watcher.has_more():
+        told.append(watcher.push()[-2:])
+    kept = view(client("EVENTS", "SINCE", 0))["events"]
+    names = {json.loads(line)["event"] for _, line in kept}
+    assert names == {"started", "locked", "refunded", "passed", "expired", "ready"}
+    assert kept == [event for event in told if json.loads(event[1])["event"] in names]
+
+
+@virtual
+def test_what_is_owned_is_not_kept(client):
+    client("COUNTDOWN", "START", "mine", "OWNER", "connection")
+    client("TIMER", "SET", "mine", "1s", "OWNER", "connection")
+    client("COUNTDOWN", "START", "ours")
+    assert happened(client) == [("ours", "started")]
+
+
+@virtual
+def test_pages(client):
+    for number in range(25):
+        client("COUNTDOWN", "START", f"k{number}")
+    keys, sequence, more = [], 0, True
+    while more:
+        page = since(client, sequence, "LIMIT", 10)
+        assert len(page["events"]) <= 10
+        keys += [event["key"] for _, event in page["events"]]
+        sequence, more = page["last_seq"], page["more"]
+    assert keys == [f"k{number}" for number in range(25)]
+    assert sequence == client("EVENTS", "LAST")
+
+
+@pytest.mark.daemon(virtual_time=True, config="events: {keep: 10}\n")
+def test_only_so_many_are_kept_and_that_is_said(client):
+    first = client("EVENTS", "LAST")
+    for number in range(100):
+        client("COUNTDOWN", "START", f"k{number}")
+    reply = since(client, first)
+    assert not reply["complete"]
+    assert 10 <= len(reply["events"]) < 20
+    assert reply["events"][-1][1]["key"] == "k99"
+    assert since(client, reply["events"][0][1]["seq"])["complete"]
+
+
+@pytest.mark.daemon(config="events: {keep: 0}\n")
+def test_none_are_kept(daemon, client):
+    first = client("EVENTS", "LAST")
+    client("COUNTDOWN", "START", "k")
+    reply = since(client, first)
+    assert not reply["complete"] and reply["events"] == []
+    assert since(client, client("EVENTS", "LAST"))["complete"]
+    assert daemon.info("persistence")["events_kept"] == "0"
+
+
+def test_a_number_from_the_future(client):
+    last = client("EVENTS", "LAST")
+    reply = since(client, last + 1)
+    assert not reply["complete"] and reply["events"] == [] and reply["last_seq"] == last
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["SINCE"], ["SINCE", "x"], ["SINCE", "-1"], ["SINCE", "1", "LIMIT", "0"],
+        ["SINCE", "1", "LIMIT", "10001"], ["SINCE", "1", "MATCH"], ["SINCE", "1", "OTHER"],
+        ["LAST", "1"], ["NOTHING"],
+    ],
+)  # fmt: skip
+def test_bad_input(client, words):
+    assert isinstance(client("EVENTS", *words), Error)
+    assert client("PING") == "PONG"
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_they_outlive_kill_9(start_daemon, durability):
+    daemon = start_daemon(arguments=["--durability", durability])
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for number in range(20):
+        client("COUNTDOWN", "START", f"k{number}", "EVERY", "1h")
+    client("COUNTDOWN", "START", "short", "COUNT", "1", "EVERY", "300ms")
+    before = client("EVENTS", "LAST")
+    daemon.kill()
+    daemon.start()
+    client = daemon.connect()
+    # What fell due while there was no daemon is told, too, and with a number of its own.
+    eventually(lambda: ("short", "ready") in happened(client, before), "it becomes ready")
+    reply = since(client, begin)
+    assert reply["complete"]
+    names = [(event["key"], event["event"]) for _, event in reply["events"]]
+    started = [(f"k{number}", "started") for number in range(20)] + [("short", "started")]
+    assert names[:21] == started
+    assert names.count(("short", "ready")) == 1
+    numbers = [event["seq"] for _, event in reply["events"]]
+    assert numbers == sorted(set(numbers))
+    assert client("EVENTS", "LAST") > before
+
+
+def test_nothing_is_missing_where_nothing_had_happened(start_daemon):
+    daemon = start_daemon()
+    begin = daemon.connect()("EVENTS", "LAST")
+    for _ in range(2):
+        daemon.kill()
+        daemon.start()
+        reply = since(daemon.connect(), begin)
+        assert reply["complete"] and reply["events"] == []
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k")
+    assert happened(client, begin) == [("k", "started")]
+
+
+def test_without_durability_the_tail_ends_with_the_daemon(start_daemon):
+    daemon = start_daemon(arguments=["--durability", "none"])
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    client("COUNTDOWN", "START", "k")
+    assert happened(client, begin) == [("k", "started")]
+    daemon.kill()
+    daemon.start()
+    reply = since(daemon.connect(), begin)
+    assert not reply["complete"] and reply["events"] == []
+
+
+def test_a_smaller_tail_and_none(start_daemon):
+    daemon = start_daemon()
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for number in range(30):
+        client("COUNTDOWN", "START", f"k{number}")
+    daemon.terminate()
+    daemon.config_path.write_text("events: {keep: 5}\n")
+    daemon.start()
+    reply = since(daemon.connect(), begin)
+    assert not reply["complete"] and len(reply["events"]) == 5
+    daemon.terminate()
+    daemon.config_path.write_text("events: {keep: 0}\n")
+    daemon.start()
+    daemon.terminate()
+    daemon.config_path.write_text("")
+    daemon.start()
+    daemon.is_expected_to_run = True
+    reply = since(daemon.connect(), begin)
+    assert not reply["complete"] and reply["events"] == []
+
+
+def test_subscribe_first_then_ask(daemon):
+    """Between what is read and what is heard nothing is missing, and nothing is twice."""
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    reader = daemon.connect(protocol=3)
+    for number in range(200):
+        client.send("COUNTDOWN", "START", f"k{number}")
+        if number == 100:
+            reader.send("PSUBSCRIBE", "countdown:k*")
+            reader.send("EVENTS", "SINCE", begin, "SUBSCRIBED")
+    for _ in range(200):
+        client.reply()
+    reply = view(reader.reply())
+    read = {json.loads(line)["seq"] for _, line in reply["events"]}
+    early = {number for number in numbers_of(reader.pushes)}
+    late = set()
+    while len(read | late) < 200:
+        message = reader.receive()
+        number = json.loads(message[-1])["seq"]
+        # A snapshot has the number of what happened before it.
+        if json.loads(message[-1])["event"] == "started":
+            assert number not in late, "twice"
+            late.add(number)
+    assert not read & late, "what comes after the answer is not in it"
+    assert early <= read, "what came before the answer is"
+
+
+def numbers_of(messages):
+    events = [json.loads(message[-1]) for message in messages if message[0] == b"pmessage"]
+    return [event["seq"] for event in events if event["event"] == "started"]
+
+
+def test_only_ones_own_channels(daemon):
+    client = daemon.connect(protocol=3)
+    client("COUNTDOWN", "START", "a")
+    client("COUNTDOWN", "START", "b")
+    client("TIMER", "SET", "a", "1h")
+    client.send("SUBSCRIBE", "countdown:a")
+    client.send("PSUBSCRIBE", "timer:?")
+    events = [channel for channel, _ in since(client, 0, "SUBSCRIBED")["events"]]
+    assert events == ["countdown:a", "timer:a"]
+
+
+def test_what_could_not_be_stored_did_not_happen(start_daemon, tmp_path, monkeypatch):
+    daemon = start_daemon()
+    daemon.connect()("COUNTDOWN", "START", "before")
+    daemon.terminate()
+    faults = Faults(tmp_path, daemon.directory / "state")
+    environment = faults.environment(at=0)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    daemon.start()
+    calls = len(faults.calls())
+    daemon.kill()
+    environment = faults.environment(at=calls + 20, action="ENOSPC", lasting=True)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    daemon.start()
+    client = daemon.connect()
+    accepted, refused = ["before"], []
+    for number in range(200):
+        reply = client("COUNTDOWN", "START", f"k{number}")
+        (refused if isinstance(reply, Error) else accepted).append(f"k{number}")
+        if len(refused) == 3:
+            break
+    assert len(refused) == 3, "nothing failed"
+    assert [key for key, _ in happened(client)] == accepted
+    faults.mend()
+    eventually(lambda: not isinstance(client("COUNTDOWN", "START", "after"), Error), "it recovers")
+    assert [key for key, _ in happened(client)] == [*accepted, "after"]
+    daemon.kill()
+    for name in environment:
+        monkeypatch.setenv(name, "")
+    monkeypatch.delenv("LD_PRELOAD")
+    daemon.start()
+    daemon.is_expected_to_run = True
+    assert [key for key, _ in happened(daemon.connect())] == [*accepted, "after"]
