@@ -96,9 +96,11 @@ import Testing
     var names: [CountdownEvent.Name] = []
     while names.last != .started { names.append(try #require(try await iterator.next()).name) }
     #expect(names == [.resubscribed, .gap, .cancelled, .ready, .snapshot, .started])
-    #expect(server.questions == [
-      ["EVENTS", "LAST"], ["EVENTS", "SINCE", "7", "SUBSCRIBED"], ["EVENTS", "SINCE", "10", "SUBSCRIBED"],
-    ])
+    #expect(
+      server.questions == [
+        ["EVENTS", "LAST"], ["EVENTS", "SINCE", "7", "SUBSCRIBED"],
+        ["EVENTS", "SINCE", "10", "SUBSCRIBED"],
+      ])
   }
 
   @Test func aDaemonThatIsLoadingIsWaitedFor() async throws {

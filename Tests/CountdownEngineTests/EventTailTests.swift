@@ -218,7 +218,8 @@ import Testing
     var generator = SeededGenerator(seed: 7)
     for _ in 0..<20_000 {
       var bad = bytes
-      bad[Int.random(in: 1..<bad.count, using: &generator)] = .random(in: 0...255, using: &generator)
+      bad[Int.random(in: 1..<bad.count, using: &generator)] = .random(
+        in: 0...255, using: &generator)
       // Whatever comes of it, it ends.
       _ = EventCoding.forEach(bad) { record in
         _ = record.event()

@@ -25,13 +25,17 @@ final class Backup {
     // The name is not needed to read it: so it goes with the daemon, however that ends.
     defer { unlink(path) }
     guard !isEnded else { return }
-    if let error { return result = .failure(BackupError("ERR no copy could be made: \(error)")) }
+    if let error {
+      result = .failure(BackupError("ERR no copy could be made: \(error)"))
+      return
+    }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     var status = stat()
     guard descriptor >= 0, fstat(descriptor, &status) == 0 else {
       let reason = String(cString: strerror(errno))
       if descriptor >= 0 { close(descriptor) }
-      return result = .failure(BackupError("ERR the copy cannot be read: \(reason)"))
+      result = .failure(BackupError("ERR the copy cannot be read: \(reason)"))
+      return
     }
     result = .success((descriptor, Int64(status.st_size)))
   }
