@@ -1,8 +1,6 @@
 """What outlives the daemon, and what does not: the real daemon is ended and started again."""
 
 import re
-import socket
-import threading
 import time
 
 import pytest
@@ -32,44 +30,6 @@ def lasting(reply):
     if fields["deadline_unix_ms"] is not None:
         fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 100)
     return {name: value for name, value in fields.items() if name not in PASSING}
-
-
-@pytest.mark.parametrize("how", ENDS)
-def test_a_countdown_is_as_it_was(daemon, how):
-    client = daemon.connect()
-    start = ["COUNTDOWN", "START"]
-    client(*start, "full", "COUNT", 7, "EVERY", "500s", "FIRE", "TITLE", "%ds", "READYTITLE", b"\xff",
-        "META", b"m\0\r\n", "TOKEN", "t1")
-    client(*start, "plain", "EVERY", "1h")
-    client(*start, "empty", "EVERY", "1h", "META", "", "TITLE", "")
-    client(*start, "paused", "EVERY", "1m")
-    client("COUNTDOWN", "PAUSE", "paused")
-    client(*start, "ready", "EVERY", "1m", "TOKEN", "t2")
-    client("COUNTDOWN", "RETIME", "ready", 0)
-    client(*start, b"\0\xffkey", "EVERY", "1d", "COUNT", 2_147_483_647)
-    refund = view(client(*start, "refunded", "EVERY", "1m"))
-    client("COUNTDOWN", "REFUND", "refunded", "GENERATION", refund["generation"])
-    keys = ["full", "plain", "empty", "paused", "ready", b"\0\xffkey", "refunded"]
-    before = {key: client("COUNTDOWN", "GET", key) for key in keys}
-    newest = max(view(reply)["generation"] for reply in before.values())
-
-    for _ in range(2):
-        daemon.restart(how)
-        client = daemon.connect()
-        assert client("DBSIZE") == len(keys)
-        for key in keys:
-            assert lasting(client("COUNTDOWN", "GET", key)) == lasting(before[key]), key
-    again = view(client("COUNTDOWN", "RESEND", "full", "TOKEN", "t1"))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
-    again = view(client(*start, "ready", "TOKEN", "t2"))
-    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
-    again = view(client(*start, "full", "TOKEN", "other"))
-    assert (again["accepted"], again["reason"]) == (0, b"cooldown")
-    # The refund was once, and is known.
-    words = ["COUNTDOWN", "REFUND", "refunded", "GENERATION", refund["generation"]]
-    assert view(client(*words))["reason"] == b"duplicate"
-    assert view(client(*start, "new"))["generation"] > newest
-    assert view(client("COUNTDOWN", "RESUME", "paused"))["remaining_ms"] > 59 * 60_000
 
 
 @pytest.mark.daemon(config=POLICIES)
@@ -280,55 +240,6 @@ def test_generations_rise_over_many_restarts(daemon):
         assert generation > newest
         newest = generation
         daemon.restart("kill" if n % 2 else "terminate")
-
-
-MANY = 300_000
-
-
-def test_clients_are_told_that_it_is_loading(start_daemon, tmp_path, monkeypatch):
-    daemon = start_daemon()
-    client = daemon.connect()
-    for first in range(0, MANY, 10_000):
-        client.send_bytes(
-            b"".join(request("COUNTDOWN", "START", n, "EVERY", "1h") for n in range(first, first + 10_000))
-        )
-        for _ in range(10_000):
-            client.reply()
-    daemon.stop("terminate")
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.bind(str(tmp_path / "notify"))
-        notify.settimeout(30)
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        said = []
-
-        def listen():
-            while "READY=1" not in said:
-                said.extend(notify.recv(4096).decode().split("\n"))
-
-        listening = threading.Thread(target=listen, daemon=True)
-        listening.start()
-        daemon.is_expected_to_run = True
-        daemon.start_without_waiting()
-        eventually(daemon.listens, "it listens", pause=0.001)
-        client = daemon.connect()
-        loading = [
-            client("PING"),
-            client("COUNTDOWN", "GET", "1"), client("COUNTDOWN", "START", "x"), client("DBSIZE"),
-            client("SUBSCRIBE", "countdown:1"), client("TIMER", "SET", "t", "1s"),
-            client("HUD", "SHOW", "s"),
-        ]
-        assert [error.code for error in loading] == ["LOADING"] * 7, loading
-        info = daemon.info("persistence")
-        assert info["loading"] == "1"
-        listening.join()
-        assert "EXTEND_TIMEOUT_USEC=30000000" in said
-        assert said.index("EXTEND_TIMEOUT_USEC=30000000") < said.index("READY=1")
-        # Ready means ready.
-        assert client("DBSIZE") == MANY
-        for n in [0, MANY // 2, MANY - 1]:
-            assert view(client("COUNTDOWN", "GET", n))["state"] == b"counting"
-        assert daemon.info("persistence")["loading"] == "0"
 
 
 def test_asked_to_end_while_it_loads(start_daemon):
