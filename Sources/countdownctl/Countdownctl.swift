@@ -41,6 +41,7 @@ struct Countdownctl: AsyncParsableCommand {
     subcommands: [
       Ping.self, Start.self, Resend.self, Get.self, Cancel.self, Pause.self, Resume.self,
       Retime.self, Watch.self, HUD.self, Timer.self, List.self, Info.self, Monitor.self, Raw.self,
+      Bench.self,
     ])
 
   @OptionGroup var global: GlobalOptions
