@@ -171,7 +171,8 @@ import Testing
     let cpu = { (seconds: String) in "used_cpu_user:\(seconds)\r\nused_cpu_sys:1.0\r\n" }
     return BenchReport(
       options: BenchOptions(mix: .burst, countdowns: started), prefix: "bench:1:",
-      load: LoadResult(stages: [.init(name: "start", latencies: latencies)], nanoseconds: 500_000_000),
+      load: LoadResult(
+        stages: [.init(name: "start", latencies: latencies)], nanoseconds: 500_000_000),
       started: started, events: events, pings: nil,
       before: facts("starts_accepted:7\r\nused_memory_rss:1000000\r\n" + cpu("1.00")),
       loaded: facts("used_memory_rss:3000000\r\n" + cpu("1.05")),

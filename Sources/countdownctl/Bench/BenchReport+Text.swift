@@ -12,14 +12,17 @@ extension BenchReport {
     lines.append(
       row("load", "\(grouped(Int(perSecond))) commands a second for \(fixed(seconds, 2)) s"))
     for stage in load.stages { lines.append(row(stage.name, percentiles(stage.latencies))) }
-    if let pings { lines.append(row("ping", percentiles(pings) + ", of another client meanwhile")) }
+    if let pings {
+      lines.append(row("ping", percentiles(pings) + ", of another client meanwhile"))
+    }
     if let events {
       let merged = after.rise("ticks_merged", since: before) ?? 0
       let ticks = events.ticks > 0 ? ", \(grouped(events.ticks)) ticks" : ""
       let mergedText = merged > 0 ? ", \(grouped(merged)) merged" : ""
       lines.append(row("events", "\(grouped(events.ready)) ready\(ticks)\(mergedText)"))
       lines.append(row("late", percentiles(events.late) + ", as the daemon says"))
-      lines.append(row("arrived", percentiles(events.arrivedLate) + ", after the millisecond it was due in began"))
+      let since = ", after the millisecond it was due in began"
+      lines.append(row("arrived", percentiles(events.arrivedLate) + since))
     }
     lines.append(row("daemon", daemonText))
     let found = problems
@@ -29,7 +32,7 @@ extension BenchReport {
       } else if isInterrupted {
         style.yellow("interrupted")
       } else {
-        style.green(events == nil ? "all accepted" : "all accepted, none early, none lost")
+        style.green("all accepted" + (events == nil ? "" : ", none early, none lost"))
       }
     lines.append(row("checked", verdict))
     if options.keep { lines.append(row("kept", "\(prefix)*")) }
@@ -44,7 +47,9 @@ extension BenchReport {
     if let bytes = loaded.integer("used_memory_rss") {
       parts.append("\(fixed(Double(bytes) / 1_048_576, 1)) MiB")
     }
-    if let memoryPerCountdown { parts.append("grown by \(Int(memoryPerCountdown)) bytes a countdown") }
+    if let memoryPerCountdown {
+      parts.append("grown by \(Int(memoryPerCountdown)) bytes a countdown")
+    }
     return parts.isEmpty ? "says nothing of itself" : parts.joined(separator: ", ")
   }
 
