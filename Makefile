@@ -114,6 +114,23 @@ sanitize: packages ## Timers under the Thread and Address Sanitizers; the wheel'
 examples: ## Build the examples, and run that of the timers
 	@cd Examples && swift build --product login-service && swift run weak-timers
 
+.PHONY: bench
+bench: build ## Measure the daemon beside Redis and beanstalkd; writes docs/benchmarks.md
+	@for p in python3 redis-tools; do \
+	  scripts/install-packages.sh $$p || echo "Without $$p."; done
+	@Benchmarks/daemon/bench.py $(BENCH_OPTIONS)
+
+.PHONY: bench-scale
+bench-scale: build ## Measure how the daemon's costs grow; writes docs/benchmarks-scale.md
+	@scripts/install-packages.sh python3
+	@Benchmarks/daemon/scale.py $(BENCH_OPTIONS)
+
+SECONDS_OF_SOAK ?= 600
+.PHONY: soak
+soak: build ## Load the daemon with good and bad clients for long (SECONDS_OF_SOAK=600)
+	@scripts/install-packages.sh python3
+	@Benchmarks/daemon/soak.py --seconds $(SECONDS_OF_SOAK) --seed $(SEED)
+
 .PHONY: bench-wheel
 bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchmarks-wheel.md
 	@for p in gcc python3 libuv1-dev libev-dev libevent-dev libnetty-java default-jdk-headless golang-go; do \

@@ -94,6 +94,9 @@ let package = Package(
       name: "countdownctl",
       dependencies: [
         "CountdownClient", "CountdownConfiguration",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

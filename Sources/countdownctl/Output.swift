@@ -21,6 +21,9 @@ enum Output {
 
   static func error(_ text: String) { write("countdownctl: \(text)\n", to: STDERR_FILENO) }
 
+  /// What is drawn over again while something goes on.
+  static func progress(_ text: String) { write(text, to: STDERR_FILENO) }
+
   private static func write(_ text: String, to descriptor: Int32) {
     write(Array(text.utf8), to: descriptor)
   }

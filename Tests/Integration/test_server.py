@@ -39,7 +39,7 @@ def test_info_tells_the_truth(daemon, client):
     assert info["socket"] == str(daemon.path)
     assert info["clock"] == "real"
     assert abs(int(info["used_memory_rss"]) - daemon.resident()) < 8 << 20
-    assert int(info["maxclients"]) == 10_000
+    assert int(info["maxclients"]) == 20_000
     before = daemon.info("stats")
     client("COUNTDOWN", "START", "a")
     client("COUNTDOWN", "START", "a")

@@ -1,0 +1,207 @@
+"""Clients for what redis-benchmark does not measure; the same ones for all servers.
+
+They do as little as possible while time counts: bytes are kept with the moment they came, and read
+afterwards.
+"""
+
+import bisect
+import math
+import multiprocessing
+import re
+import select
+import socket
+import time
+
+from servers import PATIENCE, request
+
+FORK = multiprocessing.get_context("fork")
+
+
+def percentile(values, percent):
+    """The smallest value that so many percent of the values do not exceed; None without values."""
+    values = sorted(values)
+    return values[max(0, math.ceil(len(values) * percent / 100) - 1)] if values else None
+
+
+def fill(server, requests, pipeline=500):
+    """Sends requests over one connection, so many at a time; seconds that it took. A request is bytes,
+    or a function that makes them when they are sent."""
+    with server.connect() as client:
+        begin = time.perf_counter()
+        batch = []
+        for one in requests:
+            batch.append(one() if callable(one) else one)
+            if len(batch) == pipeline:
+                exchange(client, batch, server.ok)
+                batch = []
+        if batch:
+            exchange(client, batch, server.ok)
+        return time.perf_counter() - begin
+
+
+def exchange(client, batch, ok):
+    client.sendall(b"".join(batch))
+    seen, missing = b"", len(batch)
+    while missing:
+        data = client.recv(1 << 20)
+        if not data:
+            raise RuntimeError(f"the server closed the connection after {seen[-200:]!r}")
+        seen = seen[-len(ok) + 1 :] + data
+        missing -= seen.count(ok)
+
+
+class Background:
+    """A function in a process of its own, which returns when it is told to stop."""
+
+    def __init__(self, function, *arguments):
+        self.ours, theirs = FORK.Pipe()
+        self.process = FORK.Process(target=self._run, args=(function, theirs, arguments), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.wait()  # It is ready.
+
+    @staticmethod
+    def _run(function, pipe, arguments):
+        try:
+            pipe.send(function(pipe, *arguments))
+        except BaseException as error:
+            pipe.send(error)
+
+    def wait(self, seconds=PATIENCE):
+        if not self.ours.poll(seconds):
+            self.process.kill()
+            raise RuntimeError("a client has not answered")
+        value = self.ours.recv()
+        if isinstance(value, BaseException):
+            raise RuntimeError(f"a client failed: {value!r}")
+        return value
+
+    def stop(self):
+        self.ours.send("stop")
+        result = self.wait()
+        self.process.join()
+        return result
+
+
+# What tells in a stream of events that one is over, and when it was due if it says so.
+EVENT = {
+    "countdownd": re.compile(rb'"event":"ready","key":"([^"]*)".*?"due_unix_ms":(\d+)[^\n]*\n'),
+    "Redis": re.compile(rb":expired\r\n\$\d+\r\n([^\r]*)\r\n()"),
+}
+SUBSCRIBE = {
+    "countdownd": request(b"PSUBSCRIBE", b"countdown:*"),
+    "Redis": request(b"SUBSCRIBE", b"__keyevent@0__:expired"),
+}
+
+
+def listen(pipe, path, name):
+    """Notes when each event came: [(key, when it was due or None, when it came)], in milliseconds."""
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    client.sendall(SUBSCRIBE[name])
+    client.recv(1 << 16)
+    pipe.send("ready")
+    chunks, times = [], []
+    while not pipe.poll():
+        if not select.select([client], [], [], 0.05)[0]:
+            continue
+        data = client.recv(1 << 20)
+        now = time.time()
+        if not data:
+            raise RuntimeError("the server closed the connection that listens")
+        chunks.append(data)
+        times.append(now * 1000)
+    pipe.recv()
+    ends, total = [], 0
+    for chunk in chunks:
+        total += len(chunk)
+        ends.append(total)
+    heard = []
+    for match in EVENT[name].finditer(b"".join(chunks)):
+        due = int(match[2]) if match[2] else None
+        heard.append((match[1], due, times[bisect.bisect_left(ends, match.end())]))
+    return heard
+
+
+def ping(pipe, path, interval=0.005):
+    """Asks PING at fixed moments: [(when it should have been asked, seconds until the answer)]. Who
+    would have asked while no answer came is counted too."""
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(path)
+    client.settimeout(PATIENCE)
+    client.sendall(b"PING\r\n")
+    client.recv(100)
+    pipe.send("ready")
+    samples = []
+    due = time.time()
+    while not pipe.poll():
+        time.sleep(max(0, due - time.time()))
+        client.sendall(b"PING\r\n")
+        if not client.recv(100):
+            raise RuntimeError("the server closed the connection that asks PING")
+        samples.append((due, time.time() - due))
+        due += interval
+    pipe.recv()
+    return samples
+
+
+def expiry(server, dues, patience):
+    """Lets keys become due at these moments (milliseconds since 1970, one for each) while one client
+    listens and another asks PING. Returns the lateness of each event and the PINGs from the first due
+    moment to the last event, all in milliseconds, and how many events were early and lost."""
+    listener = Background(listen, str(server.path), server.name)
+    prober = Background(ping, str(server.path))
+    planned = {b"k:%010d" % number: due for number, due in enumerate(dues)}
+    fill(
+        server,
+        ((lambda k=key, d=due: server.start_request(k, d)) for key, due in planned.items()),
+        pipeline=200,
+    )
+    filled = time.time() * 1000
+    time.sleep(max(0, max(dues) / 1000 - time.time()) + patience)
+    samples = prober.stop()
+    heard = listener.stop()
+    lateness, early, last = [], 0, 0
+    first = min(dues)
+    for key, due, came in heard:
+        due = planned[key] if due is None else due
+        early += came < due
+        lateness.append(max(0.0, came - due))
+        last = max(last, came)
+    pings = [took * 1000 for asked, took in samples if first <= asked * 1000 <= last]
+    return {
+        "late": lateness, "ping": pings, "early": early, "lost": len(dues) - len(heard),
+        "filled_in_time": filled <= first,
+    }  # fmt: skip
+
+
+def connections(server, count):
+    """Opens connections and has each answered; bytes of memory that one costs."""
+    before = server.resident()
+    clients = []
+    try:
+        for _ in range(count):
+            clients.append(server.connect())
+            if len(clients) % 100 == 0:
+                answer(clients[-100:])
+        answer(clients)
+        return (server.resident() - before) / count
+    finally:
+        for client in clients:
+            client.close()
+
+
+def answer(clients):
+    for client in clients:
+        client.sendall(b"PING\r\n")
+    for client in clients:
+        reply = client.recv(100)
+        if reply != b"+PONG\r\n":
+            raise RuntimeError(f"PING was answered with {reply!r}")
+
+
+def ask(server, *words):
+    """One command, and its reply as bytes as far as they came at once."""
+    with server.connect() as client:
+        client.sendall(request(*words))
+        return client.recv(1 << 16)

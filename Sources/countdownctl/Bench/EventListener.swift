@@ -1,0 +1,139 @@
+import CountdownClient
+import NIOCore
+import NIOPosix
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// What a listener has heard.
+struct EventCounts: Sendable {
+  var ready = 0
+  var ticks = 0
+  /// Events that came, by the clock of this process, before they were due.
+  var early = 0
+  /// What the daemon says: `late_us`.
+  var late = Latencies.microseconds
+  /// From when an event was due until it was read here, in microseconds. `due_unix_ms` is rounded
+  /// down, so up to a millisecond of it may be none.
+  var arrivedLate = Latencies.microseconds
+
+  /// Takes in an event that was read at a moment of the wall clock.
+  mutating func add(_ event: ScannedEvent, atUnixMicroseconds now: Int) {
+    switch event.name {
+    case .ready: ready += 1
+    case .tick: ticks += 1
+    case .other: return
+    }
+    guard let due = event.dueUnixMS, let said = event.lateMicroseconds else { return }
+    let lateness = now - due * 1_000
+    if lateness < 0 || said < 0 { early += 1 }
+    late.record(UInt64(max(0, said)))
+    arrivedLate.record(UInt64(max(0, lateness)))
+  }
+}
+
+/// Subscribes to everything under a prefix, and measures what it hears.
+///
+/// Unchecked: everything but `open` happens on the event loop of its channel.
+final class EventListener: ChannelInboundHandler, @unchecked Sendable {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private(set) var counts = EventCounts()
+  private let pattern: String
+  private var scanner = EventScanner()
+  private var wanted = Int.max
+  private var isSubscribed = false
+  private let subscribed: EventLoopPromise<Void>
+  private let complete: EventLoopPromise<Void>
+  private let loop: any EventLoop
+
+  private init(prefix: String, loop: any EventLoop) {
+    pattern = "countdown:\(prefix)*"
+    self.loop = loop
+    subscribed = loop.makePromise()
+    complete = loop.makePromise()
+  }
+
+  /// Connects and subscribes.
+  static func open(
+    path: String, prefix: String, loop: any EventLoop
+  ) async throws -> EventListener {
+    let listener = EventListener(prefix: prefix, loop: loop)
+    do {
+      _ = try await ClientBootstrap(group: loop)
+        .channelOption(
+          .recvAllocator,
+          value: AdaptiveRecvByteBufferAllocator(
+            minimum: 64 << 10, initial: 64 << 10, maximum: 1 << 20)
+        )
+        .channelInitializer { $0.pipeline.addHandler(listener) }
+        .connect(unixDomainSocketPath: path).get()
+    } catch {
+      listener.subscribed.fail(error)
+      listener.complete.fail(error)
+    }
+    try await listener.subscribed.futureResult.get()
+    return listener
+  }
+
+  /// Waits until so many countdowns have become ready, or `patience` is over; fails when the
+  /// connection ends before.
+  func wait(forReady count: Int, patience: TimeAmount) async throws {
+    loop.execute {
+      self.wanted = count
+      self.completeIfDone()
+    }
+    loop.scheduleTask(in: patience) { self.complete.succeed() }
+    try await complete.futureResult.get()
+  }
+
+  /// Ends the waiting.
+  func stop() { loop.execute { self.complete.succeed() } }
+
+  func read<R: Sendable>(_ body: @escaping @Sendable (EventCounts) -> R) async throws -> R {
+    try await loop.submit { body(self.counts) }.get()
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    let words = ["PSUBSCRIBE", pattern].map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: "*2\r\n" + words)), promise: nil)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    // Once for all that was read at once: it lay in the socket together.
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
+    var bytes = unwrapInboundIn(data)
+    let error = scanner.feed(&bytes) { counts.add($0, atUnixMicroseconds: microseconds) }
+    if let error { fail(CountdownClientError(reply: error)) }
+    if !isSubscribed {
+      isSubscribed = true
+      subscribed.succeed()
+    }
+    completeIfDone()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    fail(
+      .server(
+        code: "LIMIT",
+        message: "the daemon has closed the connection that listens to events; a reader too slow "
+          + "for them exceeds max-output: use fewer countdowns, or raise it"))
+  }
+
+  private func completeIfDone() {
+    if counts.ready >= wanted { complete.succeed() }
+  }
+
+  private func fail(_ error: CountdownClientError) {
+    subscribed.fail(error)
+    complete.fail(error)
+  }
+}

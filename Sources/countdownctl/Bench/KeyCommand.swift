@@ -1,0 +1,104 @@
+import NIOCore
+
+/// A command on a numbered key, spelled once, so that sending it is copying.
+struct KeyCommand: Sendable {
+  /// When a countdown that is started becomes ready.
+  enum Due: Sendable, Equatable {
+    /// As the daemon's configuration says.
+    case asConfigured
+    /// So many steps of so many milliseconds.
+    case steps(Int, everyMS: Int)
+    /// All at this moment of the monotonic clock, as closely as whole milliseconds go.
+    case at(NIODeadline)
+    /// Each at another moment within so many milliseconds; the same for the same key.
+    case within(milliseconds: Int)
+  }
+
+  /// `start`, `get` or `cancel`.
+  let name: String
+  private let due: Due?
+  /// Up to the number of the key.
+  private let head: [UInt8]
+  /// After the number of the key, and before the milliseconds if they differ from key to key.
+  private let tail: [UInt8]
+
+  static let keyDigits = 9
+  /// Keys are numbered from 0.
+  static let mostKeys = 1_000_000_000
+
+  static func start(prefix: String, _ due: Due) -> KeyCommand {
+    let options: [String] =
+      switch due {
+      case .asConfigured: []
+      case .steps(let count, let everyMS): ["COUNT", "\(count)", "EVERY", "\(everyMS)"]
+      case .at, .within: ["COUNT", "1", "EVERY"]
+      }
+    return KeyCommand("START", prefix, options, due)
+  }
+
+  static func get(prefix: String) -> KeyCommand { KeyCommand("GET", prefix, [], nil) }
+
+  static func cancel(prefix: String) -> KeyCommand { KeyCommand("CANCEL", prefix, [], nil) }
+
+  private init(_ word: String, _ prefix: String, _ options: [String], _ due: Due?) {
+    name = word.lowercased()
+    self.due = due
+    let words = 3 + options.count + (options.last == "EVERY" ? 1 : 0)
+    let keyLength = prefix.utf8.count + Self.keyDigits
+    head = Array(
+      "*\(words)\r\n\(Self.bulk("COUNTDOWN"))\(Self.bulk(word))$\(keyLength)\r\n\(prefix)".utf8)
+    tail = Array("\r\n\(options.map(Self.bulk).joined())".utf8)
+  }
+
+  private static func bulk(_ word: String) -> String { "$\(word.utf8.count)\r\n\(word)\r\n" }
+
+  /// Appends the command for a key, which is said now.
+  func write(key: Int, now: NIODeadline, to buffer: inout ByteBuffer) {
+    buffer.writeBytes(head)
+    Self.write(key, digits: Self.keyDigits, to: &buffer)
+    buffer.writeBytes(tail)
+    switch due {
+    case nil, .asConfigured, .steps: break
+    case .at(let moment):
+      // Rounded up, as the daemon rounds.
+      let left = (moment - now).nanoseconds
+      writeMilliseconds(max(1, Int((left + 999_999) / 1_000_000)), to: &buffer)
+    case .within(let milliseconds):
+      writeMilliseconds(1 + Self.scattered(key) % max(1, milliseconds), to: &buffer)
+    }
+  }
+
+  private func writeMilliseconds(_ value: Int, to buffer: inout ByteBuffer) {
+    var digits = 1
+    var bound = 10
+    while value >= bound {
+      digits += 1
+      bound *= 10
+    }
+    buffer.writeStaticString("$")
+    Self.write(digits, digits: digits < 10 ? 1 : 2, to: &buffer)
+    buffer.writeStaticString("\r\n")
+    Self.write(value, digits: digits, to: &buffer)
+    buffer.writeStaticString("\r\n")
+  }
+
+  private static func write(_ value: Int, digits: Int, to buffer: inout ByteBuffer) {
+    buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: digits) { bytes in
+      var rest = value
+      for index in stride(from: digits - 1, through: 0, by: -1) {
+        bytes[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      }
+      return digits
+    }
+  }
+
+  /// Neighbours far apart. Source: Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+  /// Generators, 2014 (the finalizer of SplitMix64).
+  private static func scattered(_ key: Int) -> Int {
+    var value = UInt64(truncatingIfNeeded: key) &+ 0x9E37_79B9_7F4A_7C15
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return Int((value ^ (value >> 31)) >> 1)
+  }
+}

@@ -1,0 +1,38 @@
+import CountdownClient
+
+/// What INFO says at one moment.
+struct ServerFacts: Sendable {
+  private let values: [String: String]
+
+  init(info: String) {
+    var values: [String: String] = [:]
+    for line in info.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
+      let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2 { values[String(parts[0])] = String(parts[1]) }
+    }
+    self.values = values
+  }
+
+  static func ask(_ client: CountdownClient) async throws -> ServerFacts {
+    ServerFacts(info: try await client.send("INFO").string ?? "")
+  }
+
+  /// Nil when the daemon does not say it.
+  func integer(_ name: String) -> Int? { values[name].flatMap { Int($0) } }
+
+  func text(_ name: String) -> String? { values[name] }
+
+  /// Seconds of processor time, of the process and of the kernel for it.
+  var processorSeconds: (user: Double, system: Double)? {
+    guard let user = values["used_cpu_user"].flatMap({ Double($0) }),
+      let system = values["used_cpu_sys"].flatMap({ Double($0) })
+    else { return nil }
+    return (user, system)
+  }
+
+  /// How much a counter has risen since then.
+  func rise(_ name: String, since then: ServerFacts) -> Int? {
+    guard let now = integer(name), let before = then.integer(name) else { return nil }
+    return now - before
+  }
+}

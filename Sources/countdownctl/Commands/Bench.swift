@@ -1,0 +1,160 @@
+import ArgumentParser
+import CountdownClient
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+struct Bench: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Loads the daemon with countdowns, and measures how it does.",
+    discussion: """
+      Mixes:
+        start         start countdowns
+        start-cancel  start them and cancel each again
+        get           ask for each once; they are started before, unmeasured
+        watched       let them tick while one client listens to all of them
+        burst         all become ready at one moment
+        spread        each becomes ready at another moment within --due
+
+      Watched, burst and spread listen to every event, compare it with the clock of this machine \
+      (none may be early, none may be lost), and let another client send PING a hundred times a \
+      second meanwhile.
+
+      Latencies count from when a command is sent; with --rate from when it should have been \
+      sent, so that a daemon that stalls is not asked less and found fast.
+
+      The keys begin with bench: and a random number; all are cancelled at the end, also when it \
+      is interrupted. What cannot be cancelled is ready after a minute, or after --due.
+
+      Exit status 1: an event was early or lost, or a start was not accepted.
+
+      Examples:
+        countdownctl bench
+        countdownctl bench -n 1000000 --connections 50 --pipeline 16
+        countdownctl bench --mix start-cancel --rate 20000
+        countdownctl bench --mix burst -n 100000 --due 5s
+        countdownctl bench --mix watched -n 100000 --steps 10 --pipeline 16
+        countdownctl bench --mix spread --json | jq .events.late_us.p99
+      """)
+
+  @OptionGroup var global: GlobalOptions
+
+  @Option(help: "What the load does.") var mix = BenchMix.start
+
+  @Option(name: [.customShort("n"), .long], help: "How many countdowns.")
+  var countdowns = 100_000
+
+  @Option(name: .shortAndLong, help: "Connections that send commands.") var connections = 50
+
+  @Option(
+    name: [.customShort("P"), .long],
+    help: "Commands that a connection sends before it waits for their replies.")
+  var pipeline = 1
+
+  @Option(help: "Commands a second, of all connections together (default: as fast as it goes).")
+  var rate: Int?
+
+  @Option(
+    help: .init(
+      "When they are ready: burst 5s, spread 10s unless given, others as configured.",
+      valueName: "duration"))
+  var due: DurationArgument?
+
+  @Option(help: "Steps of each countdown that is watched.") var steps = 10
+
+  @Option(
+    help: .init("The length of these steps (default: 1s).", valueName: "duration"))
+  var every: DurationArgument?
+
+  @Option(help: "Threads that send commands.") var threads = 1
+
+  @Flag(help: "Leave the countdowns running; the report says how their keys begin.")
+  var keep = false
+
+  func validate() throws {
+    func check(_ name: String, _ value: Int?, _ range: ClosedRange<Int>) throws {
+      guard let value, !range.contains(value) else { return }
+      throw ValidationError("--\(name) is \(range.lowerBound) to \(range.upperBound)")
+    }
+    try check("countdowns", countdowns, 1...KeyCommand.mostKeys)
+    try check("connections", connections, 1...1_000_000)
+    try check("pipeline", pipeline, 1...10_000)
+    try check("rate", rate, 1...1_000_000_000)
+    try check("steps", steps, 1...1_000_000)
+    try check("threads", threads, 1...min(256, connections))
+    for (name, value) in [("due", due), ("every", every)] {
+      guard let value else { continue }
+      guard let milliseconds = value.milliseconds, milliseconds > 0 else {
+        throw ValidationError("--\(name) is 1ms to 3650d")
+      }
+    }
+    if mix == .watched, due != nil {
+      throw ValidationError("--mix watched takes --steps and --every instead of --due")
+    }
+  }
+
+  var options: BenchOptions {
+    BenchOptions(
+      mix: mix, countdowns: countdowns, connections: connections, pipeline: pipeline,
+      threads: threads, rate: rate, dueMS: due?.milliseconds, steps: steps,
+      everyMS: every?.milliseconds ?? 1_000, keep: keep)
+  }
+
+  func run(_ session: Session) async throws {
+    let run = BenchRun(options, path: session.path, client: session.client)
+    let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+    let obeying = Task { await Self.obey(signals, run) }
+    let drawing = ProgressBar.isWanted ? Task { await Self.draw(run) } : nil
+    let report: BenchReport
+    do {
+      report = try await run.run()
+    } catch {
+      drawing?.cancel()
+      await drawing?.value
+      throw error
+    }
+    drawing?.cancel()
+    await drawing?.value
+    obeying.cancel()
+    if session.json {
+      Output.line(report.json.text)
+    } else {
+      Output.lines(report.lines(style: Output.style))
+    }
+    if report.isInterrupted { throw ExitCode(130) }
+    if !report.problems.isEmpty { throw ExitCode.refused }
+  }
+
+  /// The first signal ends the test in order, the next one at once.
+  private static func obey(_ signals: Signals, _ run: BenchRun) async {
+    for await _ in signals.received {
+      guard await run.isInterrupted else {
+        await run.interrupt()
+        continue
+      }
+      Output.error("not cleaned up: \(run.prefix)*")
+      _exit(130)
+    }
+  }
+
+  private static func draw(_ run: BenchRun) async {
+    let clock = ContinuousClock()
+    var last = (step: "", done: 0, at: clock.now)
+    while !Task.isCancelled {
+      let (step, done, total) = await run.progress()
+      let seconds = (clock.now - last.at).inSeconds
+      let rate = step == last.step && seconds > 0 ? Double(max(0, done - last.done)) / seconds : 0
+      last = (step, done, clock.now)
+      let fraction = total > 0 ? Double(done) / Double(total) : 0
+      ProgressBar.draw(
+        ProgressBar.text(step, fraction, detail: rate > 0 ? "\(grouped(Int(rate)))/s" : ""))
+      try? await Task.sleep(for: .milliseconds(200))
+    }
+    ProgressBar.clear()
+  }
+}
