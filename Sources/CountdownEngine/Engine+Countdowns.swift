@@ -202,7 +202,8 @@ extension Engine {
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    let isWatched = subscriptions.isAnythingWatched
+    let isWatched =
+      subscriptions.isAnythingWatched
       && subscriptions.isWatched(.countdown, countdowns[index].key)
     guard let sending = countdowns[index].sending else {
       return countdowns[index].machine.nextExpiry(

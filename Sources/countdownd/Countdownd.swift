@@ -116,7 +116,7 @@ struct Countdownd: AsyncParsableCommand {
     let report: Store.Report
     do {
       report = try Store.check(directory: configuration.stateDirectory)
-    } catch where error.kind == .corrupt {
+    } catch  where error.kind == .corrupt {
       complain("the state is corrupt: \(error)")
       throw ExitCode(65)
     } catch {
