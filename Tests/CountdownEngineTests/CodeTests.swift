@@ -59,7 +59,7 @@ import Testing
       ])
   }
 
-  @Test("keycloak-mfa PR 444: with keep, a resend leaves the code that is in flight good")
+  @Test("keycloak-mfa-PR-444: with keep, a resend leaves the code that is in flight good")
   func keeps() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .keep)
     let first = try desk.at(0).start("a", policy: policy).view.generation
@@ -75,7 +75,7 @@ import Testing
     #expect(try desk.attempt("a", second).attempt == .accepted(isLast: true))
   }
 
-  @Test("authy-ruby 63: with replace, an earlier code dies with the resend")
+  @Test("authy-ruby-63: with replace, an earlier code dies with the resend")
   func replaces() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .replace)
     desk.subscribe(1, "countdown:a")
