@@ -314,12 +314,14 @@ package final class Server: CommandHost, @unchecked Sendable {
       session.heldBytes += said.bytes.count
       return (session, said)
     }
+    // It concerns this turn alone, also if there is nothing to be taken back.
+    let mustTakeBack = mustTakeBack
+    self.mustTakeBack = false
     guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
       dispatcher.engine.hasChanges || keeper.isBusy
     else { return write(turn) }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     if mustTakeBack {
-      mustTakeBack = false
       takeBack(turn, batch, keeper)
     } else {
       dispatcher.turnsUnderWay += 1
@@ -365,6 +367,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   ) {
     // What comes behind a turn that was taken back may rest on it.
     takeBack(turn, batch, keeper, isBehind: dispatcher.engine.isReadOnly)
+    // What was taken back may be due by now, or sooner than what was to take its place; and trying
+    // again waits for the end of the turn that is under way.
+    endTurn()
     guard !dispatcher.engine.isReadOnly else { return }
     dispatcher.engine.isReadOnly = true
     mustTakeBack = true
@@ -392,8 +397,6 @@ package final class Server: CommandHost, @unchecked Sendable {
       keeper.keepForLater(batch, &dispatcher.engine)
     }
     write(turn, withdrawing: Self.refusal)
-    // What was taken back may be due by now, or sooner than what was to take its place.
-    endTurn()
   }
 
   private func retryLater() {
