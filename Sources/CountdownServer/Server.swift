@@ -21,7 +21,7 @@ import Synchronization
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
   static let sliceMicroseconds: Int64 = 1_000
-  /// How many steps of it are done before the clock is looked at, and who reads what they say.
+  /// How many steps of it are done before the clock is looked at.
   static let stepsPerLook = 64
   /// How many entities a snapshot looks at in one turn.
   static let snapshotsPerTurn = 500
@@ -63,8 +63,6 @@ package final class Server: CommandHost, @unchecked Sendable {
   var isTurnEnding = false
   /// More is due than has been done: it goes on once sockets have been looked at.
   var isBehind = false
-  /// Time stands still until those who read have caught up.
-  var pause: Scheduled<Void>?
   var afterSockets: AfterSockets! = nil
   var putOff: [(Server) -> Void] = []
 
