@@ -42,8 +42,8 @@ package struct CommandSpec: Sendable {
   /// Whether it answers how something is that may be kept.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: flags.contains(.readOnly)
-    case .hud, .pubsub, .connection, .server: false
+    case .countdown, .hud, .timer: flags.contains(.readOnly)
+    case .pubsub, .connection, .server: false
     }
   }
 

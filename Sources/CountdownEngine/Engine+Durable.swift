@@ -122,6 +122,9 @@ extension Engine {
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
     }
+    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
+      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
+    }
   }
 
   // MARK: Restoring
@@ -171,6 +174,7 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
+    case .hud where huds.contains(index): discardHUD(index)
     case .countdown, .timer, .hud: break
     }
     changes.setKept(entity, false)
@@ -206,7 +210,7 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud: false
+    case .hud: huds.entity(at: Int(index))?.isDurable == true
     }
   }
 

@@ -133,7 +133,8 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
-    case .hud, .nothing: return false
+    case .hud(let view): return view.isDurable
+    case .nothing: return false
     }
   }
 }

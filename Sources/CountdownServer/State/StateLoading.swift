@@ -14,6 +14,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case huds([HUDRecord])
     case events([StoredEvents])
   }
 
@@ -78,6 +79,15 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    var huds: [HUDRecord] = []
+    try store.loadHUDs { record in
+      huds.append(record)
+      if huds.count == Self.portion {
+        hand(.huds(huds))
+        huds = []
+      }
+    }
+    hand(.huds(huds))
     var events: [StoredEvents] = []
     try store.loadEvents { turn in
       events.append(turn)
