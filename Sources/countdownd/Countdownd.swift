@@ -102,8 +102,12 @@ struct Countdownd: AsyncParsableCommand {
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
       if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
     }
-    let server = try await start(settings, reloading, notifier, logger)
-    stopping.pass(to: server)
+    let server: Server
+    do {
+      server = try await start(settings, reloading, stopping, notifier, logger)
+    } catch is StoppedWhileLoading {
+      return logger.info("ended")
+    }
     reloading.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
@@ -177,8 +181,8 @@ struct Countdownd: AsyncParsableCommand {
   }
 
   private func start(
-    _ settings: ServerSettings, _ reloading: Reloading, _ notifier: ServiceNotifier,
-    _ logger: Logger
+    _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
+    _ notifier: ServiceNotifier, _ logger: Logger
   ) async throws -> Server {
     var hooks = ServerHooks()
     hooks.isAlive = { status in
@@ -197,7 +201,9 @@ struct Countdownd: AsyncParsableCommand {
       ]
     }
     do {
-      return try await Server.start(settings, hooks: hooks, logger: logger)
+      return try await Server.start(settings, hooks: hooks, logger: logger) {
+        stopping.pass(to: $0)
+      }
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)
