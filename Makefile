@@ -45,14 +45,14 @@ completions: build ## Write shell completions to .build/completions
 	@ls .build/completions/*
 
 .PHONY: run
-run: build ## Build everything and start a daemon at .build/run/countdownd.sock
+run: build ## Build everything and start a daemon at .build/run/countdownd.sock (CONFIG=)
 	@mkdir -p $(dir $(SOCKET))
 	@printf '\nTalk to it from another terminal in this folder, for example:\n\n'
 	@printf '    export COUNTDOWND_SOCKET=$(SOCKET)\n'
 	@printf "    $(RELEASE)/countdownctl start +4512345678 --title '%%ds后重发'\n"
 	@printf '    $(RELEASE)/countdownctl watch\n'
 	@printf '    redis-cli -s $(SOCKET) COUNTDOWN GET +4512345678\n\nCtrl-C ends it.\n\n'
-	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state
+	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: demo
 demo: build ## Play a verify-code flow and a HUD flow live in the terminal

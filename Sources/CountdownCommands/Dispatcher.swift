@@ -33,6 +33,8 @@ package final class Dispatcher {
   private(set) var turn = 0
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
+  /// Sessions that are behind with reading events.
+  var laggards: [Session] = []
 
   var slowLog: SlowLog
   var statistics: CommandStatistics
@@ -77,6 +79,7 @@ package final class Dispatcher {
     monitors.removeAll { $0 == session.client.connection }
     engine.disconnect(session.client.connection)
     session.isClosing = true
+    _ = noteTaken(session)
     account(session)
     session.user?.connections -= 1
     if session.user?.connections == 0 { users[session.client.uid] = nil }
@@ -133,7 +136,7 @@ package final class Dispatcher {
           range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
     }
     replyTellsOfChanges = false
-    touched.append(session)
+    touch(session)
     account(session)
     deliver()
   }
@@ -143,7 +146,7 @@ package final class Dispatcher {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }
     reply(session)
-    touched.append(session)
+    touch(session)
     account(session)
   }
 
@@ -152,7 +155,7 @@ package final class Dispatcher {
     session.output.error("ERR Protocol error: \(error.description)")
     session.isClosing = true
     statistics.protocolErrors += 1
-    touched.append(session)
+    touch(session)
   }
 
   private func find(_ arguments: Arguments) throws(CommandError) -> Int {
@@ -212,11 +215,17 @@ package final class Dispatcher {
   // MARK: Output
 
   /// Has a session looked at when the turn ends, though nothing was said to it.
-  package func touch(_ session: Session) { touched.append(session) }
+  package func touch(_ session: Session) {
+    guard !session.isTouched else { return }
+    session.isTouched = true
+    touched.append(session)
+  }
 
-  /// The sessions that have something to be written since the last call; some more than once.
+  /// The sessions that have something to be written since the last call.
   package func takeTouched() -> [Session] {
     turn += 1
+    guard !touched.isEmpty else { return [] }
+    for session in touched { session.isTouched = false }
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
     return touched
   }
@@ -267,7 +276,8 @@ package final class Dispatcher {
         session.provisional.append(
           Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
-      touched.append(session)
+      touch(session)
+      noteLag(session)
     }
     closeIfFull(session, "events")
   }
@@ -294,7 +304,7 @@ package final class Dispatcher {
       encoder.bytes.append(contentsOf: line.utf8)
       encoder.bytes.append(contentsOf: [0x0D, 0x0A])
       monitor.output.bytes.append(contentsOf: encoder.bytes)
-      touched.append(monitor)
+      touch(monitor)
       closeIfFull(monitor, "what MONITOR shows")
     }
   }

@@ -32,8 +32,9 @@ enum EventCoding {
     }
     let start = bytes.count
     bytes.append(contentsOf: [0, 0, 0, 0])
-    var writer = Writer(bytes: bytes)
-    bytes = []
+    // Taken out, not shared: else the first byte written would copy all that was there.
+    var writer = Writer(bytes: [])
+    swap(&writer.bytes, &bytes)
     writer.unsigned(event.sequence)
     switch event.subject {
     case .countdown(let view):
@@ -49,7 +50,7 @@ enum EventCoding {
     case .hud, .scope, .emission, .nothing:
       preconditionFailure("only countdowns and timers are kept")
     }
-    bytes = writer.bytes
+    swap(&writer.bytes, &bytes)
     let length = UInt32(bytes.count - start - 4)
     for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }

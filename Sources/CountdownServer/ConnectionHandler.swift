@@ -169,15 +169,23 @@ final class ConnectionHandler: ChannelDuplexHandler {
     guard let session, let context else { return }
     let channel = context.channel
     if channel.isWritable, !session.outbound.isEmpty {
-      let buffer = channel.allocator.buffer(bytes: session.outbound)
-      session.outbound.removeAll(keepingCapacity: session.outbound.count <= 4 << 10)
-      context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+      // Until there is enough on its way; a client that is slow does not have all of it copied.
+      while channel.isWritable, let piece = session.outbound.popFirst() {
+        hand(piece, to: context, session)
+      }
+      context.flush()
     }
     noteBacklog(context, session)
     server.dispatcher.account(session)
+    server.hasTaken(session)
     // Something it was told may not be said yet.
     if session.isClosing, session.heldTurns == 0 { end() }
     takeUp(context)
+  }
+
+  private func hand(_ piece: [UInt8], to context: ChannelHandlerContext, _ session: Session) {
+    session.handedBytes += piece.count
+    context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: piece)), promise: nil)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -212,9 +220,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     isEnding = true
     session.isClosing = true
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    let buffer = context.channel.allocator.buffer(bytes: session.outbound)
-    session.outbound = []
-    context.writeAndFlush(wrapOutboundOut(buffer)).whenComplete { _ in
+    while let piece = session.outbound.popFirst() { hand(piece, to: context, session) }
+    let end = context.channel.allocator.buffer(capacity: 0)
+    context.writeAndFlush(wrapOutboundOut(end)).whenComplete { _ in
       bound.value.close(promise: nil)
     }
     let patience = context.eventLoop.scheduleTask(in: Self.lingerTime) {

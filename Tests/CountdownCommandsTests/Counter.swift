@@ -103,9 +103,10 @@ final class Counter {
 
   func take(_ session: Session? = nil) throws -> [Reply] {
     let session = session ?? self.session
-    defer { session.outbound = [] }
-    session.outbound += session.takeSaid().bytes
-    return try Reply.all(session.outbound)
+    session.outbound.append(session.takeSaid().bytes)
+    var bytes: [UInt8] = []
+    while let piece = session.outbound.popFirst() { bytes += piece }
+    return try Reply.all(bytes)
   }
 
   func pass(_ milliseconds: Int64) {
