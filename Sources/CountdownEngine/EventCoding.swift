@@ -47,8 +47,8 @@ enum EventCoding {
       writer.text(view.key)
       write(event, name, now: view.nowUnixMS, to: &writer)
       write(view, of: event.name, missed: event.missed, to: &writer)
-    case .hud, .nothing:
-      preconditionFailure("HUDs are not kept")
+    case .hud, .scope, .emission, .nothing:
+      preconditionFailure("only countdowns and timers are kept")
     }
     swap(&writer.bytes, &bytes)
     let length = UInt32(bytes.count - start - 4)
@@ -175,7 +175,7 @@ enum EventCoding {
       event.subject = .countdown(view)
     case .timer:
       event.subject = .timer(timer(record, &event, now, &reader))
-    case .hud:
+    case .hud, .scope:
       return nil
     }
     return reader.hasFailed ? nil : event
