@@ -141,8 +141,7 @@ class Countdownd(Server):
 
     def arguments(self):
         lines = ["limits:", *(f"  {name}: {value}" for name, value in self.limits.items())]
-        if self.durability:
-            lines.append(f"durability: {self.durability}")
+        lines.append(f"durability: {self.durability or 'none'}")
         (self.directory / "config.yaml").write_text("\n".join(lines) + "\n")
         return [
             COUNTDOWND, "--socket", self.path, "--config", self.directory / "config.yaml",

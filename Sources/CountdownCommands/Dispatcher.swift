@@ -9,7 +9,7 @@ import RESP
 package final class Dispatcher {
   package struct Settings: Sendable {
     /// Events a connection has not read, in bytes, beyond which it is closed.
-    package var maxOutput = 8 << 20
+    package var maxOutput = 64 << 20
     /// What all connections of a user have not read, in bytes, beyond which no command of it is
     /// done, and for each event that is to be added a connection of it is closed.
     package var maxOutputPerUser = 256 << 20
@@ -136,7 +136,7 @@ package final class Dispatcher {
           range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
     }
     replyTellsOfChanges = false
-    touched.append(session)
+    touch(session)
     account(session)
     deliver()
   }
@@ -146,7 +146,7 @@ package final class Dispatcher {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }
     reply(session)
-    touched.append(session)
+    touch(session)
     account(session)
   }
 
@@ -155,7 +155,7 @@ package final class Dispatcher {
     session.output.error("ERR Protocol error: \(error.description)")
     session.isClosing = true
     statistics.protocolErrors += 1
-    touched.append(session)
+    touch(session)
   }
 
   private func find(_ arguments: Arguments) throws(CommandError) -> Int {
@@ -215,11 +215,17 @@ package final class Dispatcher {
   // MARK: Output
 
   /// Has a session looked at when the turn ends, though nothing was said to it.
-  package func touch(_ session: Session) { touched.append(session) }
+  package func touch(_ session: Session) {
+    guard !session.isTouched else { return }
+    session.isTouched = true
+    touched.append(session)
+  }
 
-  /// The sessions that have something to be written since the last call; some more than once.
+  /// The sessions that have something to be written since the last call.
   package func takeTouched() -> [Session] {
     turn += 1
+    guard !touched.isEmpty else { return [] }
+    for session in touched { session.isTouched = false }
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
     return touched
   }
@@ -270,7 +276,7 @@ package final class Dispatcher {
         session.provisional.append(
           Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
-      touched.append(session)
+      touch(session)
     }
     closeIfFull(session, "events")
   }
@@ -297,7 +303,7 @@ package final class Dispatcher {
       encoder.bytes.append(contentsOf: line.utf8)
       encoder.bytes.append(contentsOf: [0x0D, 0x0A])
       monitor.output.bytes.append(contentsOf: encoder.bytes)
-      touched.append(monitor)
+      touch(monitor)
       closeIfFull(monitor, "what MONITOR shows")
     }
   }

@@ -184,7 +184,7 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
-    case .countdown, .timer, .hud: break
+    case .countdown, .timer, .hud, .scope: break
     }
     changes.setKept(entity, false)
   }
@@ -219,7 +219,7 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud: false
+    case .hud, .scope: false
     }
   }
 

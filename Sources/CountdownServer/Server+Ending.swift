@@ -32,14 +32,14 @@ extension Server {
   }
 
   /// Returns once it has ended.
-  package func waitUntilStopped() async throws {
-    try await stopped.futureResult.get()
-    try await loop.submit { [self] in
+  package func waitUntilStopped() throws {
+    try stopped.futureResult.wait()
+    try loop.submit { [self] in
       storeTurn()
       keeper?.close()
-    }.get()
+    }.wait()
     listening?.remove()
     hasEnded.withLock { $0 = true }
-    try await group.shutdownGracefully()
+    try group.syncShutdownGracefully()
   }
 }

@@ -33,16 +33,9 @@ extension Server {
 
   // MARK: Time
 
-  func timeHasCome() {
-    endTurn()
-  }
-
   private func passTime() {
-    let now = now
     // What fell due while nobody was there happens once everything is.
-    if !dispatcher.isLoading, !dispatcher.advance(to: now, budget: Self.stepsPerSlice) {
-      yieldToSockets { $0.endTurn() }
-    }
+    if !dispatcher.isLoading, !isBehind { passSlice() }
     if let due = watchdogDue, let interval = settings.watchdogInterval,
       Moment.present.boot >= due
     {
@@ -51,9 +44,27 @@ extension Server {
     }
   }
 
+  /// Does what is due, for about a millisecond; then sockets come first.
+  private func passSlice() {
+    let now = now
+    let end = stopwatch + Self.sliceMicroseconds
+    repeat {
+      if dispatcher.advance(to: now, budget: Self.stepsPerLook) { return }
+    } while stopwatch < end
+    isBehind = true
+    yieldToSockets { $0.catchUp() }
+  }
+
+  /// Goes on with what is due.
+  func catchUp() {
+    isBehind = false
+    endTurn()
+  }
+
   func armAlarms() {
-    // What is due while it loads happens after that.
-    if virtualClock == nil, !dispatcher.isLoading {
+    // What is due while it loads happens after that; and while more is due than is done in a slice
+    // its alarm would only bring turns between which nobody looks at sockets.
+    if virtualClock == nil, !dispatcher.isLoading, !isBehind {
       let (boot, wall) = dispatcher.engine.nextDeadline
       if let wall { wallAlarm.arm(at: wall.tick) }
       // Rather once too often than set anew each time the first of all is cancelled.
@@ -120,7 +131,7 @@ extension Server {
       session.heldTurns -= 1
       session.heldBytes -= said.bytes.count
       let bytes = error.map { said.withdrawn($0) } ?? said.bytes
-      if session.outbound.isEmpty { session.outbound = bytes } else { session.outbound += bytes }
+      session.outbound.append(bytes)
       connections[session.client.connection]?.flush()
     }
   }

@@ -19,8 +19,10 @@ import Synchronization
 /// `@unchecked Sendable`: after `init`, everything but `shutDown`, `reload`, `hop` and `waitUntilStopped` is
 /// only ever touched on `loop`.
 package final class Server: CommandHost, @unchecked Sendable {
-  /// How many steps of due work are done before sockets are looked at again: about a millisecond.
-  static let stepsPerSlice = 2_000
+  /// How long due work may take before sockets are looked at again.
+  static let sliceMicroseconds: Int64 = 1_000
+  /// How many steps of it are done before the clock is looked at.
+  static let stepsPerLook = 64
   /// How many entities a snapshot looks at in one turn.
   static let snapshotsPerTurn = 500
 
@@ -59,6 +61,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   let wallAlarm: DispatchAlarm
   var watchdogDue: Instant?
   var isTurnEnding = false
+  /// More is due than has been done: it goes on once sockets have been looked at.
+  var isBehind = false
   var afterSockets: AfterSockets! = nil
   var putOff: [(Server) -> Void] = []
 
@@ -69,20 +73,20 @@ package final class Server: CommandHost, @unchecked Sendable {
   package static func start(
     _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger,
     isMade: (Server) -> Void = { _ in }
-  ) async throws -> Server {
+  ) throws -> Server {
     let server = try Server(settings, hooks: hooks, logger: logger)
     isMade(server)
     do {
-      try await server.openLoop()
+      try server.openLoop()
       let loaded = server.load()
       // Little is loaded in no time: then nobody need hear of it.
-      try await server.soon(loaded).get()
-      try await server.listen()
-      try await loaded.get()
+      try server.soon(loaded).wait()
+      try server.listen()
+      try loaded.wait()
     } catch {
       server.hasEnded.withLock { $0 = true }
       server.listening?.remove()
-      try await server.group.shutdownGracefully()
+      try server.group.syncShutdownGracefully()
       throw error
     }
     return server
@@ -114,11 +118,11 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher.isLoading = unread != nil
   }
 
-  private func openLoop() async throws {
+  private func openLoop() throws {
     // Clients may have been waiting at the socket for long: their first turn arms the alarms.
-    bootAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
-    wallAlarm.setHandler { [weak self] in self?.hop { $0.timeHasCome() } }
-    try await loop.flatSubmit { [self] in
+    bootAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
+    wallAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
+    try loop.flatSubmit { [self] in
       do {
         let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }
         afterSockets = way
@@ -126,16 +130,16 @@ package final class Server: CommandHost, @unchecked Sendable {
       } catch {
         return loop.makeFailedFuture(error)
       }
-    }.get()
-    try await loop.submit { [self] in
+    }.wait()
+    try loop.submit { [self] in
       if let interval = settings.watchdogInterval {
         watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
       }
       armAlarms()
-    }.get()
+    }.wait()
   }
 
-  private func listen() async throws {
+  private func listen() throws {
     let descriptor: Int32
     switch settings.listener {
     case .path: descriptor = listening!.descriptor
@@ -160,7 +164,7 @@ package final class Server: CommandHost, @unchecked Sendable {
           try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
         }
       }
-    listener = try await bootstrap.withBoundSocket(descriptor).get()
+    listener = try bootstrap.withBoundSocket(descriptor).wait()
   }
 
   /// To the loop from any thread; nowhere once it has ended, as an alarm or a signal may come late.
