@@ -6,8 +6,9 @@ package struct CommandTable: Sendable {
 
   package init() {
     rows =
-      countdownCommands + hudCommands + timerCommands + connectionCommands + clientCommands
-      + pubSubCommands + eventCommands + serverCommands + backupCommands + introspectionCommands
+      countdownCommands + hudCommands + timerCommands + scopeCommands + connectionCommands
+      + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
+      + introspectionCommands
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!
       if let subcommand = row.subcommand {

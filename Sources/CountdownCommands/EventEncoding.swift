@@ -17,8 +17,10 @@ extension Event {
     case .countdown(let view): write(view, to: &line)
     case .hud(let view): write(view, to: &line)
     case .timer(let view): write(view, to: &line)
+    case .scope(let view): write(view, to: &line)
+    case .emission(let emission): emission.write(to: &line)
     case .nothing(let kind, _, let nowUnixMS):
-      line.field("state", kind == .hud ? "hidden" : "idle" as StaticString)
+      line.field("state", kind.stateOfNothing)
       line.field("now_unix_ms", nowUnixMS)
     }
     return line.finish()
@@ -52,6 +54,16 @@ extension Event {
   private func write(_ view: HUDView, to line: inout JSONLine) {
     view.writeState(to: &line)
     if let superseded { line.field("superseded_generation", superseded.value) }
+  }
+
+  private func write(_ view: ScopeView, to line: inout JSONLine) {
+    line.field("state", view.state.rawValue)
+    if name == .closed {
+      line.field("parent", bytes: view.parent)
+      line.field("now_unix_ms", view.nowUnixMS)
+    } else {
+      view.writeDetails(to: &line)
+    }
   }
 
   private func write(_ view: TimerView, to line: inout JSONLine) {
@@ -90,6 +102,8 @@ extension Event.Subject {
     case .countdown(let view): view.key
     case .hud(let view): view.key
     case .timer(let view): view.key
+    case .scope(let view): view.key
+    case .emission(let emission): emission.key
     case .nothing(_, let key, _): key
     }
   }

@@ -67,6 +67,7 @@ extension Dispatcher {
       ("countdowns", "\(engine.countdownCount)"),
       ("huds", "\(engine.hudCount)"),
       ("timers", "\(engine.timerCount)"),
+      ("scopes", "\(engine.scopeCount)"),
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

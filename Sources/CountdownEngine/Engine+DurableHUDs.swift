@@ -34,6 +34,7 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
+        changes.setGone(entity)
         body(.gone(index))
       }
     }

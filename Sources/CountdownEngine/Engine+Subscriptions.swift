@@ -161,6 +161,7 @@ extension Engine {
     case .countdown: settleCountdown(entity.index, at: now)
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
+    case .scope: settleScope(entity.index, at: now)
     }
   }
 
@@ -169,6 +170,7 @@ extension Engine {
     case .countdown: countdowns.find(key)
     case .hud: huds.find(key)
     case .timer: timers.find(key)
+    case .scope: scopes.table.find(key)
     }
   }
 
@@ -191,6 +193,10 @@ extension Engine {
       let view = TimerView(timers[entity.index], at: now)
       sendSnapshot(
         .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
+    case .scope:
+      let view = scopeView(entity.index, at: now)
+      sendSnapshot(
+        .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
     }
   }
 
@@ -203,7 +209,7 @@ extension Engine {
   ) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd]
+    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
@@ -221,6 +227,7 @@ extension Engine {
     case .countdown: countdowns.entity(at: index)?.key
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
+    case .scope: scopes.table.entity(at: index)?.key
     }
   }
 }

@@ -7,6 +7,12 @@ package struct EngineSettings: Sendable {
     package var entitiesPerUser = 10_000_000
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
+    /// How many scopes there may be one below the other.
+    package var scopeDepth = 10_000
+    /// Scopes right below one.
+    package var scopeChildren = 1_000_000
+    /// Events that are handled at one scope, by all connections together.
+    package var scopeHandlers = 1_000
 
     package init() {}
   }
@@ -96,4 +102,5 @@ package enum EngineError: Error, Equatable {
   case levelNotAllowed(Level, maximum: Level)
   /// It would be lost if the daemon ended now, as it cannot be stored.
   case readOnly
+  case scope(ScopeProblem)
 }

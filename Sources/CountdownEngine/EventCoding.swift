@@ -53,8 +53,8 @@ enum EventCoding {
       writer.text(view.key)
       write(event, name, now: view.nowUnixMS, to: &writer)
       write(view, superseding: event.superseded, to: &writer)
-    case .nothing:
-      preconditionFailure("what is not there has no event that is kept")
+    case .scope, .emission, .nothing:
+      preconditionFailure("no event of this is kept")
     }
     swap(&writer.bytes, &bytes)
     let length = UInt32(bytes.count - start - 4)
@@ -200,6 +200,8 @@ enum EventCoding {
     case .hud:
       guard let view = hud(record, &event, now, &reader) else { return nil }
       event.subject = .hud(view)
+    case .scope:
+      return nil
     }
     return reader.hasFailed ? nil : event
   }

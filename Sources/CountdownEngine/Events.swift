@@ -2,13 +2,14 @@ import CountdownCore
 
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
-  case countdown, hud, timer
+  case countdown, hud, timer, scope
 
   package var name: StaticString {
     switch self {
     case .countdown: "countdown"
     case .hud: "hud"
     case .timer: "timer"
+    case .scope: "scope"
     }
   }
 
@@ -18,12 +19,23 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown: Self.countdownPrefix
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
+    case .scope: Self.scopePrefix
     }
   }
 
   private static let countdownPrefix = Array("countdown:".utf8)
   private static let hudPrefix = Array("hud:".utf8)
   private static let timerPrefix = Array("timer:".utf8)
+  private static let scopePrefix = Array("scope:".utf8)
+
+  /// The state of what is not there, as snapshots tell it.
+  package var stateOfNothing: StaticString {
+    switch self {
+    case .countdown, .timer: "idle"
+    case .hud: "hidden"
+    case .scope: "closed"
+    }
+  }
 }
 
 /// Something happened to an entity.
@@ -32,6 +44,8 @@ package struct Event: Sendable {
     case countdown(CountdownView)
     case hud(HUDView)
     case timer(TimerView)
+    case scope(ScopeView)
+    case emission(Emission)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
@@ -42,6 +56,7 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
+    case opened, closed, emitted
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -74,6 +89,9 @@ package struct Event: Sendable {
       case .didDisappear: "did-disappear"
       case .set: "set"
       case .fired: "fired"
+      case .opened: "opened"
+      case .closed: "closed"
+      case .emitted: "emitted"
       }
     }
   }
@@ -83,6 +101,7 @@ package struct Event: Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced
     case expired, locked, passed
+    case closed, parentClosed
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -104,6 +123,8 @@ package struct Event: Sendable {
       case .expired: "expired"
       case .locked: "locked"
       case .passed: "passed"
+      case .closed: "closed"
+      case .parentClosed: "parent-closed"
       }
     }
   }
@@ -134,7 +155,7 @@ extension Event {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
     case .hud(let view): return view.isDurable
-    case .nothing: return false
+    case .scope, .emission, .nothing: return false
     }
   }
 }

@@ -28,6 +28,9 @@ extension ServerSettings {
     engine.limits.entities = limits.maxEntities
     engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
     engine.limits.subscriptions = limits.maxSubscriptions
+    engine.limits.scopeDepth = limits.maxScopeDepth
+    engine.limits.scopeChildren = limits.maxScopeChildren
+    engine.limits.scopeHandlers = limits.maxScopeHandlers
     engine.countdownCount = UInt32(clamping: configuration.countdown.count)
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)

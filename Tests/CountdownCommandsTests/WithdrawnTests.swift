@@ -63,9 +63,5 @@ import Testing
     counter.dispatcher.turnsUnderWay = 1
     counter.run(["COUNTDOWN", "GET", "k"])
     #expect(try withdrawn(counter.session).map(isRefused) == [true])
-    // Nothing can be stored, and nothing is changed: what is read is what is stored.
-    counter.dispatcher.engine.isReadOnly = true
-    counter.run(["COUNTDOWN", "GET", "k"])
-    #expect(try withdrawn(counter.session).map(isRefused) == [false])
   }
 }

@@ -42,6 +42,7 @@ import Testing
             case .countdown: try desk.start(key, owner: owner).view.generation
             case .hud: try desk.show(key, owner: owner).generation
             case .timer: try desk.set(key, 60_000, owner: owner).generation
+            case .scope: try desk.open(key, owner: owner).generation
             }
           there[key] = (generation.value, owned)
         } else {
@@ -49,6 +50,7 @@ import Testing
           case .countdown: try desk.cancel(key)
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
+          case .scope: try desk.close(key)
           }
           there[key] = nil
         }
@@ -60,6 +62,7 @@ import Testing
           case .countdown: try desk.cancel(key)
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
+          case .scope: try desk.close(key)
           }
           there[key] = nil
         }
@@ -88,6 +91,10 @@ import Testing
           }
         case .timer:
           listing.take(desk.engine.listTimers(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .scope:
+          listing.take(desk.engine.listScopes(listing.query, at: desk.now)) {
             ($0.key, $0.generation)
           }
         }

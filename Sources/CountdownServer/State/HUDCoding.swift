@@ -7,6 +7,8 @@ import NIOCore
 /// store's clock, `offset` microseconds ahead of the boot clock.
 enum HUDCoding {
   private static let version: UInt8 = 1
+  /// More than anybody takes; few enough to be summed.
+  private static let possibleLeases: ClosedRange<Int64> = 0...1 << 40
 
   static func encode(_ hud: DurableHUD, offset: Int64) -> [UInt8] {
     var bytes = ByteBuffer()
@@ -57,25 +59,28 @@ enum HUDCoding {
 
   private static func readRequest(_ bytes: inout ByteBuffer) -> Presentation.Request? {
     var request = Presentation.Request()
+    func interval() -> Interval? {
+      bytes.readInteger(as: Int64.self).flatMap { Interval(stored: $0) }
+    }
     guard let kind: Presentation.Kind = bytes.readChoice(), let status = bytes.readOptionalText(),
-      let grace = bytes.readInteger(as: Int64.self),
-      let minimum = bytes.readInteger(as: Int64.self),
-      let fadeIn = bytes.readInteger(as: Int64.self),
-      let fadeOut = bytes.readInteger(as: Int64.self),
-      let messageMinimum = bytes.readInteger(as: Int64.self),
+      let grace = interval(), let minimum = interval(), let fadeIn = interval(),
+      let fadeOut = interval(), let messageMinimum = interval(),
       let maximum = bytes.readOptional(),
       let minimumFrom: Presentation.MinimumFrom = bytes.readChoice(),
       let early: Presentation.Early = bytes.readChoice(),
       let mask: Presentation.Mask = bytes.readChoice()
     else { return nil }
+    if let maximum {
+      guard let maximum = Interval(stored: maximum) else { return nil }
+      request.maximum = maximum
+    }
     request.kind = kind
     request.status = status
-    request.grace = Interval(microseconds: grace)
-    request.minimum = Interval(microseconds: minimum)
-    request.fadeIn = Interval(microseconds: fadeIn)
-    request.fadeOut = Interval(microseconds: fadeOut)
-    request.messageMinimum = Interval(microseconds: messageMinimum)
-    request.maximum = maximum.map { Interval(microseconds: $0) }
+    request.grace = grace
+    request.minimum = minimum
+    request.fadeIn = fadeIn
+    request.fadeOut = fadeOut
+    request.messageMinimum = messageMinimum
     request.minimumFrom = minimumFrom
     request.early = early
     request.mask = mask
@@ -123,7 +128,7 @@ enum HUDCoding {
     of request: Presentation.Request, _ bytes: inout ByteBuffer, _ offset: Int64
   ) -> Presentation.Memory? {
     func instant() -> Instant? {
-      bytes.readInteger(as: Int64.self).map { Instant(microseconds: $0 &- offset) }
+      bytes.readInteger(as: Int64.self).flatMap { Instant(stored: $0, offset: offset) }
     }
     guard let generation = bytes.readInteger(as: Int64.self) else { return nil }
     let phase: Presentation.Phase
@@ -155,8 +160,8 @@ enum HUDCoding {
     default: return nil
     }
     guard let end = bytes.readOptionalText(), let fraction = bytes.readOptional(),
-      let unowned = bytes.readInteger(as: Int64.self),
-      let owned = bytes.readInteger(as: Int64.self),
+      let unowned = bytes.readInteger(as: Int64.self), possibleLeases.contains(unowned),
+      let owned = bytes.readInteger(as: Int64.self), possibleLeases.contains(owned),
       let requestedAt = instant(), let visibleSince = instant(), let limitedSince = instant(),
       let pausedAt = bytes.readOptional()
     else { return nil }
@@ -165,10 +170,17 @@ enum HUDCoding {
       visibleSince: visibleSince, limitedSince: limitedSince)
     memory.dismissal = dismissal
     memory.end = end.flatMap { Presentation.End(rawValue: String(decoding: $0, as: UTF8.self)) }
-    memory.fraction = fraction.map { Double(bitPattern: UInt64(bitPattern: $0)) }
     memory.unownedLeases = unowned
     memory.ownedLeases = owned
-    memory.pausedAt = pausedAt.map { Instant(microseconds: $0 &- offset) }
+    if let fraction {
+      let value = Double(bitPattern: UInt64(bitPattern: fraction))
+      guard (0...1).contains(value) else { return nil }
+      memory.fraction = value
+    }
+    if let pausedAt {
+      guard let pausedAt = Instant(stored: pausedAt, offset: offset) else { return nil }
+      memory.pausedAt = pausedAt
+    }
     return memory
   }
 }

@@ -46,6 +46,7 @@ final class StateKeeper {
   /// What has changed since the last call.
   func takeBatch(from engine: inout Engine) -> Batch {
     var batch = Batch()
+    batch.number = engine.beginBatch()
     let offset = offset
     engine.takeCountdownChanges { change in
       switch change {
@@ -132,9 +133,9 @@ final class StateKeeper {
 
   /// A batch was stored.
   func confirm(_ batch: Batch, _ engine: inout Engine) {
-    for index in batch.countdowns.gone { engine.noteGone(.countdown, index) }
-    for index in batch.timers.gone { engine.noteGone(.timer, index) }
-    for index in batch.huds.gone { engine.noteGone(.hud, index) }
+    for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
+    for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
+    for index in batch.huds.gone { engine.noteGone(.hud, index, in: batch.number) }
   }
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the

@@ -15,6 +15,7 @@ enum EventLine {
     case .countdown: details = countdown(event)
     case .hud: details = hud(event)
     case .timer: details = timer(event)
+    case .scope: details = scope(event)
     }
     if let reason = event.fields["reason"]?.string { details.append("reason: \(reason)") }
     if let generation = event.generation, event.name != .tick {
@@ -49,6 +50,17 @@ enum EventLine {
     if let fraction = view.fraction { details.append("\(Int(fraction * 100)) %") }
     if let status = view.status { details.append(status) }
     if let end = view.end { details.append("end: \(end)") }
+    return details
+  }
+
+  private static func scope(_ event: CountdownEvent) -> [String] {
+    guard let view = event.scope else {
+      // What was emitted, and is handled by whoever watches.
+      return ["name", "target", "phase", "payload"].compactMap { event.fields[$0]?.string }
+    }
+    var details = [view.state.rawValue]
+    if let parent = view.parent { details.append("below \(parent)") }
+    if let left = view.remainingTime { details.append("lease of \(left.humanText) left") }
     return details
   }
 

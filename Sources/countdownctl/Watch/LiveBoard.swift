@@ -55,6 +55,8 @@ struct LiveBoard {
     case .countdown: apply(countdown: event, at: now)
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)
+    // Nothing counts: there is no line for it.
+    case .scope: break
     }
   }
 

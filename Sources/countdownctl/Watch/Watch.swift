@@ -30,13 +30,14 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY); all "
+      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID); all "
         + "countdowns unless given.", valueName: "name"))
   var names: [String] = []
 
   @Flag(help: "Keys are countdowns, the default.") var countdown = false
   @Flag(help: "Keys are screens of HUDs.") var hud = false
   @Flag(help: "Keys are timers.") var timer = false
+  @Flag(help: "Keys are scopes.") var scope = false
 
   @Flag(
     help: """
@@ -46,7 +47,9 @@ struct Watch: SessionCommand {
   var exitWhenReady = false
 
   var target: WatchTarget {
-    let kinds = [("countdown", countdown), ("hud", hud), ("timer", timer)].filter(\.1).map(\.0)
+    let kinds = [
+      ("countdown", countdown), ("hud", hud), ("timer", timer), ("scope", scope),
+    ].filter(\.1).map(\.0)
     return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)
   }
 
