@@ -4,7 +4,7 @@ import RESP
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
 package struct CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, connection, pubsub, server
+    case countdown, hud, timer, throttle, once, gate, debounce, connection, pubsub, server
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -34,7 +34,7 @@ package struct CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
@@ -43,6 +43,8 @@ package struct CommandSpec: Sendable {
   var showsState: Bool {
     switch group {
     case .countdown, .timer: flags.contains(.readOnly)
+    // A refusal answers how it is, too.
+    case .throttle, .once, .gate, .debounce: true
     case .hud, .pubsub, .connection, .server: false
     }
   }
@@ -79,7 +81,7 @@ package struct CommandSpec: Sendable {
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
     let parameters = Syntax.parse(syntax)
-    let isKeyed = ["key", "screen"].contains(parameters.first?.name)
+    let isKeyed = ["key", "screen", "session"].contains(parameters.first?.name)
     keyPosition = isKeyed ? words : 0
     let range = Syntax.argumentCount(of: parameters)
     arguments = (least: words + range.least, most: range.most.map { words + $0 })

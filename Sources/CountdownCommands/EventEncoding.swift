@@ -17,8 +17,9 @@ extension Event {
     case .countdown(let view): write(view, to: &line)
     case .hud(let view): write(view, to: &line)
     case .timer(let view): write(view, to: &line)
+    case .guarded(let view): view.writeState(to: &line)
     case .nothing(let kind, _, let nowUnixMS):
-      line.field("state", kind == .hud ? "hidden" : "idle" as StaticString)
+      line.field("state", kind.stateOfNothing)
       line.field("now_unix_ms", nowUnixMS)
     }
     return line.finish()
@@ -84,12 +85,24 @@ extension Event {
   }
 }
 
+extension EntityKind {
+  /// Of a key that nothing is known of.
+  fileprivate var stateOfNothing: StaticString {
+    switch self {
+    case .hud: "hidden"
+    case .gate: "closed"
+    case .countdown, .timer, .throttle, .once, .debounce: "idle"
+    }
+  }
+}
+
 extension Event.Subject {
   var key: [UInt8] {
     switch self {
     case .countdown(let view): view.key
     case .hud(let view): view.key
     case .timer(let view): view.key
+    case .guarded(let view): view.key
     case .nothing(_, let key, _): key
     }
   }

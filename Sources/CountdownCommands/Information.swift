@@ -67,6 +67,10 @@ extension Dispatcher {
       ("countdowns", "\(engine.countdownCount)"),
       ("huds", "\(engine.hudCount)"),
       ("timers", "\(engine.timerCount)"),
+      ("throttles", "\(engine.guardCount(.throttle))"),
+      ("onces", "\(engine.guardCount(.once))"),
+      ("gates", "\(engine.guardCount(.gate))"),
+      ("debounces", "\(engine.guardCount(.debounce))"),
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

@@ -64,7 +64,7 @@ package enum DurableChange<Entity> {
 /// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
 /// changed, and takes back what was kept.
 extension Engine {
-  /// Changes are noted from now on, for `takeCountdownChanges` and `takeTimerChanges`.
+  /// Changes are noted from now on, for `takeCountdownChanges` and its like.
   package mutating func noteChanges() { changes.isOn = true }
 
   /// Whether anything that is to be kept has changed since the changes were taken.
@@ -122,6 +122,7 @@ extension Engine {
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
     }
+    noteAllGuards()
   }
 
   // MARK: Restoring
@@ -171,6 +172,8 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity) != nil { removeGuard(entity) }
     case .countdown, .timer, .hud: break
     }
     changes.setKept(entity, false)
@@ -206,6 +209,8 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
+    case .throttle, .once, .gate, .debounce:
+      guards.entity(EntityRef(kind, index))?.owner == Owner.none
     case .hud: false
     }
   }

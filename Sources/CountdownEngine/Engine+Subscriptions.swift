@@ -161,6 +161,7 @@ extension Engine {
     case .countdown: settleCountdown(entity.index, at: now)
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
     }
   }
 
@@ -169,6 +170,7 @@ extension Engine {
     case .countdown: countdowns.find(key)
     case .hud: huds.find(key)
     case .timer: timers.find(key)
+    case .throttle, .once, .gate, .debounce: guards[kind].find(key)
     }
   }
 
@@ -191,6 +193,10 @@ extension Engine {
       let view = TimerView(timers[entity.index], at: now)
       sendSnapshot(
         .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
+    case .throttle, .once, .gate, .debounce:
+      let view = GuardView(guards[entity], at: now)
+      sendSnapshot(
+        .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
     }
   }
 
@@ -203,7 +209,9 @@ extension Engine {
   ) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd]
+    let ends =
+      [countdowns.indexEnd, huds.indexEnd, timers.indexEnd]
+      + GuardTables.kinds.map { guards[$0].indexEnd }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
@@ -221,6 +229,7 @@ extension Engine {
     case .countdown: countdowns.entity(at: index)?.key
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
+    case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
     }
   }
 }

@@ -1,7 +1,7 @@
 import CountdownCore
 import TimerWheel
 
-/// All countdowns, HUDs and timers, and the one wheel that wakes them.
+/// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
 ///
 /// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
 /// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
@@ -16,6 +16,7 @@ package struct Engine: ~Copyable {
   var countdowns = EntityTable<CountdownEntity>()
   var huds = EntityTable<HUDEntity>()
   var timers = EntityTable<TimerEntity>()
+  var guards = GuardTables()
 
   var connections = Connections()
   var subscriptions = Subscriptions()
@@ -53,7 +54,7 @@ package struct Engine: ~Copyable {
   /// New settings count from now on. What is under way goes on as it was started.
   package mutating func reload(_ settings: EngineSettings) { self.settings = settings }
 
-  package var entityCount: Int { countdowns.count + huds.count + timers.count }
+  package var entityCount: Int { countdowns.count + huds.count + timers.count + guards.count }
   package var countdownCount: Int { countdowns.count }
   package var hudCount: Int { huds.count }
   package var timerCount: Int { timers.count }
@@ -118,6 +119,9 @@ package struct Engine: ~Copyable {
     case .timer:
       timers[entity.index].alarm = nil
       expireTimer(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce:
+      guards[entity].alarm = nil
+      expireGuard(entity, at: now)
     }
   }
 
@@ -146,6 +150,8 @@ package struct Engine: ~Copyable {
       giveBackLeases(entity.index, of: owner, at: now)
     case .timer where timers.entity(at: index)?.owner == owner:
       cancelTimer(entity.index, reason: .ownerGone, at: now)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
     case .countdown, .hud, .timer:
       break
     }

@@ -3,12 +3,17 @@ import CountdownCore
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
   case countdown, hud, timer
+  case throttle, once, gate, debounce
 
   package var name: StaticString {
     switch self {
     case .countdown: "countdown"
     case .hud: "hud"
     case .timer: "timer"
+    case .throttle: "throttle"
+    case .once: "once"
+    case .gate: "gate"
+    case .debounce: "debounce"
     }
   }
 
@@ -18,12 +23,20 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown: Self.countdownPrefix
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
+    case .throttle: Self.throttlePrefix
+    case .once: Self.oncePrefix
+    case .gate: Self.gatePrefix
+    case .debounce: Self.debouncePrefix
     }
   }
 
   private static let countdownPrefix = Array("countdown:".utf8)
   private static let hudPrefix = Array("hud:".utf8)
   private static let timerPrefix = Array("timer:".utf8)
+  private static let throttlePrefix = Array("throttle:".utf8)
+  private static let oncePrefix = Array("once:".utf8)
+  private static let gatePrefix = Array("gate:".utf8)
+  private static let debouncePrefix = Array("debounce:".utf8)
 }
 
 /// Something happened to an entity.
@@ -32,6 +45,7 @@ package struct Event: Sendable {
     case countdown(CountdownView)
     case hud(HUDView)
     case timer(TimerView)
+    case guarded(GuardView)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
@@ -42,6 +56,7 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
+    case accepted, done, pending, run, dismissed, opened, closed
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -74,6 +89,13 @@ package struct Event: Sendable {
       case .didDisappear: "did-disappear"
       case .set: "set"
       case .fired: "fired"
+      case .accepted: "accepted"
+      case .done: "done"
+      case .pending: "pending"
+      case .run: "run"
+      case .dismissed: "dismissed"
+      case .opened: "opened"
+      case .closed: "closed"
       }
     }
   }
@@ -83,6 +105,8 @@ package struct Event: Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced
     case expired, locked, passed
+    case rate, login
+    case leading, quiet, maximumWait, flush
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -104,6 +128,12 @@ package struct Event: Sendable {
       case .expired: "expired"
       case .locked: "locked"
       case .passed: "passed"
+      case .rate: "rate"
+      case .login: "login"
+      case .leading: "leading"
+      case .quiet: "quiet"
+      case .maximumWait: "max-wait"
+      case .flush: "flush"
       }
     }
   }
@@ -133,6 +163,7 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
+    case .guarded(let view): return view.owner == .none
     case .hud, .nothing: return false
     }
   }

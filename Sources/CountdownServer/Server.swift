@@ -238,6 +238,14 @@ package final class Server: CommandHost, @unchecked Sendable {
         }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
+    case .guards(let records):
+      for record in records {
+        guard let kept = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(kept, at: record.place, now: now)
+      }
     case .events(let turns):
       for events in turns {
         dispatcher.engine.eventTail.restore(

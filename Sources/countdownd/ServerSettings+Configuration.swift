@@ -28,10 +28,12 @@ extension ServerSettings {
     engine.limits.entities = limits.maxEntities
     engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
     engine.limits.subscriptions = limits.maxSubscriptions
+    engine.limits.payloadLength = limits.maxPayloadLength
     engine.countdownCount = UInt32(clamping: configuration.countdown.count)
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)
 
+    engine.keepPending = Interval(configuration.gate.keepPending)
     engine.eventsKept = configuration.events.keep
     engine.policies = configuration.policies
 

@@ -269,6 +269,7 @@ final class Desk {
     case .timer(let view):
       if event.name == .fired { words.append("\(view.fired)") }
       if let missed = event.missed, missed > 0 { words.append("missed \(missed)") }
+    case .guarded(let view): words += Self.words(view, of: event)
     case .nothing(let kind, _, _): words.append(kind == .hud ? "hidden" : "idle")
     }
     if let reason = event.reason { words.append("\(reason.text)") }

@@ -14,6 +14,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case guards([GuardRecord])
     case events([StoredEvents])
   }
 
@@ -78,6 +79,15 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    var guards: [GuardRecord] = []
+    try store.loadGuards { record in
+      guards.append(record)
+      if guards.count == Self.portion {
+        hand(.guards(guards))
+        guards = []
+      }
+    }
+    hand(.guards(guards))
     var events: [StoredEvents] = []
     try store.loadEvents { turn in
       events.append(turn)
