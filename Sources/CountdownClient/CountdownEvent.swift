@@ -1,10 +1,11 @@
 import RESP
 
-/// One thing that happened to a countdown, a HUD or a timer.
+/// One thing that happened to a countdown, a HUD, a timer or a guard.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     case countdown, hud, timer
+    case throttle, once, gate, debounce
     /// The connection that the events come by; such events are made by the client itself.
     case connection
   }
@@ -41,6 +42,16 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let didDisappear = Name(rawValue: "did-disappear")
     public static let set = Name(rawValue: "set")
     public static let fired = Name(rawValue: "fired")
+    public static let accepted = Name(rawValue: "accepted")
+    public static let done = Name(rawValue: "done")
+    /// An action waits for its session to open.
+    public static let pending = Name(rawValue: "pending")
+    /// The action that waited is to be run, now and once.
+    public static let run = Name(rawValue: "run")
+    /// The action that waited is not going to be run.
+    public static let dismissed = Name(rawValue: "dismissed")
+    public static let opened = Name(rawValue: "opened")
+    public static let closed = Name(rawValue: "closed")
     /// The connection was lost; the client tries again by itself.
     public static let disconnected = Name(rawValue: "disconnected")
     /// The connection is back. What was missed follows, then snapshots; what a pattern no longer

@@ -7,7 +7,7 @@
 ///     any --CANCEL, owner gone--> (nothing)     waiting --FLUSH--> (nothing), fired
 ///
 /// It is quiet when the newest call was the quiet time ago. MAXWAIT counts from the first call that
-/// nobody has been told of. `resting` means that what was called so far has been told, but that it
+/// nobody has been told of; if the newest call's is over by then, it fires at once. `resting` means that what was called so far has been told, but that it
 /// has not been quiet since: so LEADING tells of the first call of a burst alone at once.
 package struct Debounce: Equatable, Sendable {
   package struct Rule: Equatable, Sendable {
@@ -117,6 +117,7 @@ package struct Debounce: Equatable, Sendable {
   package var nextExpiry: Instant {
     let quiet = lastCall + rule.quiet
     guard let waiting, let longest = rule.maximumWait else { return quiet }
-    return min(quiet, waiting.since + longest)
+    // A call that says a shorter MAXWAIT than those before it is not due before it came.
+    return min(quiet, max(waiting.since + longest, lastCall))
   }
 }

@@ -21,8 +21,9 @@ extension Engine {
     try checkWritable(guards[entity].owner)
     guards[entity].debounce.call(rule, payload, at: now.boot)
     setOwner(ofGuard: entity, owner)
-    armGuard(entity)
     noteChange(ofGuard: entity)
+    // Fires if it says a MAXWAIT that is over; it cannot have been quiet.
+    expireGuard(entity, at: now)
     return DebounceView(guards[entity], at: now)
   }
 

@@ -111,6 +111,20 @@ private func play(
     #expect(after.firing == nil && after.isOver)
   }
 
+  @Test("A MAXWAIT that the newest call shortens to what is over fires at that call, not before it")
+  func shortened() {
+    let start = Instant(microseconds: 0)
+    var (machine, _) = Debounce.begin(Debounce.Rule(quiet: .seconds(60))!, [1], at: start)
+    let now = start + .seconds(30)
+    machine.call(Debounce.Rule(quiet: .seconds(1), maximumWait: .seconds(2))!, [2], at: now)
+    #expect(machine.nextExpiry == now)
+    let (firing, isOver) = machine.expire(at: now)
+    #expect(
+      firing == Debounce.Firing(edge: .maximumWait, due: now, calls: 2, payload: [2]))
+    #expect(!isOver)
+    #expect(machine.nextExpiry == now + .seconds(1))
+  }
+
   @Test("No rule: no quiet time at all, or MAXWAIT before it")
   func rules() {
     #expect(Debounce.Rule(quiet: Interval(microseconds: 999)) == nil)

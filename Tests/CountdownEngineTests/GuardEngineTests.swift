@@ -228,6 +228,18 @@ import Testing
     desk.expectEmpty()
   }
 
+  @Test("A call that says a MAXWAIT which is over fires at once, and is not late")
+  func shortened() throws {
+    let desk = Desk()
+    desk.subscribe(1, "debounce:k")
+    try desk.call("k", quiet: 60_000)
+    desk.at(30_000)
+    #expect(try desk.call("k", longest: 2_000).state == .resting)
+    #expect(desk.takeEvents(1).last?.lateMicroseconds == 0)
+    desk.at(31_000).hears(1, "0 k snapshot idle", "30000 k fired resting 2 max-wait")
+    #expect(desk.debounce("k") == nil)
+  }
+
   @Test("It goes with the owner of the newest call")
   func owner() throws {
     let desk = Desk()
