@@ -25,6 +25,7 @@ files() {
   echo "644 systemd/countdownd.socket $prefix/lib/systemd/system/countdownd.socket"
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
   echo "644 systemd/notify-reload.conf $share/doc/countdownd/examples/notify-reload.conf"
+  echo "644 config/policies.yaml $share/doc/countdownd/examples/policies.yaml"
   for page in README.md CHANGELOG.md docs/*.md; do
     echo "644 $page $share/doc/countdownd/${page#docs/}"
   done

@@ -1,11 +1,21 @@
 import RESP
 
-/// Who a countdown, HUD, timer or guard belongs to.
-public enum Owner: String, Sendable, Hashable {
+/// Who a countdown, HUD, timer, guard or scope belongs to.
+public enum Owner: Sendable, Hashable {
   /// Nobody: it outlives the connection.
   case none
   /// The connection for commands: what it owns is cancelled when that ends.
   case connection
+  /// The scope of that name: what it owns is cancelled when that closes.
+  case scope(String)
+
+  var text: String {
+    switch self {
+    case .none: "none"
+    case .connection: "connection"
+    case .scope(let scope): "scope:\(scope)"
+    }
+  }
 }
 
 /// One page of a list.
@@ -48,7 +58,7 @@ struct CommandBuilder {
   }
 
   mutating func owner(_ owner: Owner) {
-    if owner != .none { option("OWNER", owner.rawValue) }
+    if owner != .none { option("OWNER", owner.text) }
   }
 
   mutating func flag(_ name: String, _ isSet: Bool) {

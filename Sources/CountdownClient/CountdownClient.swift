@@ -148,6 +148,24 @@ public final class CountdownClient: Sendable {
     return events
   }
 
+  /// Handles events of the clients' own at a scope, over a connection of its own: the sequence has
+  /// an `emitted` event for each that is taken here, its `fields` with `name`, `target`, `phase` and
+  /// `payload`. As with `events(channels:patterns:)`; it ends when the scope is not there any more
+  /// after a reconnection.
+  ///
+  /// - Parameters:
+  ///   - event: a name of 1 to 128 bytes, or `*` for all.
+  ///   - captures: takes events on their way down to the scopes below, before those can.
+  public func handle(
+    _ event: String, at scope: String, captures: Bool = false
+  ) -> CountdownEvents {
+    let duty = ["SCOPE", "HANDLE", scope, event] + (captures ? ["CAPTURE"] : [])
+    let (events, subscription) = CountdownEvents.make(
+      path: path, name: name, group: group, channels: [], patterns: [], duties: [duty])
+    register(subscription)
+    return events
+  }
+
   private func register(_ subscription: Subscription) {
     let id = ObjectIdentifier(subscription)
     let isOpen = subscriptions.withLock { subscriptions in

@@ -1,10 +1,10 @@
 import RESP
 
-/// One thing that happened to a countdown, a HUD, a timer or a guard.
+/// One thing that happened to a countdown, a HUD, a timer, a guard or a scope.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    case countdown, hud, timer
+    case countdown, hud, timer, scope
     case throttle, once, gate, debounce
     /// The connection that the events come by; such events are made by the client itself.
     case connection
@@ -52,6 +52,8 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let dismissed = Name(rawValue: "dismissed")
     public static let opened = Name(rawValue: "opened")
     public static let closed = Name(rawValue: "closed")
+    /// An event of the clients' own, which this client handles.
+    public static let emitted = Name(rawValue: "emitted")
     /// The connection was lost; the client tries again by itself.
     public static let disconnected = Name(rawValue: "disconnected")
     /// The connection is back. What was missed follows, then snapshots; what a pattern no longer
@@ -88,6 +90,11 @@ public struct CountdownEvent: Sendable, Hashable {
 
   /// The timer as it is after the event, where the event says so.
   public var timer: TimerView? { kind == .timer ? try? TimerView(fields) : nil }
+
+  /// The scope as it is after the event, where the event says so.
+  public var scope: ScopeView? {
+    kind == .scope && name != .emitted ? try? ScopeView(fields) : nil
+  }
 
   /// Reads a message of a channel.
   ///

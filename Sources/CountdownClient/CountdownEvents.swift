@@ -30,11 +30,11 @@ public struct CountdownEvents: AsyncSequence, Sendable {
 
   static func make(
     path: String, name: String?, group: any EventLoopGroup, channels: [String],
-    patterns: [String], isPersistent: Bool = false
+    patterns: [String], duties: [[String]] = [], isPersistent: Bool = false
   ) -> (CountdownEvents, Subscription) {
     let subscription = Subscription(
       path: path, name: name, group: group, channels: channels, patterns: patterns,
-      isPersistent: isPersistent)
+      duties: duties, isPersistent: isPersistent)
     let sequence = Producer.makeSequence(
       elementType: CountdownEvent.self, backPressureStrategy: strategy, finishOnDeinit: true,
       delegate: Subscription.Reader(subscription: subscription))

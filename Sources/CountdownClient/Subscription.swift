@@ -37,16 +37,19 @@ final class Subscription: Sendable {
   private let group: any EventLoopGroup
   /// Whether it outlives a first connection that fails, and an error reply.
   private let isPersistent: Bool
+  /// What this connection does for others, to be said on each new one: `SCOPE HANDLE`.
+  private let duties: [[String]]
   let state: Mutex<State>
 
   init(
     path: String, name: String?, group: any EventLoopGroup, channels: [String],
-    patterns: [String], isPersistent: Bool
+    patterns: [String], duties: [[String]], isPersistent: Bool
   ) {
     self.path = path
     self.name = name
     self.group = group
     self.isPersistent = isPersistent
+    self.duties = duties
     state = Mutex(State(channels: Set(channels), patterns: Set(patterns)))
   }
 
@@ -114,6 +117,9 @@ final class Subscription: Sendable {
       for (command, names) in [("SUBSCRIBE", state.channels), ("PSUBSCRIBE", state.patterns)]
       where !names.isEmpty {
         connection.sendWithoutReply(([command] + names.sorted()).map { Array($0.utf8) })
+      }
+      for reply in connection.pipeline(duties) {
+        reply.whenSuccess { [weak self] in if case .error(let text) = $0 { self?.refused(text) } }
       }
       return false
     }

@@ -190,6 +190,50 @@ public struct TimerView: Sendable, Hashable {
   }
 }
 
+/// How a scope stands.
+public struct ScopeView: Sendable, Hashable {
+  public enum State: String, Sendable, Hashable { case open, closed }
+
+  public let key: String
+  public let state: State
+  public let generation: Int
+  /// Where events go on to; nil at the top.
+  public let parent: String?
+  /// 1 at the top.
+  public let depth: Int
+  public let children: Int
+  /// How much it owns, other scopes apart.
+  public let owned: Int
+  /// How many events are handled at it.
+  public let handlers: Int
+  /// The length of its lease; nil without one.
+  public let ttl: Duration?
+  /// Until its lease is over.
+  public let remainingTime: Duration?
+  public let deadlineUnixMS: Int?
+  public let nowUnixMS: Int?
+  public let owner: String?
+
+  /// Reads a view from a reply or an event.
+  ///
+  /// - Throws: `CountdownClientError.protocolViolation` without `key` and a known `state`.
+  public init(_ fields: JSONValue) throws(CountdownClientError) {
+    key = try fields.text("key")
+    state = try fields.state()
+    generation = fields["generation"]?.int ?? 0
+    parent = fields["parent"]?.string ?? fields["parent_base64"]?.string
+    depth = fields["depth"]?.int ?? 0
+    children = fields["children"]?.int ?? 0
+    owned = fields["owned"]?.int ?? 0
+    handlers = fields["handlers"]?.int ?? 0
+    ttl = fields.milliseconds("ttl_ms")
+    remainingTime = fields.milliseconds("remaining_ms")
+    deadlineUnixMS = fields["deadline_unix_ms"]?.int
+    nowUnixMS = fields["now_unix_ms"]?.int
+    owner = fields["owner"]?.string
+  }
+}
+
 extension JSONValue {
   /// A text, or the base64 of bytes that are none.
   func text(_ name: String) throws(CountdownClientError) -> String {

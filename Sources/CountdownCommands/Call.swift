@@ -24,10 +24,13 @@ struct Call {
   // MARK: Values
 
   /// A key: 1 to 512 bytes.
-  func key() throws(CommandError) -> UnsafeRawBufferPointer {
-    let key = arguments[first]
+  func key() throws(CommandError) -> UnsafeRawBufferPointer { try key(arguments[first], "a key") }
+
+  func key(
+    _ key: UnsafeRawBufferPointer, _ what: String
+  ) throws(CommandError) -> UnsafeRawBufferPointer {
     guard key.count >= 1, key.count <= 512 else {
-      throw CommandError("ERR a key has 1 to 512 bytes, this one \(key.count)")
+      throw CommandError("ERR \(what) has 1 to 512 bytes, this one \(key.count)")
     }
     return key
   }
@@ -76,11 +79,25 @@ struct Call {
 
   /// What a new entity is to go with.
   func owner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
+    if let scope = scope(ownedBy: bytes) {
+      return try run { () throws(EngineError) in
+        try dispatcher.engine.scopeOwner(scope, at: now)
+      }
+    }
     switch String(decoding: bytes, as: UTF8.self).lowercased() {
     case "none": return .none
     case "connection": return .connection(session.client.connection)
-    default: throw problem("OWNER '\(quoted(bytes))' is none of none, connection")
+    default: throw problem("OWNER '\(quoted(bytes))' is none of none, connection, scope:ID")
     }
+  }
+
+  /// The ID of `scope:ID`, which can be any bytes.
+  private func scope(ownedBy bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let prefix = Array("scope:".utf8)
+    guard bytes.count > prefix.count, bytes.count <= prefix.count + 512,
+      zip(bytes, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
+    else { return nil }
+    return UnsafeRawBufferPointer(rebasing: bytes[prefix.count...])
   }
 
   // MARK: Replies
@@ -123,6 +140,8 @@ struct Call {
     case .levelNotAllowed(let level, let maximum):
       return "ERR '\(key)' shows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"
+    case .scope(let problem):
+      return describe(problem, key)
     }
   }
 }

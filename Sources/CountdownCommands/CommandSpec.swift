@@ -4,7 +4,8 @@ import RESP
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
 package struct CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, throttle, once, gate, debounce, connection, pubsub, server
+    case countdown, hud, timer, throttle, once, gate, debounce, scope
+    case connection, pubsub, server
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -34,18 +35,17 @@ package struct CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .pubsub: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
 
-  /// Whether it answers how something is that may be kept.
+  /// Whether its answer depends on how something is that may be kept. That of a change does, too, where
+  /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: flags.contains(.readOnly)
-    // A refusal answers how it is, too.
-    case .throttle, .once, .gate, .debounce: true
-    case .hud, .pubsub, .connection, .server: false
+    case .countdown, .timer, .throttle, .once, .gate, .debounce: true
+    case .hud, .scope, .pubsub, .connection, .server: false
     }
   }
 
@@ -81,11 +81,14 @@ package struct CommandSpec: Sendable {
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
     let parameters = Syntax.parse(syntax)
-    let isKeyed = ["key", "screen", "session"].contains(parameters.first?.name)
+    let isKeyed = parameters.first.map { Self.keyNames.contains($0.name) } ?? false
     keyPosition = isKeyed ? words : 0
     let range = Syntax.argumentCount(of: parameters)
     arguments = (least: words + range.least, most: range.most.map { words + $0 })
   }
+
+  /// What syntax lines call a key.
+  static let keyNames: Set = ["key", "screen", "scope"]
 
   package var fullName: String { subcommand.map { "\(name) \($0)" } ?? name }
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }

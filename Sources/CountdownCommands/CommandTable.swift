@@ -6,7 +6,8 @@ package struct CommandTable: Sendable {
 
   package init() {
     rows =
-      countdownCommands + hudCommands + timerCommands + guardCommands + connectionCommands
+      countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
+      + connectionCommands
       + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
       + introspectionCommands
     for (index, row) in rows.enumerated() {

@@ -17,7 +17,7 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START",
     "key [POLICY p] [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] "
-      + "[OWNER none|connection] [META bytes] [TOKEN t]",
+      + "[OWNER none|connection|scope:ID] [META bytes] [TOKEN t]",
     group: .countdown, [.write, .fast],
     "Asks whether a code may be sent now, and if so starts the countdown to the next."
   ) { call throws(CommandError) in
@@ -173,7 +173,7 @@ let countdownCommands: [CommandSpec] = [
   },
 ]
 
-let listSyntax = "[MATCH glob] [OWNER none|connection|connection:ID] [CURSOR c] [LIMIT n]"
+let listSyntax = "[MATCH glob] [OWNER none|connection|connection:ID|scope:ID] [CURSOR c] [LIMIT n]"
 
 extension EngineSettings {
   var defaultPlan: Countdown.Plan {
@@ -226,7 +226,7 @@ extension Call {
     let names = policies.keys.sorted()
     let known =
       names.isEmpty
-      ? "the configuration has none, under policies:"
+      ? "the configuration has none; docs/policies.md shows how to write one"
       : "known: " + names.prefix(most).joined(separator: ", ") + (names.count > most ? ", …" : "")
     throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
   }
@@ -252,8 +252,8 @@ extension Call {
     if text.hasPrefix(prefix), let id = UInt64(text.dropFirst(prefix.count)) {
       return .connection(id)
     }
-    guard text == "none" || text == "connection" else {
-      throw problem("OWNER '\(quoted(bytes))' is none of none, connection, connection:ID")
+    guard !text.hasPrefix(prefix) else {
+      throw problem("OWNER '\(quoted(bytes))' is none of none, connection, connection:ID, scope:ID")
     }
     return try owner(bytes)
   }

@@ -9,7 +9,7 @@ import RESP
 package final class Dispatcher {
   package struct Settings: Sendable {
     /// Events a connection has not read, in bytes, beyond which it is closed.
-    package var maxOutput = 8 << 20
+    package var maxOutput = 64 << 20
     /// What all connections of a user have not read, in bytes, beyond which no command of it is
     /// done, and for each event that is to be added a connection of it is closed.
     package var maxOutputPerUser = 256 << 20
@@ -91,6 +91,7 @@ package final class Dispatcher {
     statistics.commands += 1
     let mark = session.output.bytes.count
     let changes = engine.changeCount
+    let anyChanges = engine.anyChangeCount
     var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
@@ -122,18 +123,20 @@ package final class Dispatcher {
       session.output.error(error.text)
       statistics.errors += 1
     }
-    // What is read of a change counts no sooner than the change.
+    // What is read of a change counts no sooner than the change. What has changed something that is
+    // not kept is not taken back, so neither is its answer.
     let hasChanged = engine.changeCount != changes
     let isUncertain =
       hasChanged || replyTellsOfChanges
-      || isAnswerOfState && (turnsUnderWay > 0 || engine.hasChanges) && !engine.isReadOnly
+      || isAnswerOfState && engine.anyChangeCount == anyChanges
+        && (turnsUnderWay > 0 || engine.hasChanges)
     if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(
           range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
     }
     replyTellsOfChanges = false
-    touched.append(session)
+    touch(session)
     account(session)
     deliver()
   }
@@ -143,7 +146,7 @@ package final class Dispatcher {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }
     reply(session)
-    touched.append(session)
+    touch(session)
     account(session)
   }
 
@@ -152,7 +155,7 @@ package final class Dispatcher {
     session.output.error("ERR Protocol error: \(error.description)")
     session.isClosing = true
     statistics.protocolErrors += 1
-    touched.append(session)
+    touch(session)
   }
 
   private func find(_ arguments: Arguments) throws(CommandError) -> Int {
@@ -212,11 +215,17 @@ package final class Dispatcher {
   // MARK: Output
 
   /// Has a session looked at when the turn ends, though nothing was said to it.
-  package func touch(_ session: Session) { touched.append(session) }
+  package func touch(_ session: Session) {
+    guard !session.isTouched else { return }
+    session.isTouched = true
+    touched.append(session)
+  }
 
-  /// The sessions that have something to be written since the last call; some more than once.
+  /// The sessions that have something to be written since the last call.
   package func takeTouched() -> [Session] {
     turn += 1
+    guard !touched.isEmpty else { return [] }
+    for session in touched { session.isTouched = false }
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
     return touched
   }
@@ -267,7 +276,7 @@ package final class Dispatcher {
         session.provisional.append(
           Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
-      touched.append(session)
+      touch(session)
     }
     closeIfFull(session, "events")
   }
@@ -294,7 +303,7 @@ package final class Dispatcher {
       encoder.bytes.append(contentsOf: line.utf8)
       encoder.bytes.append(contentsOf: [0x0D, 0x0A])
       monitor.output.bytes.append(contentsOf: encoder.bytes)
-      touched.append(monitor)
+      touch(monitor)
       closeIfFull(monitor, "what MONITOR shows")
     }
   }

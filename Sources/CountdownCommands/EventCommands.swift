@@ -71,6 +71,8 @@ extension Event {
     case .hud(let view): EntityKind.hud.channelPrefix + view.key
     case .timer(let view): EntityKind.timer.channelPrefix + view.key
     case .guarded(let view): view.kind.channelPrefix + view.key
+    case .scope(let view): EntityKind.scope.channelPrefix + view.key
+    case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
     case .nothing(let kind, let key, _): kind.channelPrefix + key
     }
   }

@@ -18,6 +18,8 @@ extension Event {
     case .hud(let view): write(view, to: &line)
     case .timer(let view): write(view, to: &line)
     case .guarded(let view): view.writeState(to: &line)
+    case .scope(let view): write(view, to: &line)
+    case .emission(let emission): emission.write(to: &line)
     case .nothing(let kind, _, let nowUnixMS):
       line.field("state", kind.stateOfNothing)
       line.field("now_unix_ms", nowUnixMS)
@@ -55,6 +57,16 @@ extension Event {
     if let superseded { line.field("superseded_generation", superseded.value) }
   }
 
+  private func write(_ view: ScopeView, to line: inout JSONLine) {
+    line.field("state", view.state.rawValue)
+    if name == .closed {
+      line.field("parent", bytes: view.parent)
+      line.field("now_unix_ms", view.nowUnixMS)
+    } else {
+      view.writeDetails(to: &line)
+    }
+  }
+
   private func write(_ view: TimerView, to line: inout JSONLine) {
     switch name {
     case .cancelled:
@@ -85,17 +97,6 @@ extension Event {
   }
 }
 
-extension EntityKind {
-  /// Of a key that nothing is known of.
-  fileprivate var stateOfNothing: StaticString {
-    switch self {
-    case .hud: "hidden"
-    case .gate: "closed"
-    case .countdown, .timer, .throttle, .once, .debounce: "idle"
-    }
-  }
-}
-
 extension Event.Subject {
   var key: [UInt8] {
     switch self {
@@ -103,6 +104,8 @@ extension Event.Subject {
     case .hud(let view): view.key
     case .timer(let view): view.key
     case .guarded(let view): view.key
+    case .scope(let view): view.key
+    case .emission(let emission): emission.key
     case .nothing(_, let key, _): key
     }
   }

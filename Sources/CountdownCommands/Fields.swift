@@ -34,6 +34,7 @@ extension FieldWriter {
     switch owner {
     case .none: field(name, "none" as StaticString)
     case .connection(let id): field(name, "connection:\(id)")
+    case .scope(let scope): field(name, bytes: Array("scope:".utf8) + scope.key)
     }
   }
 }

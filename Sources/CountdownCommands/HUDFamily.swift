@@ -10,7 +10,7 @@ let hudCommands: [CommandSpec] = [
     "screen [KIND loading|progress|info|success|error] [STATUS s] [GRACE d] [MIN d] [MAX d] "
       + "[FADEIN d] [FADEOUT d] [MINFROM visible|request|stop] [EARLY skip|show] "
       + "[MASK none|clear|black|gradient|custom] [LEVEL normal|statusbar|alert] [REQUEST url] "
-      + "[OWNER none|connection]",
+      + "[OWNER none|connection|scope:ID]",
     group: .hud, [.write],
     "Shows a HUD on a screen, not too early, not too short, not too long."
   ) { call throws(CommandError) in

@@ -71,6 +71,7 @@ extension Dispatcher {
       ("onces", "\(engine.guardCount(.once))"),
       ("gates", "\(engine.guardCount(.gate))"),
       ("debounces", "\(engine.guardCount(.debounce))"),
+      ("scopes", "\(engine.scopeCount)"),
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

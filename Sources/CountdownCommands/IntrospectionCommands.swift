@@ -162,7 +162,7 @@ extension Call {
         "pure-token"
       } else if !parameter.choices.isEmpty {
         "oneof"
-      } else if ["key", "screen"].contains(parameter.name) {
+      } else if CommandSpec.keyNames.contains(parameter.name) {
         "key"
       } else {
         "string"

@@ -2,7 +2,7 @@ import CountdownCore
 import CountdownEngine
 import RESP
 
-private let beginSyntax = "key TTL d [OWNER none|connection]"
+private let beginSyntax = "key TTL d [OWNER none|connection|scope:ID]"
 
 let onceCommands: [CommandSpec] = [
   CommandSpec(

@@ -18,7 +18,7 @@ package final class Session {
   /// Parts of `output` that tell of changes which may turn out not to be possible.
   package var provisional: [Provisional] = []
   /// What may be written.
-  package var outbound: [UInt8] = []
+  package var outbound = OutputQueue()
   /// Of turns before, on its way to `outbound`: how many, and their bytes.
   package var heldTurns = 0
   package var heldBytes = 0
@@ -37,6 +37,8 @@ package final class Session {
   package var isBackedUp = false
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
+  /// It is among those who were said something in this turn.
+  var isTouched = false
   var waitingTicks = WaitingTicks()
   /// A command is under way whose reply comes later; what follows it waits.
   package internal(set) var isWaiting = false
@@ -61,7 +63,7 @@ package final class Session {
 
   /// Appends what waited, once the client has read on.
   package func releaseTicks() {
-    for frame in waitingTicks.takeAll() { outbound.append(contentsOf: frame) }
+    for frame in waitingTicks.takeAll() { outbound.append(frame) }
   }
 
   /// Takes what it was told in this turn.

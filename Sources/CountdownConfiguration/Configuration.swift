@@ -129,7 +129,7 @@ package struct Configuration: Equatable, Sendable {
     package var maxArguments = 16_384
     package var maxRequestLength = 1_048_576
     package var maxCommandsPerTurn = 512
-    package var maxOutput = 8_388_608
+    package var maxOutput = 67_108_864
     package var maxOutputPerUID = 268_435_456
     package var maxConnections = 20_000
     package var maxConnectionsPerUID = 10_000
@@ -137,6 +137,9 @@ package struct Configuration: Equatable, Sendable {
     package var maxEntitiesPerUID = 10_000_000
     package var maxSubscriptions = 100_000
     package var maxPayloadLength = 4_096
+    package var maxScopeDepth = 10_000
+    package var maxScopeChildren = 1_000_000
+    package var maxScopeHandlers = 1_000
   }
 
   package struct SlowLog: Equatable, Sendable {

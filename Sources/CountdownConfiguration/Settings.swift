@@ -66,6 +66,9 @@ struct Setting: Sendable {
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...1_000_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
     Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),
+    Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
+    Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),
+    Setting("limits.max-scope-handlers", \.limits.maxScopeHandlers, .count(1...1_000_000)),
 
     Setting("slowlog.threshold", \.slowlog.threshold, .duration()),
     Setting("slowlog.length", \.slowlog.length, .count(0...1_000_000)),

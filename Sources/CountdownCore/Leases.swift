@@ -41,11 +41,3 @@ package struct Leases: Equatable, Sendable {
     a.held.elementsEqual(b.held) { $0 == $1 }
   }
 }
-
-/// What an entity goes with.
-package enum Owner: Hashable, Sendable {
-  /// Nothing: it outlives connections.
-  case none
-  /// The connection with that id.
-  case connection(UInt64)
-}

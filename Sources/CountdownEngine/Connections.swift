@@ -1,12 +1,14 @@
 import CountdownCore
 
-/// The connections there are, what each owns, and those that are gone but not cleared up yet.
+/// The connections there are, what each of them and each scope owns, and the connections that are
+/// gone but not cleared up yet.
 ///
 /// A connection that is not here any more owns nothing: whatever still names it is mute from that
 /// moment on, however long the clearing up takes.
-struct Connections: ~Copyable {
+struct Connections: ~Copyable, Attendance {
   private var owned: [UInt64: Set<EntityRef>] = [:]
   private var departed: [(connection: UInt64, left: Set<EntityRef>.Iterator)] = []
+  private var ownedByScope: [Generation: Set<EntityRef>] = [:]
   private(set) var entitiesOfUser: [UInt32: Int] = [:]
 
   var hasDeparted: Bool { !departed.isEmpty }
@@ -18,23 +20,37 @@ struct Connections: ~Copyable {
     departed.append((connection, entities.makeIterator()))
   }
 
-  /// Whether the owner is still there.
-  func isThere(_ owner: Owner) -> Bool {
+  func isThere(connection: UInt64) -> Bool { owned[connection] != nil }
+
+  mutating func own(_ entity: EntityRef, _ owner: Owner) {
     switch owner {
-    case .none: true
-    case .connection(let id): owned[id] != nil
+    case .none: break
+    case .connection(let id): owned[id]?.insert(entity)
+    case .scope(let name): ownedByScope[name.generation, default: []].insert(entity)
     }
   }
 
-  mutating func own(_ entity: EntityRef, _ owner: Owner) {
-    guard case .connection(let id) = owner else { return }
-    owned[id]?.insert(entity)
+  mutating func disown(_ entity: EntityRef, _ owner: Owner) {
+    switch owner {
+    case .none: break
+    case .connection(let id): owned[id]?.remove(entity)
+    case .scope(let name):
+      ownedByScope[name.generation]?.remove(entity)
+      if ownedByScope[name.generation]?.isEmpty == true { ownedByScope[name.generation] = nil }
+    }
   }
 
-  mutating func disown(_ entity: EntityRef, _ owner: Owner) {
-    guard case .connection(let id) = owner else { return }
-    owned[id]?.remove(entity)
+  // MARK: Scopes
+
+  /// What a scope owns, other scopes apart.
+  func ownedCount(of scope: OwnerName) -> Int { ownedByScope[scope.generation]?.count ?? 0 }
+
+  /// All that a scope owned, which it owns no more; nil if nothing. O(1).
+  mutating func takeOwned(of scope: OwnerName) -> Set<EntityRef>? {
+    ownedByScope.removeValue(forKey: scope.generation)
   }
+
+  // MARK: Departing
 
   /// The connection that left last and something it owned, or nil once that was all. O(1): a set
   /// that is emptied bit by bit would be searched for its first element from the start each time.

@@ -120,7 +120,7 @@ extension Engine {
 
   /// `due` is when it was to be woken.
   mutating func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
-    guard connections.isThere(countdowns[index].owner) else {
+    guard isThere(countdowns[index].owner, at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return
     }
@@ -192,7 +192,7 @@ extension Engine {
   /// Lets happen what is due for a countdown; false if it is not there, or not any more.
   mutating func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard let entity = countdowns.entity(at: Int(index)) else { return false }
-    guard connections.isThere(entity.owner) else {
+    guard isThere(entity.owner, at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return countdowns.entity(at: Int(index)) != nil
     }

@@ -18,7 +18,7 @@ extension Engine {
   /// Lets happen what is due for a guard; false if it is not there, or not any more.
   mutating func settleGuard(_ entity: EntityRef, at now: Moment) -> Bool {
     guard let found = guards.entity(entity) else { return false }
-    guard connections.isThere(found.owner) else {
+    guard isThere(found.owner, at: now) else {
       endGuard(entity, .ownerGone, at: now)
       return false
     }
@@ -28,7 +28,7 @@ extension Engine {
   }
 
   mutating func expireGuard(_ entity: EntityRef, at now: Moment) {
-    guard connections.isThere(guards[entity].owner) else {
+    guard isThere(guards[entity].owner, at: now) else {
       return endGuard(entity, .ownerGone, at: now)
     }
     if let due = guards[entity].machine.nextExpiry, due <= now.boot {
@@ -164,6 +164,7 @@ extension Engine {
             key: found.key, machine: found.machine, generation: found.generation, uid: found.uid)
           body(kind, .current(index, kept))
         } else if changes.isKept(entity) {
+          changes.setGone(entity)
           body(kind, .gone(index))
         }
       }

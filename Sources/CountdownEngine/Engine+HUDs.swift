@@ -167,7 +167,7 @@ extension Engine {
   /// Nothing is shown for an owner that is gone, however long the clearing up takes. False if
   /// nothing is left of the screen.
   private mutating func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
-    for owner in huds[index].owners where !connections.isThere(owner) {
+    for owner in huds[index].owners where !isThere(owner, at: now) {
       giveBackLeases(index, of: owner, at: now)
       guard huds.entity(at: Int(index)) != nil else { return false }
     }

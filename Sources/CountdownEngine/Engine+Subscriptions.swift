@@ -162,6 +162,7 @@ extension Engine {
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
     case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
+    case .scope: settleScope(entity.index, at: now)
     }
   }
 
@@ -171,6 +172,7 @@ extension Engine {
     case .hud: huds.find(key)
     case .timer: timers.find(key)
     case .throttle, .once, .gate, .debounce: guards[kind].find(key)
+    case .scope: scopes.table.find(key)
     }
   }
 
@@ -197,6 +199,10 @@ extension Engine {
       let view = GuardView(guards[entity], at: now)
       sendSnapshot(
         .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
+    case .scope:
+      let view = scopeView(entity.index, at: now)
+      sendSnapshot(
+        .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
     }
   }
 
@@ -210,7 +216,7 @@ extension Engine {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
     let ends =
-      [countdowns.indexEnd, huds.indexEnd, timers.indexEnd]
+      [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
       + GuardTables.kinds.map { guards[$0].indexEnd }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
@@ -230,6 +236,7 @@ extension Engine {
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
     case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
+    case .scope: scopes.table.entity(at: index)?.key
     }
   }
 }

@@ -89,7 +89,7 @@ extension Engine {
   // MARK: Time
 
   mutating func expireTimer(_ index: UInt32, at now: Moment) {
-    guard connections.isThere(timers[index].owner) else {
+    guard isThere(timers[index].owner, at: now) else {
       cancelTimer(index, reason: .ownerGone, at: now)
       return
     }
@@ -122,7 +122,7 @@ extension Engine {
   /// Lets happen what is due for a timer; false if it is not there, or not any more.
   mutating func settleTimer(_ index: UInt32, at now: Moment) -> Bool {
     guard let entity = timers.entity(at: Int(index)) else { return false }
-    guard connections.isThere(entity.owner) else {
+    guard isThere(entity.owner, at: now) else {
       cancelTimer(index, reason: .ownerGone, at: now)
       return false
     }

@@ -16,6 +16,7 @@ package struct Engine: ~Copyable {
   var countdowns = EntityTable<CountdownEntity>()
   var huds = EntityTable<HUDEntity>()
   var timers = EntityTable<TimerEntity>()
+  var scopes = Scopes()
   var guards = GuardTables()
 
   var connections = Connections()
@@ -54,10 +55,13 @@ package struct Engine: ~Copyable {
   /// New settings count from now on. What is under way goes on as it was started.
   package mutating func reload(_ settings: EngineSettings) { self.settings = settings }
 
-  package var entityCount: Int { countdowns.count + huds.count + timers.count + guards.count }
+  package var entityCount: Int {
+    countdowns.count + huds.count + timers.count + scopes.count + guards.count
+  }
   package var countdownCount: Int { countdowns.count }
   package var hudCount: Int { huds.count }
   package var timerCount: Int { timers.count }
+  package var scopeCount: Int { scopes.count }
   /// Timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheel.count }
 
@@ -66,7 +70,10 @@ package struct Engine: ~Copyable {
   package mutating func connect(_ connection: UInt64) { connections.join(connection) }
 
   /// The connection is gone. O(1): what it owned is mute from now on, and cleared up by `advance`.
-  package mutating func disconnect(_ connection: UInt64) { connections.leave(connection) }
+  package mutating func disconnect(_ connection: UInt64) {
+    connections.leave(connection)
+    scopes.tree.connectionLeft()
+  }
 
   // MARK: Time
 
@@ -95,6 +102,7 @@ package struct Engine: ~Copyable {
       fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
     clearUp(at: now, budget: &budget)
+    closeScopes(at: now, budget: &budget)
     releaseUnusedMemory()
     return budget > 0
   }
@@ -119,6 +127,9 @@ package struct Engine: ~Copyable {
     case .timer:
       timers[entity.index].alarm = nil
       expireTimer(entity.index, at: now)
+    case .scope:
+      scopes.table[entity.index].alarm = nil
+      expireScope(entity.index, at: now)
     case .throttle, .once, .gate, .debounce:
       guards[entity].alarm = nil
       expireGuard(entity, at: now)
@@ -140,7 +151,7 @@ package struct Engine: ~Copyable {
     }
   }
 
-  private mutating func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
+  mutating func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
     // It may be over by now, and its index another's.
     let index = Int(entity.index)
     switch entity.kind {
@@ -152,7 +163,9 @@ package struct Engine: ~Copyable {
       cancelTimer(entity.index, reason: .ownerGone, at: now)
     case .throttle, .once, .gate, .debounce:
       if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
-    case .countdown, .hud, .timer:
+    case .scope where scopes.tree.contains(entity.index):
+      scopeOwnerGone(entity.index, owner, at: now)
+    case .countdown, .hud, .timer, .scope:
       break
     }
   }
@@ -258,6 +271,19 @@ package struct Engine: ~Copyable {
       Publication(
         event: event, kind: kind, key: key, subscribers: subscribers,
         patterns: patterns))
+  }
+
+  /// Tells one connection, whatever it listens to, of something that is for it.
+  mutating func tell(_ connection: UInt64, _ emission: Emission) {
+    lastSequence += 1
+    statistics.events += 1
+    statistics.publications += 1
+    let event = Event(
+      name: .emitted, subject: .emission(emission), generation: emission.generation,
+      sequence: lastSequence)
+    outbox.append(
+      Publication(
+        event: event, kind: .scope, key: emission.key, subscribers: [connection], patterns: []))
   }
 
   /// Tells one connection how things are.

@@ -9,6 +9,12 @@ package struct EngineSettings: Sendable {
     package var subscriptions = 100_000
     /// Bytes of a payload or a result of a guard.
     package var payloadLength = 4_096
+    /// How many scopes there may be one below the other.
+    package var scopeDepth = 10_000
+    /// Scopes right below one.
+    package var scopeChildren = 1_000_000
+    /// Events that are handled at one scope, by all connections together.
+    package var scopeHandlers = 1_000
 
     package init() {}
   }
@@ -101,4 +107,5 @@ package enum EngineError: Error, Equatable {
   case levelNotAllowed(Level, maximum: Level)
   /// It would be lost if the daemon ended now, as it cannot be stored.
   case readOnly
+  case scope(ScopeProblem)
 }

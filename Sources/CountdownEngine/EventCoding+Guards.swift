@@ -63,7 +63,7 @@ extension EventCoding {
       view.isLeading = reader.byte() != 0
       view.payload = reader.text()
       return .debounce(view)
-    case .countdown, .hud, .timer, .throttle:
+    case .countdown, .hud, .timer, .scope, .throttle:
       return nil
     }
   }

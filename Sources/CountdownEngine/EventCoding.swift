@@ -32,8 +32,9 @@ enum EventCoding {
     }
     let start = bytes.count
     bytes.append(contentsOf: [0, 0, 0, 0])
-    var writer = Writer(bytes: bytes)
-    bytes = []
+    // Taken out, not shared: else the first byte written would copy all that was there.
+    var writer = Writer(bytes: [])
+    swap(&writer.bytes, &bytes)
     writer.unsigned(event.sequence)
     switch event.subject {
     case .countdown(let view):
@@ -51,10 +52,10 @@ enum EventCoding {
       writer.text(view.key)
       write(event, name, now: view.nowUnixMS, to: &writer)
       write(view, to: &writer)
-    case .hud, .nothing:
-      preconditionFailure("HUDs are not kept")
+    case .hud, .scope, .emission, .nothing:
+      preconditionFailure("what happens to these is not kept")
     }
-    bytes = writer.bytes
+    swap(&writer.bytes, &bytes)
     let length = UInt32(bytes.count - start - 4)
     for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }
@@ -184,7 +185,7 @@ enum EventCoding {
         return nil
       }
       event.subject = .guarded(view)
-    case .hud:
+    case .hud, .scope:
       return nil
     }
     return reader.hasFailed ? nil : event

@@ -2,7 +2,7 @@ import CountdownCore
 
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
-  case countdown, hud, timer
+  case countdown, hud, timer, scope
   case throttle, once, gate, debounce
 
   package var name: StaticString {
@@ -10,6 +10,7 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown: "countdown"
     case .hud: "hud"
     case .timer: "timer"
+    case .scope: "scope"
     case .throttle: "throttle"
     case .once: "once"
     case .gate: "gate"
@@ -23,6 +24,7 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown: Self.countdownPrefix
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
+    case .scope: Self.scopePrefix
     case .throttle: Self.throttlePrefix
     case .once: Self.oncePrefix
     case .gate: Self.gatePrefix
@@ -37,6 +39,16 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   private static let oncePrefix = Array("once:".utf8)
   private static let gatePrefix = Array("gate:".utf8)
   private static let debouncePrefix = Array("debounce:".utf8)
+  private static let scopePrefix = Array("scope:".utf8)
+
+  /// The state of what is not there, as snapshots tell it.
+  package var stateOfNothing: StaticString {
+    switch self {
+    case .countdown, .timer, .throttle, .once, .debounce: "idle"
+    case .hud: "hidden"
+    case .scope, .gate: "closed"
+    }
+  }
 }
 
 /// Something happened to an entity.
@@ -45,6 +57,8 @@ package struct Event: Sendable {
     case countdown(CountdownView)
     case hud(HUDView)
     case timer(TimerView)
+    case scope(ScopeView)
+    case emission(Emission)
     case guarded(GuardView)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
@@ -56,7 +70,7 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
-    case accepted, done, pending, run, dismissed, opened, closed
+    case accepted, done, pending, run, dismissed, opened, closed, emitted
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -96,6 +110,7 @@ package struct Event: Sendable {
       case .dismissed: "dismissed"
       case .opened: "opened"
       case .closed: "closed"
+      case .emitted: "emitted"
       }
     }
   }
@@ -105,6 +120,7 @@ package struct Event: Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced
     case expired, locked, passed
+    case closed, parentClosed
     case rate, login
     case leading, quiet, maximumWait, flush
 
@@ -128,6 +144,8 @@ package struct Event: Sendable {
       case .expired: "expired"
       case .locked: "locked"
       case .passed: "passed"
+      case .closed: "closed"
+      case .parentClosed: "parent-closed"
       case .rate: "rate"
       case .login: "login"
       case .leading: "leading"
@@ -164,7 +182,7 @@ extension Event {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
     case .guarded(let view): return view.owner == .none
-    case .hud, .nothing: return false
+    case .hud, .scope, .emission, .nothing: return false
     }
   }
 }

@@ -89,7 +89,7 @@ struct GuardTables: ~Copyable {
       case .once: yield onces
       case .gate: yield gates
       case .debounce: yield debounces
-      case .countdown, .hud, .timer: preconditionFailure("no guard")
+      case .countdown, .hud, .timer, .scope: preconditionFailure("no guard")
       }
     }
     _modify {
@@ -98,7 +98,7 @@ struct GuardTables: ~Copyable {
       case .once: yield &onces
       case .gate: yield &gates
       case .debounce: yield &debounces
-      case .countdown, .hud, .timer: preconditionFailure("no guard")
+      case .countdown, .hud, .timer, .scope: preconditionFailure("no guard")
       }
     }
   }

@@ -16,8 +16,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// What may wait even where `max-output` is little.
-  private static let leastWaiting = 64 << 10
+  /// What may wait even where `max-output` is little, and at most however much that is.
+  private static let waiting = 64 << 10...4 << 20
   /// How long a connection that is being closed may take to read the rest.
   private static let lingerTime = TimeAmount.seconds(2)
 
@@ -40,7 +40,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   init(server: Server) {
     self.server = server
     let output = server.settings.dispatcher
-    mostWaiting = max(min(output.maxOutput, output.maxOutputPerUser) / 2, Self.leastWaiting)
+    let most = min(output.maxOutput, output.maxOutputPerUser) / 2
+    mostWaiting = min(max(most, Self.waiting.lowerBound), Self.waiting.upperBound)
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
@@ -169,15 +170,21 @@ final class ConnectionHandler: ChannelDuplexHandler {
     guard let session, let context else { return }
     let channel = context.channel
     if channel.isWritable, !session.outbound.isEmpty {
-      let buffer = channel.allocator.buffer(bytes: session.outbound)
-      session.outbound.removeAll(keepingCapacity: session.outbound.count <= 4 << 10)
-      context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+      // Until there is enough on its way; a client that is slow does not have all of it copied.
+      while channel.isWritable, let piece = session.outbound.popFirst() {
+        hand(piece, to: context)
+      }
+      context.flush()
     }
     noteBacklog(context, session)
     server.dispatcher.account(session)
     // Something it was told may not be said yet.
     if session.isClosing, session.heldTurns == 0 { end() }
     takeUp(context)
+  }
+
+  private func hand(_ piece: [UInt8], to context: ChannelHandlerContext) {
+    context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: piece)), promise: nil)
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -212,9 +219,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     isEnding = true
     session.isClosing = true
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    let buffer = context.channel.allocator.buffer(bytes: session.outbound)
-    session.outbound = []
-    context.writeAndFlush(wrapOutboundOut(buffer)).whenComplete { _ in
+    while let piece = session.outbound.popFirst() { hand(piece, to: context) }
+    let end = context.channel.allocator.buffer(capacity: 0)
+    context.writeAndFlush(wrapOutboundOut(end)).whenComplete { _ in
       bound.value.close(promise: nil)
     }
     let patience = context.eventLoop.scheduleTask(in: Self.lingerTime) {

@@ -9,8 +9,13 @@ import Logging
 import Synchronization
 import SystemdSupport
 
+/// Waits with its first thread, rather than in Swift's concurrency: that would have libdispatch's
+/// shared pool of threads, and with it a monitor that wakes up once a second for as long as the
+/// daemon lives. Serial queues do without.
+///
+/// Source: libdispatch, src/event/workqueue.c (`_dispatch_workq_monitor_pools`).
 @main
-struct Countdownd: AsyncParsableCommand {
+struct Countdownd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownd",
     abstract: "A daemon that runs countdowns, HUD durations and timers for other programs.",
@@ -72,7 +77,7 @@ struct Countdownd: AsyncParsableCommand {
     help: "Look through the state, which no daemon may use meanwhile, say what is there, and end.")
   var checksState = false
 
-  func run() async throws {
+  func run() throws {
     let configuration = try loadConfiguration()
     if checkConfig {
       for (name, value) in configuration.settings { print("\(name): \(value)") }
@@ -98,16 +103,20 @@ struct Countdownd: AsyncParsableCommand {
     let stopping = StopRequest()
     let reloading = Reloading(configuration, load: load, notifier, logger)
     let hasTerminal = isatty(STDERR_FILENO) == 1
-    let signals = await watchSignals { number in
+    let signals = watchSignals { number in
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
       if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
     }
-    let server = try await start(settings, reloading, notifier, logger)
-    stopping.pass(to: server)
+    let server: Server
+    do {
+      server = try start(settings, reloading, stopping, notifier, logger)
+    } catch is StoppedWhileLoading {
+      return logger.info("ended")
+    }
     reloading.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
-    try await server.waitUntilStopped()
+    try server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
   }
@@ -181,9 +190,9 @@ struct Countdownd: AsyncParsableCommand {
   }
 
   private func start(
-    _ settings: ServerSettings, _ reloading: Reloading, _ notifier: ServiceNotifier,
-    _ logger: Logger
-  ) async throws -> Server {
+    _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
+    _ notifier: ServiceNotifier, _ logger: Logger
+  ) throws -> Server {
     var hooks = ServerHooks()
     hooks.isAlive = { status in
       notifier.watchdog()
@@ -201,7 +210,9 @@ struct Countdownd: AsyncParsableCommand {
       ]
     }
     do {
-      return try await Server.start(settings, hooks: hooks, logger: logger)
+      return try Server.start(settings, hooks: hooks, logger: logger) {
+        stopping.pass(to: $0)
+      }
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)
@@ -238,15 +249,16 @@ struct Countdownd: AsyncParsableCommand {
   /// Source: libdispatch, src/event/event_epoll.c (`_dispatch_muxnote_signal_block_and_raise`).
   private func watchSignals(
     _ handler: @escaping @Sendable (Int32) -> Void
-  ) async -> [any DispatchSourceSignal] {
+  ) -> [any DispatchSourceSignal] {
+    let queue = DispatchQueue(label: "countdownd.signals")
     var sources: [any DispatchSourceSignal] = []
     for number in [SIGTERM, SIGINT, SIGHUP] {
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      let isWatched = DispatchSemaphore(value: 0)
       source.setEventHandler { handler(number) }
-      await withCheckedContinuation { continuation in
-        source.setRegistrationHandler { continuation.resume() }
-        source.activate()
-      }
+      source.setRegistrationHandler { isWatched.signal() }
+      source.activate()
+      isWatched.wait()
       sources.append(source)
     }
     return sources

@@ -16,6 +16,7 @@ final class LogOutput: Sendable {
 
   private let gate = Lock(
     FloodGate<Kind>(most: mostOfAKind, interval: intervalSeconds * 1_000_000))
+  private let queue = DispatchQueue(label: "countdownd.log")
   private let write: @Sendable (LogLine) -> Void
 
   init(_ write: @escaping @Sendable (LogLine) -> Void) { self.write = write }
@@ -29,7 +30,7 @@ final class LogOutput: Sendable {
     case .pass: write(line)
     case .hold: break
     case .holdUntil(let end):
-      DispatchQueue.global().asyncAfter(
+      queue.asyncAfter(
         deadline: .now() + .microseconds(Int(max(end - now, 0)))
       ) { [self] in
         let count = gate.withLock { $0.close(kind) }

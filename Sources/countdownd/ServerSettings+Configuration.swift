@@ -29,6 +29,9 @@ extension ServerSettings {
     engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
     engine.limits.subscriptions = limits.maxSubscriptions
     engine.limits.payloadLength = limits.maxPayloadLength
+    engine.limits.scopeDepth = limits.maxScopeDepth
+    engine.limits.scopeChildren = limits.maxScopeChildren
+    engine.limits.scopeHandlers = limits.maxScopeHandlers
     engine.countdownCount = UInt32(clamping: configuration.countdown.count)
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)

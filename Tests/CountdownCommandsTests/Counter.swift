@@ -16,7 +16,7 @@ final class HostStandIn: CommandHost {
     return elapsed
   }
   var configuration: [(name: String, value: String)] = [
-    ("limits.max-output", "8388608"), ("countdown.count", "60"),
+    ("limits.max-output", "67108864"), ("countdown.count", "60"),
   ]
   private(set) var closed: [(connection: UInt64, reason: CloseReason)] = []
   private(set) var limitsReached: [String] = []
@@ -103,9 +103,10 @@ final class Counter {
 
   func take(_ session: Session? = nil) throws -> [Reply] {
     let session = session ?? self.session
-    defer { session.outbound = [] }
-    session.outbound += session.takeSaid().bytes
-    return try Reply.all(session.outbound)
+    session.outbound.append(session.takeSaid().bytes)
+    var bytes: [UInt8] = []
+    while let piece = session.outbound.popFirst() { bytes += piece }
+    return try Reply.all(bytes)
   }
 
   func pass(_ milliseconds: Int64) {

@@ -270,7 +270,12 @@ final class Desk {
       if event.name == .fired { words.append("\(view.fired)") }
       if let missed = event.missed, missed > 0 { words.append("missed \(missed)") }
     case .guarded(let view): words += Self.words(view, of: event)
-    case .nothing(let kind, _, _): words.append(kind == .hud ? "hidden" : "idle")
+    case .scope(let view): if event.name == .snapshot { words.append(view.state.rawValue) }
+    case .emission(let emission):
+      words.append(String(decoding: emission.name, as: UTF8.self))
+      words.append("for \(String(decoding: emission.target, as: UTF8.self))")
+      if emission.isCaptured { words.append("captured") }
+    case .nothing(let kind, _, _): words.append("\(kind.stateOfNothing)")
     }
     if let reason = event.reason { words.append("\(reason.text)") }
     return words.joined(separator: " ")

@@ -74,7 +74,7 @@ extension Desk {
   }
 
   @discardableResult
-  func open(_ session: String, ttl: Int64? = nil) throws -> GateView {
+  func open(gate session: String, ttl: Int64? = nil) throws -> GateView {
     try with(session) {
       try engine.openGate($0, for: ttl.map { .milliseconds($0) }, by: client(1), at: now)
     }

@@ -78,14 +78,14 @@ import Testing
     let asked = try desk.check("s", "buy", payload: "7")
     #expect(!asked.isAccepted && asked.view.state == .pending)
     desk.at(1_000)
-    #expect(try desk.open("s", ttl: 5_000).state == .open)
+    #expect(try desk.open(gate: "s", ttl: 5_000).state == .open)
     #expect(try desk.check("s", "sell").isAccepted)
     desk.at(5_999)
     #expect(try desk.check("s", "sell").isAccepted)
     desk.at(6_000)
     #expect(try !desk.check("s", "sell", ttl: 1_000).isAccepted)
     desk.at(9_000).hears(
-      1, "0 s snapshot idle", "0 s pending pending buy 7", "1000 s opened open",
+      1, "0 s snapshot closed", "0 s pending pending buy 7", "1000 s opened open",
       "1000 s run open buy 7", "6000 s closed closed expired", "6000 s pending pending sell",
       "7000 s dismissed closed sell expired")
     desk.unsubscribe(1, "gate:s")
@@ -99,13 +99,13 @@ import Testing
     let first = try desk.check("s", "buy", payload: "1").view.generation
     let second = try desk.check("s", "buy", payload: "2").view.generation
     #expect(second > first)
-    let open = try desk.open("s")
+    let open = try desk.open(gate: "s")
     #expect(open.generation > second && open.remainingMS == nil && open.action == nil)
-    try desk.open("s")
+    try desk.open(gate: "s")
     let run = desk.takeEvents(1).filter { $0.name == .run }
     #expect(run.map(\.generation) == [second])
     desk.hears(
-      1, "0 s snapshot idle", "0 s pending pending buy 1", "0 s dismissed closed buy 1 replaced",
+      1, "0 s snapshot closed", "0 s pending pending buy 1", "0 s dismissed closed buy 1 replaced",
       "0 s pending pending buy 2", "0 s opened open", "0 s run open buy 2", "0 s opened open")
   }
 
@@ -131,13 +131,13 @@ import Testing
     }
     #expect(try desk.cancel(gate: "s", pending))
     #expect(try !desk.cancel(gate: "s"))
-    let open = try desk.open("s").generation
+    let open = try desk.open(gate: "s").generation
     #expect(try !desk.cancel(gate: "s"))
     #expect(throws: EngineError.stale(now: open)) { try desk.close(gate: "s", open.value - 1) }
     #expect(try desk.close(gate: "s", open.value))
     #expect(try !desk.close(gate: "s"))
     desk.hears(
-      1, "0 s snapshot idle", "0 s pending pending buy", "0 s dismissed closed buy cancelled",
+      1, "0 s snapshot closed", "0 s pending pending buy", "0 s dismissed closed buy cancelled",
       "0 s opened open", "0 s closed closed")
     desk.unsubscribe(1, "gate:s")
     desk.expectEmpty()
@@ -150,24 +150,24 @@ import Testing
     desk.subscribe(1, "gate:a")
     try desk.check("a", "buy", owner: .connection(2))
     try desk.check("b", "buy", owner: .connection(2))
-    try desk.open("b")
+    try desk.open(gate: "b")
     desk.disconnect(2)
-    try desk.open("a")
+    try desk.open(gate: "a")
     #expect(desk.gate("b")?.state == .open)
     desk.hears(
-      1, "0 a snapshot idle", "0 a pending pending buy", "0 a dismissed closed buy owner-gone",
+      1, "0 a snapshot closed", "0 a pending pending buy", "0 a dismissed closed buy owner-gone",
       "0 a opened open")
   }
 
   @Test("OPEN again sets the TTL anew; the old deadline means nothing any more")
   func openAgain() throws {
     let desk = Desk()
-    try desk.open("s", ttl: 1_000)
+    try desk.open(gate: "s", ttl: 1_000)
     desk.at(900)
-    try desk.open("s", ttl: 5_000)
+    try desk.open(gate: "s", ttl: 5_000)
     desk.at(5_899)
     #expect(desk.gate("s")?.remainingMS == 1)
-    try desk.open("s")
+    try desk.open(gate: "s")
     desk.at(9_999_999)
     #expect(desk.gate("s")?.state == .open)
   }
@@ -260,6 +260,32 @@ import Testing
 
 /// What all guards have in common.
 @Suite struct GuardEngineTests {
+  @Test("OWNER scope: what is not done yet goes with the scope, and is not kept")
+  func scopes() throws {
+    let desk = Desk()
+    desk.engine.noteChanges()
+    try desk.open("page")
+    let page = try desk.scoped("page")
+    try desk.begin("o", owner: page)
+    try desk.begin("done", owner: page)
+    try desk.done("done", "r")
+    try desk.check("g", "buy", owner: page)
+    try desk.call("d", owner: page)
+    desk.subscribe(1, pattern: "*")
+    #expect(desk.scope("page")?.owned == 3)
+    _ = desk.takeHeard(1)
+    try desk.close("page")
+    #expect(desk.once("o") == nil)
+    desk.at(0)
+    let heard = desk.takeHeard(1)
+    for line in [
+      "0 o cancelled idle owner-gone", "0 g dismissed closed buy owner-gone",
+      "0 d cancelled idle 0 owner-gone",
+    ] { #expect(heard.contains(line), "\(heard)") }
+    #expect(desk.once("done")?.state == .done)
+    #expect(desk.engine.entityCount == 1)
+  }
+
   @Test("What is kept is said once, as it is; what is an owner's is not")
   func changes() throws {
     let desk = Desk()
@@ -268,6 +294,7 @@ import Testing
     func taken() -> [String] {
       var taken: [String] = []
       var gone: [(EntityKind, UInt32)] = []
+      let batch = desk.engine.beginBatch()
       desk.engine.takeGuardChanges { kind, change in
         switch change {
         case .current(let index, let kept):
@@ -277,7 +304,7 @@ import Testing
           gone.append((kind, index))
         }
       }
-      for (kind, index) in gone { desk.engine.noteGone(kind, index) }
+      for (kind, index) in gone { desk.engine.noteGone(kind, index, in: batch) }
       return taken
     }
     try desk.take("t", 2, 1, per: 1_000)
@@ -310,7 +337,7 @@ import Testing
     try old.begin("o", ttl: 10_000)
     try old.done("o", "r")
     try old.check("g", "buy", payload: "p", ttl: 1_000)
-    try old.open("h", ttl: 10_000)
+    try old.open(gate: "h", ttl: 10_000)
     try old.call("d", payload: "x", longest: 5_000)
     var kept: [(UInt32, DurableGuard)] = []
     old.engine.takeGuardChanges { _, change in
@@ -373,7 +400,7 @@ import Testing
     #expect(throws: EngineError.readOnly) { try desk.done("o", "r") }
     #expect(throws: EngineError.readOnly) { try desk.cancel(once: "o") }
     #expect(throws: EngineError.readOnly) { try desk.check("g", "b") }
-    #expect(throws: EngineError.readOnly) { try desk.open("g") }
+    #expect(throws: EngineError.readOnly) { try desk.open(gate: "g") }
     #expect(throws: EngineError.readOnly) { try desk.cancel(gate: "g") }
     #expect(throws: EngineError.readOnly) { try desk.call("d") }
     #expect(throws: EngineError.readOnly) { try desk.call("d", owner: .connection(1)) }
@@ -392,7 +419,7 @@ import Testing
     try desk.begin("o")
     try desk.done("o", "r")
     try desk.check("g", "buy", payload: "p")
-    try desk.open("g", ttl: 1_000)
+    try desk.open(gate: "g", ttl: 1_000)
     try desk.call("d", payload: "x", leading: true, longest: 5_000)
     try desk.call("d", payload: "y")
     try desk.call("own", owner: .connection(1))

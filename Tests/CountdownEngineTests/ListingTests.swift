@@ -46,6 +46,7 @@ import Testing
             case .once: try desk.begin(key, owner: owner).view.generation
             case .gate: try desk.check(key, "a", owner: owner).view.generation
             case .debounce: try desk.call(key, quiet: 60_000, owner: owner).generation
+            case .scope: try desk.open(key, owner: owner).generation
             }
           there[key] = (generation.value, owned && kind != .throttle)
         } else {
@@ -57,6 +58,7 @@ import Testing
           case .once: try desk.cancel(once: key)
           case .gate: try desk.cancel(gate: key)
           case .debounce: try desk.cancel(debounce: key)
+          case .scope: try desk.close(key)
           }
           there[key] = nil
         }
@@ -72,6 +74,7 @@ import Testing
           case .once: try desk.cancel(once: key)
           case .gate: try desk.cancel(gate: key)
           case .debounce: try desk.cancel(debounce: key)
+          case .scope: try desk.close(key)
           }
           there[key] = nil
         }
@@ -100,6 +103,10 @@ import Testing
           }
         case .timer:
           listing.take(desk.engine.listTimers(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .scope:
+          listing.take(desk.engine.listScopes(listing.query, at: desk.now)) {
             ($0.key, $0.generation)
           }
         case .throttle:

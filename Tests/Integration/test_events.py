@@ -445,3 +445,57 @@ def test_closed_while_subscribed(daemon, client):
     with pytest.raises(Closed):
         client("QUIT")
         client.receive()
+
+
+def burst(daemon, count):
+    """So many that become ready at nearly one moment, and what a subscriber to all of them reads."""
+    client = daemon.connect()
+    began = time.monotonic()
+    fill(
+        client, count,
+        lambda n: (
+            "COUNTDOWN", "START", n, "COUNT", "1",
+            "EVERY", f"{max(1, 4_000 - int((time.monotonic() - began) * 1000))}ms",
+        ),
+    )  # fmt: skip
+    return client
+
+
+def test_sockets_are_looked_at_while_very_many_become_ready(daemon):
+    count = 20_000
+    client = burst(daemon, count)
+    before = client("EVENTS", "LAST")
+    seen = set()
+    end = time.monotonic() + 30
+    while time.monotonic() < end and before + count not in seen:
+        seen.add(client("EVENTS", "LAST"))
+    assert before + count in seen
+    between = [number for number in seen if before < number < before + count]
+    assert len(between) > 3, "commands are done between slices of what is due"
+
+
+def test_who_reads_slowly_gets_every_event_of_a_mass_expiry(daemon):
+    count = 20_000
+    burst(daemon, count)
+    slow = daemon.connect(receive_buffer=4_096)
+    slow.send("PSUBSCRIBE", "countdown:*")
+    ready = set()
+    while len(ready) < count:
+        event = slow.receive()
+        if event[0] == b"pmessage":
+            event = json.loads(event[3])
+            if event["event"] == "ready":
+                assert event["key"] not in ready
+                ready.add(event["key"])
+    assert daemon.info("stats")["output_limit_disconnections"] == "0"
+
+
+@pytest.mark.daemon(config="limits: {max-output: 256KiB}")
+def test_time_does_not_wait_for_who_does_not_read(daemon):
+    count = 20_000
+    client = burst(daemon, count)
+    before = client("EVENTS", "LAST")
+    deaf = daemon.connect(receive_buffer=4_096)
+    deaf.send("PSUBSCRIBE", "countdown:x*", "countdown:*")
+    eventually(lambda: client("EVENTS", "LAST") == before + count, "time goes on")
+    assert daemon.info("stats")["output_limit_disconnections"] == "1"

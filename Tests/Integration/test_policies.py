@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import redis
 
-from countdownd import binary, eventually, view
+from countdownd import PROJECT, binary, eventually, view
 
 LOGIN = """
 policies:
@@ -275,3 +275,20 @@ def test_a_terminal_that_is_gone_ends_it(tmp_path):
     os.close(terminal)
     assert eventually(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "it ends")
     assert not (tmp_path / "s").exists()
+
+
+POLICIES = PROJECT / "config/policies.yaml"
+
+
+def test_the_policies_to_try_are_taken_and_explained_as_the_readme_says(start_daemon):
+    daemon = start_daemon(config=POLICIES.read_text())
+    answer = connect(daemon).execute_command("COUNTDOWN", "START", "+45", "POLICY", "phone")
+    assert answer["accepted"] and answer["next_channel"] == "sms"
+    tool = binary().parent / "countdownctl"
+    told = subprocess.run(
+        [tool, "policy", "explain", "phone", "--config", POLICIES],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout in (PROJECT / "README.md").read_text()

@@ -8,6 +8,8 @@ package struct World {
   /// Connections that are there; `World.operator` always is.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
+  /// The generations of the scopes that are open.
+  package var openScopes: Set<Generation> = []
 
   private var lastGeneration: Int64 = 0
   /// The last changes of time and connections, to be read when something went wrong.
@@ -26,6 +28,7 @@ package struct World {
     switch owner {
     case .none: true
     case .connection(let id): id == Self.operator.connection || connections.contains(id)
+    case .scope(let name): openScopes.contains(name.generation)
     }
   }
 

@@ -57,6 +57,7 @@ struct HUD: AsyncParsableCommand {
     var mask: String?
     @Option(help: .init("The request it is for; picks the mask.", valueName: "url"))
     var request: String?
+    @OptionGroup var owner: OwnerOption
 
     func run(_ session: Session) async throws {
       try await session.hud(
@@ -65,7 +66,7 @@ struct HUD: AsyncParsableCommand {
           ("KIND", kind), ("STATUS", status), ("GRACE", grace?.text), ("MIN", min?.text),
           ("MAX", max?.text), ("FADEIN", fadeIn?.text), ("FADEOUT", fadeOut?.text),
           ("MINFROM", minFrom), ("EARLY", early), ("MASK", mask), ("REQUEST", request),
-        ])
+        ] + owner.words)
     }
   }
 

@@ -5,7 +5,7 @@ import CountdownClient
 struct ListOptions: ParsableArguments {
   @Option(help: .init("Only keys that match: *, ?, [a-z].", valueName: "glob")) var match: String?
 
-  @Option(help: .init("Only of this owner: none, or connection:ID.", valueName: "owner"))
+  @Option(help: .init("Only of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
   var owner: String?
 
   @Option(help: .init("Stop after so many.", valueName: "n")) var limit: Int?

@@ -45,6 +45,8 @@ struct Start: SessionCommand {
   @Option(help: "Makes a repetition of this very start answer as the first did.")
   var token: String?
 
+  @OptionGroup var owner: OwnerOption
+
   func validate() throws {
     if let count, count < 1 { throw ValidationError("--count is at least 1") }
     if policy != nil, count != nil || every != nil {
@@ -59,7 +61,7 @@ struct Start: SessionCommand {
         ("POLICY", policy), ("COUNT", count.map { String($0) }), ("EVERY", every?.text),
         ("TITLE", title),
         ("READYTITLE", readyTitle), ("META", meta), ("TOKEN", token),
-      ])
+      ] + owner.words)
     try session.answer(view, ViewText.answer)
   }
 }

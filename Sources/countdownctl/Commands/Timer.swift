@@ -31,11 +31,13 @@ struct Timer: AsyncParsableCommand {
     @Option(
       help: "boot, or wall: follows the wall clock.", completion: .list(["boot", "wall"]))
     var clock: String?
+    @OptionGroup var owner: OwnerOption
 
     func run(_ session: Session) async throws {
       let view = try await session.send(
         ["TIMER", "SET", key, delay.text],
-        [("EVERY", every?.text), ("PAYLOAD", payload), ("LATE", late), ("CLOCK", clock)])
+        [("EVERY", every?.text), ("PAYLOAD", payload), ("LATE", late), ("CLOCK", clock)]
+          + owner.words)
       try session.timer(view)
     }
   }

@@ -70,6 +70,15 @@ enum ViewText {
       + "  due in \(view.remainingTime.humanText)\(every)  (generation \(view.generation))"
   }
 
+  static func line(_ view: ScopeView, style: Style) -> String {
+    var parts = [view.key.printable, style.state(view.state.rawValue, view.state.rawValue)]
+    if let parent = view.parent { parts.append("below \(parent.printable)") }
+    if view.children > 0 { parts.append("\(view.children) below it") }
+    if view.owned > 0 { parts.append("owns \(view.owned)") }
+    if let left = view.remainingTime { parts.append("lease of \(left.humanText) left") }
+    return parts.joined(separator: "  ") + "  (generation \(view.generation))"
+  }
+
   /// All fields of a view, names and values aligned.
   static func table(_ view: JSONValue, style: Style) -> String {
     guard case .object(let members) = view else { return view.text }

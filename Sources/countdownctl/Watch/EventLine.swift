@@ -16,6 +16,7 @@ enum EventLine {
     case .hud: details = hud(event)
     case .timer: details = timer(event)
     case .throttle, .once, .gate, .debounce: details = guarded(event)
+    case .scope: details = scope(event)
     }
     if let reason = event.fields["reason"]?.string { details.append("reason: \(reason)") }
     if let generation = event.generation, event.name != .tick {
@@ -67,6 +68,17 @@ enum EventLine {
       if let payload = view.payload { details.append(payload) }
     }
     if let late = event.lateMicroseconds { details.append("\(late) µs late") }
+    return details
+  }
+
+  private static func scope(_ event: CountdownEvent) -> [String] {
+    guard let view = event.scope else {
+      // What was emitted, and is handled by whoever watches.
+      return ["name", "target", "phase", "payload"].compactMap { event.fields[$0]?.string }
+    }
+    var details = [view.state.rawValue]
+    if let parent = view.parent { details.append("below \(parent)") }
+    if let left = view.remainingTime { details.append("lease of \(left.humanText) left") }
     return details
   }
 

@@ -56,6 +56,8 @@ struct LiveBoard {
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)
     case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
+    // Nothing counts: there is no line for it.
+    case .scope: break
     }
   }
 

@@ -30,7 +30,7 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY); all "
+      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID); all "
         + "countdowns unless given.", valueName: "name"))
   var names: [String] = []
 
@@ -41,6 +41,7 @@ struct Watch: SessionCommand {
   @Flag(help: "Keys are of what is done once.") var once = false
   @Flag(help: "Keys are sessions of gates.") var gate = false
   @Flag(help: "Keys are of debounced calls.") var debounce = false
+  @Flag(help: "Keys are scopes.") var scope = false
 
   @Flag(
     help: """
@@ -52,7 +53,7 @@ struct Watch: SessionCommand {
   var target: WatchTarget {
     let kinds = [
       ("countdown", countdown), ("hud", hud), ("timer", timer), ("throttle", throttle),
-      ("once", once), ("gate", gate), ("debounce", debounce),
+      ("once", once), ("gate", gate), ("debounce", debounce), ("scope", scope),
     ].filter(\.1).map(\.0)
     return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)
   }

@@ -1,0 +1,82 @@
+import CountdownCore
+import CountdownEngine
+import RESP
+
+extension ScopeView {
+  static let fieldCount = 13
+
+  func write(to writer: inout some FieldWriter) {
+    writer.field("key", bytes: key)
+    writer.field("state", state.rawValue)
+    writer.field("generation", generation.value)
+    writeDetails(to: &writer)
+  }
+
+  func writeDetails(to writer: inout some FieldWriter) {
+    writer.field("parent", bytes: parent)
+    writer.field("depth", Int64(depth))
+    writer.field("children", Int64(children))
+    writer.field("owned", Int64(owned))
+    writer.field("handlers", Int64(handlers))
+    writer.field("ttl_ms", ttlMS)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("owner", owner)
+  }
+}
+
+extension Emission {
+  func write(to writer: inout some FieldWriter) {
+    writer.field("name", bytes: name)
+    writer.field("target", bytes: target)
+    writer.field("phase", isCaptured ? "capture" : "bubble" as StaticString)
+    writer.field("payload", bytes: payload)
+    writer.field("now_unix_ms", nowUnixMS)
+  }
+}
+
+extension RESPEncoder {
+  mutating func view(_ view: ScopeView) {
+    map(ScopeView.fieldCount)
+    view.write(to: &self)
+  }
+}
+
+extension Call {
+  func describe(_ problem: ScopeProblem, _ key: String) -> String {
+    switch problem {
+    case .noScope(let name):
+      return "NOTFOUND no scope '\(quoted(name))'; SCOPE OPEN it first"
+    case .otherParent(let parent):
+      let place = parent.map { "below '\(quoted($0))'" } ?? "there without a parent"
+      return "ERR '\(key)' is \(place), and a scope does not move; SCOPE CLOSE it first"
+    case .parentBelow(let parent):
+      return "ERR '\(quoted(parent))' is below '\(key)' or is it, so it cannot be its parent"
+    case .otherOwner(let owner):
+      return "ERR '\(key)' belongs to \(text(owner)), and does not change hands; "
+        + "SCOPE CLOSE it first"
+    case .parentAndOwner:
+      return "ERR a scope goes with its PARENT as it is; OWNER scope:ID is for one without"
+    case .isClosing:
+      return "ERR a scope '\(key)' is still being closed with what was below it; "
+        + "its event 'closed' says when it is done"
+    case .noLease:
+      return "ERR '\(key)' has no lease; one that is opened with TTL has"
+    case .cursorIsGone:
+      return "ERR the scope that was next is closed; begin again without CURSOR"
+    }
+  }
+
+  private func text(_ owner: Owner) -> String {
+    switch owner {
+    case .none: "nobody"
+    case .connection(let id): "connection:\(id)"
+    case .scope(let name): "scope:\(quoted(name.key))"
+    }
+  }
+
+  private func quoted(_ bytes: [UInt8]) -> String {
+    bytes.withUnsafeBytes { CountdownCommands.quoted($0) }
+  }
+}

@@ -1,0 +1,60 @@
+/// Which connections handle which events at one scope, in the order in which they said so.
+package struct Handlers: Equatable, Sendable {
+  package struct Handler: Equatable, Sendable {
+    package var connection: UInt64
+    /// A name, or `*` for any.
+    package var event: [UInt8]
+    /// Takes events on their way down, before the scope that they are for.
+    package var captures: Bool
+
+    package init(connection: UInt64, event: [UInt8], captures: Bool) {
+      self.connection = connection
+      self.event = event
+      self.captures = captures
+    }
+
+    package func handles(_ name: [UInt8]) -> Bool {
+      event == name || event.elementsEqual([UInt8(ascii: "*")])
+    }
+  }
+
+  private var all: [Handler] = []
+
+  package init() {}
+
+  package var count: Int { all.count }
+  package var isEmpty: Bool { all.isEmpty }
+
+  package var connections: Set<UInt64> { Set(all.map(\.connection)) }
+
+  package func contains(_ handler: Handler) -> Bool { all.contains(handler) }
+  package func contains(connection: UInt64) -> Bool {
+    all.contains { $0.connection == connection }
+  }
+
+  /// False if it was there before.
+  package mutating func add(_ handler: Handler) -> Bool {
+    guard !all.contains(handler) else { return false }
+    all.append(handler)
+    return true
+  }
+
+  /// How many there were: one that captures, one that does not.
+  package mutating func remove(connection: UInt64, event: [UInt8]) -> Int {
+    let before = all.count
+    all.removeAll { $0.connection == connection && $0.event == event }
+    return before - all.count
+  }
+
+  package mutating func removeAll(of connection: UInt64) {
+    all.removeAll { $0.connection == connection }
+  }
+
+  /// Who takes an event here: the first that handles it and can hear it.
+  package func taker(
+    of event: [UInt8], capturing: Bool, where canHear: (UInt64) -> Bool
+  ) -> UInt64? {
+    all.first { $0.captures == capturing && $0.handles(event) && canHear($0.connection) }?
+      .connection
+  }
+}

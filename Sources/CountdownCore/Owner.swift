@@ -1,0 +1,28 @@
+/// What an entity goes with: its owner's end is its own.
+package enum Owner: Hashable, Sendable {
+  /// Nothing: it outlives connections.
+  case none
+  /// The connection with that id.
+  case connection(UInt64)
+  /// That scope, and none that has its name later.
+  case scope(OwnerName)
+}
+
+/// Names an entity that owns others, for as long as anything speaks of it. There is one for each
+/// such entity, and it is a class, so that naming an owner takes no more than a word.
+package final class OwnerName: Hashable, Sendable {
+  package let key: [UInt8]
+  /// Its place in its table, which is another's once it is gone.
+  package let index: UInt32
+  package let generation: Generation
+
+  package init(key: [UInt8], index: UInt32, generation: Generation) {
+    self.key = key
+    self.index = index
+    self.generation = generation
+  }
+
+  /// A generation is never given twice.
+  package static func == (a: OwnerName, b: OwnerName) -> Bool { a.generation == b.generation }
+  package func hash(into hasher: inout Hasher) { hasher.combine(generation) }
+}

@@ -1,0 +1,240 @@
+/// Who is there of those that a scope may belong to.
+package protocol Attendance: ~Copyable {
+  func isThere(connection: UInt64) -> Bool
+}
+
+/// Scopes as a tree: which are open, in which order they close, and which way an event takes.
+///
+///     (nothing) --insert--> open --renewed lease--> open
+///     open --beginClosing--> closing --all below it removed--> (nothing)
+///     open --lease over, its connection gone, the same of a scope above--> doomed: as good as closing
+///
+/// A scope never moves to another parent, so nothing can end up below itself. Nothing here is
+/// recursive, and no step but `isOpen` and `path`, which climb, takes more than O(1).
+///
+/// Scopes are named by small numbers, whose meaning is the caller's.
+package struct ScopeTree: Sendable {
+  package static let nobody = UInt32.max
+
+  private struct Node: Sendable {
+    var parent = ScopeTree.nobody
+    var firstChild = ScopeTree.nobody
+    var lastChild = ScopeTree.nobody
+    var nextSibling = ScopeTree.nobody
+    var previousSibling = ScopeTree.nobody
+    var childCount: UInt32 = 0
+    /// 1 for a scope without a parent; 0 where there is no scope.
+    var depth: UInt32 = 0
+    /// Whether events go on to the parent; else that is its owner only.
+    var isRouted = false
+    /// It, or a scope above it, is closing or was found to be over.
+    var isDoomed = false
+    /// The connection that it goes with; 0 if none.
+    var connection: UInt64 = 0
+    /// When its own lease is over.
+    var leaseEnd = Int64.max
+    /// What was found when it was last asked whether it is open: until then, unless something has
+    /// happened since (`era`).
+    var openUntil = Int64.min
+    var era: UInt32 = 0
+  }
+
+  private var nodes: ContiguousArray<Node> = []
+  /// Rises when a scope may be over that was found to be open.
+  private var era: UInt32 = 0
+  package private(set) var count = 0
+
+  package init() {}
+
+  // MARK: Growing
+
+  /// A new scope. Its number must be free, `parent` must be there. O(1), amortised.
+  package mutating func insert(
+    _ scope: UInt32, under parent: UInt32?, isRouted: Bool = true, connection: UInt64? = nil,
+    leaseEnd: Instant? = nil
+  ) {
+    while nodes.count <= Int(scope) { nodes.append(Node()) }
+    precondition(nodes[Int(scope)].depth == 0, "the number is another's")
+    var node = Node()
+    node.depth = 1
+    node.connection = connection ?? 0
+    node.leaseEnd = leaseEnd?.microseconds ?? .max
+    if let parent {
+      let above = nodes[Int(parent)]
+      precondition(above.depth > 0, "there is no such parent")
+      node.depth = above.depth + 1
+      node.isRouted = isRouted
+      node.isDoomed = above.isDoomed
+      node.parent = parent
+      node.previousSibling = above.lastChild
+      if above.lastChild == Self.nobody {
+        nodes[Int(parent)].firstChild = scope
+      } else {
+        nodes[Int(above.lastChild)].nextSibling = scope
+      }
+      nodes[Int(parent)].lastChild = scope
+      nodes[Int(parent)].childCount += 1
+    }
+    nodes[Int(scope)] = node
+    count += 1
+  }
+
+  /// A new lease of a scope that has one.
+  package mutating func renew(_ scope: UInt32, until leaseEnd: Instant) {
+    // What was found before may promise too much.
+    if leaseEnd.microseconds < nodes[Int(scope)].leaseEnd { era &+= 1 }
+    nodes[Int(scope)].leaseEnd = leaseEnd.microseconds
+  }
+
+  // MARK: Closing
+
+  /// It and all below it are over from now on. O(1).
+  package mutating func beginClosing(_ scope: UInt32) {
+    nodes[Int(scope)].isDoomed = true
+    era &+= 1
+  }
+
+  /// A connection is not there any more. O(1).
+  package mutating func connectionLeft() { era &+= 1 }
+
+  /// Takes out a scope that has nothing below it. O(1).
+  package mutating func remove(_ scope: UInt32) {
+    let node = nodes[Int(scope)]
+    precondition(node.depth > 0 && node.firstChild == Self.nobody, "there is something below it")
+    if node.parent != Self.nobody {
+      if node.previousSibling == Self.nobody {
+        nodes[Int(node.parent)].firstChild = node.nextSibling
+      } else {
+        nodes[Int(node.previousSibling)].nextSibling = node.nextSibling
+      }
+      if node.nextSibling == Self.nobody {
+        nodes[Int(node.parent)].lastChild = node.previousSibling
+      } else {
+        nodes[Int(node.nextSibling)].previousSibling = node.previousSibling
+      }
+      nodes[Int(node.parent)].childCount -= 1
+    }
+    nodes[Int(scope)] = Node()
+    count -= 1
+    if count == 0 { nodes = [] }
+  }
+
+  // MARK: What is so
+
+  package func contains(_ scope: UInt32) -> Bool {
+    Int(scope) < nodes.count && nodes[Int(scope)].depth > 0
+  }
+
+  package func parent(of scope: UInt32) -> UInt32? { optional(nodes[Int(scope)].parent) }
+  package func firstChild(of scope: UInt32) -> UInt32? { optional(nodes[Int(scope)].firstChild) }
+  package func depth(of scope: UInt32) -> Int { Int(nodes[Int(scope)].depth) }
+  package func childCount(of scope: UInt32) -> Int { Int(nodes[Int(scope)].childCount) }
+  package func isRouted(_ scope: UInt32) -> Bool { nodes[Int(scope)].isRouted }
+  package func leaseEnd(of scope: UInt32) -> Instant? {
+    let end = nodes[Int(scope)].leaseEnd
+    return end == .max ? nil : Instant(microseconds: end)
+  }
+
+  private func optional(_ scope: UInt32) -> UInt32? { scope == Self.nobody ? nil : scope }
+
+  /// Whether it is still there, with all above it: no lease is over, no connection gone, nothing
+  /// closing. O(depth) the first time after something may have ended, else O(1).
+  package mutating func isOpen(
+    _ scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
+  ) -> Bool {
+    var until = Int64.max
+    var top = scope
+    while true {
+      let node = nodes[Int(top)]
+      let isThere = node.connection == 0 || attendance.isThere(connection: node.connection)
+      guard !node.isDoomed, now.microseconds < node.leaseEnd, isThere else {
+        doom(from: scope, upTo: top)
+        return false
+      }
+      if node.era == era, now.microseconds < node.openUntil {
+        until = min(until, node.openUntil)
+        break
+      }
+      until = min(until, node.leaseEnd)
+      guard node.parent != Self.nobody else { break }
+      top = node.parent
+    }
+    // Somewhat too early for those further up: then they are looked at anew.
+    let era = era
+    forEach(from: scope, upTo: top) { node in
+      node.era = era
+      node.openUntil = until
+    }
+    return true
+  }
+
+  /// Once over it stays so; whoever is asked next need not climb as far.
+  private mutating func doom(from scope: UInt32, upTo top: UInt32) {
+    forEach(from: scope, upTo: top) { $0.isDoomed = true }
+  }
+
+  private mutating func forEach(
+    from scope: UInt32, upTo top: UInt32, _ body: (inout Node) -> Void
+  ) {
+    var next = scope
+    while true {
+      body(&nodes[Int(next)])
+      guard next != top else { return }
+      next = nodes[Int(next)].parent
+    }
+  }
+
+  /// The highest scope, from this one up, that is over by itself and not for one above it.
+  /// O(depth).
+  package func cause(
+    of scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
+  ) -> (scope: UInt32, Cause)? {
+    var found: (UInt32, Cause)?
+    var next = scope
+    while next != Self.nobody {
+      let node = nodes[Int(next)]
+      if node.connection != 0, !attendance.isThere(connection: node.connection) {
+        found = (next, .connectionLeft)
+      } else if node.leaseEnd <= now.microseconds {
+        found = (next, .leaseOver)
+      }
+      next = node.parent
+    }
+    return found
+  }
+
+  package enum Cause: Equatable, Sendable { case leaseOver, connectionLeft }
+
+  /// Whether `scope` is `other` or below it. O(depth).
+  package func isBelow(_ scope: UInt32, _ other: UInt32) -> Bool {
+    var next = scope
+    while next != Self.nobody {
+      if next == other { return true }
+      next = nodes[Int(next)].parent
+    }
+    return false
+  }
+
+  /// The way of an event: from a scope up to the last that it is routed to. O(depth).
+  package func path(from scope: UInt32) -> [UInt32] {
+    var path = [scope]
+    var next = scope
+    while nodes[Int(next)].isRouted {
+      next = nodes[Int(next)].parent
+      path.append(next)
+    }
+    return path
+  }
+
+  /// The scope after this one, parents before their children, within all that is below `root`; nil
+  /// after the last. O(depth), and O(1) over a whole tree.
+  package func next(after scope: UInt32, within root: UInt32) -> UInt32? {
+    if let child = firstChild(of: scope) { return child }
+    var next = scope
+    while next != root {
+      if let sibling = optional(nodes[Int(next)].nextSibling) { return sibling }
+      next = nodes[Int(next)].parent
+    }
+    return nil
+  }
+}

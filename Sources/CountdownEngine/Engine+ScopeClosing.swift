@@ -1,0 +1,106 @@
+import CountdownCore
+
+/// How scopes end: at once for everybody who asks, bit by bit for the daemon.
+extension Engine {
+  /// How many steps of closing a command does itself.
+  static let stepsOfClosingAtOnce = 256
+
+  /// From now on nothing of it is there for anybody. O(1).
+  mutating func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
+    scopes.tree.beginClosing(index)
+    scopes.table[index].isClosing = true
+    scopes.table[index].alarm = arm(
+      scopes.table[index].alarm, for: nil, EntityRef(.scope, index))
+    scopes.closings.append(
+      Scopes.Closing(
+        root: index, generation: scopes.table[index].generation, reason: reason, cursor: index))
+  }
+
+  /// A lease is over.
+  mutating func expireScope(_ index: UInt32, at now: Moment) {
+    if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
+  }
+
+  /// The connection that a scope goes with is gone, or one that handles events at it.
+  mutating func scopeOwnerGone(_ index: UInt32, _ owner: Owner, at now: Moment) {
+    if case .connection(let connection) = owner {
+      scopes.table[index].handlers.removeAll(of: connection)
+    }
+    guard scopes.table[index].owner == owner, isFirstToEnd(index, at: now) else { return }
+    statistics.ownerGone += 1
+    beginClosing(index, .ownerGone, at: now)
+  }
+
+  /// Whether it is not being closed yet, nor over because of something above it.
+  private mutating func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
+    guard !scopes.table[index].isClosing else { return false }
+    return scopes.tree.parent(of: index).map { settleScope($0, at: now) } ?? true
+  }
+
+  /// Goes on closing what is to be closed, the newest first. Each step is O(1): down to a child, one
+  /// thing that is owned, or one scope that has nothing left.
+  mutating func closeScopes(at now: Moment, budget: inout Int) {
+    while budget > 0, let last = scopes.closings.indices.last {
+      budget -= 1
+      // What a scope owned goes before it, and also if the scope went with another one meanwhile.
+      if let entity = scopes.closings[last].owned?.next() {
+        ownerGone(entity, scopes.closings[last].owner, at: now)
+        continue
+      }
+      scopes.closings[last].owned = nil
+      let closing = scopes.closings[last]
+      guard scopes.table.contains(closing.root),
+        scopes.table[closing.root].generation == closing.generation
+      else {
+        scopes.closings.remove(at: last)
+        continue
+      }
+      let cursor = closing.cursor
+      if let child = scopes.tree.firstChild(of: cursor) {
+        scopes.closings[last].cursor = child
+      } else if let name = scopes.table[cursor].name, let owned = connections.takeOwned(of: name) {
+        scopes.closings[last].owned = owned.makeIterator()
+        scopes.closings[last].owner = .scope(name)
+      } else {
+        let isLast = cursor == closing.root
+        if isLast {
+          scopes.closings.remove(at: last)
+        } else {
+          scopes.closings[last].cursor = scopes.tree.parent(of: cursor)!
+        }
+        let reason: Event.Reason = scopes.tree.isRouted(cursor) ? .parentClosed : .ownerGone
+        removeScope(cursor, reason: isLast ? closing.reason : reason, at: now)
+      }
+    }
+  }
+
+  /// Something of that name that is over must be out of the way before it is used again.
+  mutating func makeRoom(
+    forScope key: UnsafeRawBufferPointer, at now: Moment
+  ) throws(EngineError) {
+    guard let old = scopes.table.find(key) else { return }
+    if let (cause, why) = scopes.tree.cause(of: old, at: now.boot, connections),
+      isFirstToEnd(cause, at: now)
+    {
+      beginClosing(cause, why == .leaseOver ? .expired : .ownerGone, at: now)
+    }
+    var budget = Self.stepsOfClosingAtOnce
+    closeScopes(at: now, budget: &budget)
+    if scopes.table.find(key) != nil { throw .scope(.isClosing) }
+  }
+
+  /// Nothing is left below it, and it owns nothing any more.
+  private mutating func removeScope(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    publish(scope: index, .closed, reason: reason, at: now)
+    let reference = EntityRef(.scope, index)
+    let entity = scopes.table[index]
+    _ = arm(entity.alarm, for: nil, reference)
+    connections.disown(reference, entity.owner)
+    for connection in entity.handlers.connections {
+      connections.disown(reference, .connection(connection))
+    }
+    connections.count(-1, for: entity.uid)
+    scopes.tree.remove(index)
+    scopes.table.remove(index)
+  }
+}

@@ -1,0 +1,170 @@
+import CountdownCommands
+import CountdownCore
+import CountdownEngine
+import CountdownStore
+import Logging
+import NIOCore
+
+/// Reading what was kept, while whoever asks for it is told that it is loading.
+extension Server {
+  static func openStore(
+    _ state: Store.Options, _ logger: Logger, at now: Moment
+  ) throws(StoreError) -> Store {
+    let reading = StoreClock.Reading(bootID: BootID.current, now)
+    let store: Store
+    do throws(StoreError) {
+      store = try Store(state, at: reading)
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      try setAside(state, error, logger, at: now)
+      store = try Store(state, at: reading)
+    }
+    if let log = store.unreadableLog {
+      logger.log(
+        .stateSetAside, .critical,
+        """
+        the log of the newest changes cannot be read and was set aside, not deleted; going on with the state \
+        before them. Restore a backup if they matter
+        """, ["file": "\(log)"])
+    }
+    return store
+  }
+
+  private static func setAside(
+    _ state: Store.Options, _ error: StoreError, _ logger: Logger, at now: Moment
+  ) throws(StoreError) {
+    let place = try Store.setAside(
+      directory: state.directory, atUnixMicroseconds: now.wall.microseconds)
+    logger.log(
+      .stateSetAside, .critical,
+      """
+      the state is corrupt and was set aside, not deleted; going on without what cannot be read of it. \
+      Restore a backup, or try `sqlite3 FILE .recover`
+      """, ["file": "\(place)", "error": "\(error)"])
+  }
+
+  /// How long clients wait at the socket before they are told that it is loading.
+  private static let patience = TimeAmount.milliseconds(100)
+
+  /// Succeeds when `loaded` does, or after a short while.
+  func soon(_ loaded: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
+    let either = loop.makePromise(of: Void.self)
+    let late = loop.scheduleTask(in: Self.patience) { either.succeed() }
+    loaded.whenComplete { result in
+      late.cancel()
+      either.completeWith(result)
+    }
+    return either.futureResult
+  }
+
+  /// Reads what was kept; meanwhile whoever asks for it is told that it is loading.
+  func load() -> EventLoopFuture<Void> {
+    let done = loop.makePromise(of: Void.self)
+    loop.execute { [self] in
+      guard !isStopping else { return done.fail(StoppedWhileLoading()) }
+      guard let store = unread else { return done.succeed() }
+      unread = nil
+      dispatcher.engine.noteChanges()
+      nonisolated(unsafe) let given = store
+      let loading = StateLoading(given) { [weak self] portion in
+        self?.hop { $0.take(portion) }
+      }
+      self.loading = loading
+      loading.run { [weak self] error in self?.hop { $0.finishLoading(error, done) } }
+    }
+    return done.futureResult
+  }
+
+  private func take(_ portion: StateLoading.Portion) {
+    guard let loading else { return }
+    defer { loading.taken() }
+    let offset = loading.loaded.clock.offset
+    switch portion {
+    case .countdowns(let records):
+      for record in records {
+        guard let countdown = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(countdown, at: record.index, now: now)
+      }
+    case .timers(let records):
+      for record in records {
+        guard let timer = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(timer, at: record.index, now: now)
+      }
+    case .guards(let records):
+      for record in records {
+        guard let kept = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(kept, at: record.place, now: now)
+      }
+    case .events(let turns):
+      for events in turns {
+        let isRead = dispatcher.engine.eventTail.restore(
+          events.payload, after: events.afterSequence, through: events.lastSequence)
+        if !isRead { loading.unreadableEvents += 1 }
+      }
+    }
+    // Whoever is told may be slow to take it.
+    let now = now.boot
+    if toldOfLoading.map({ now - $0 >= .milliseconds(1_000) }) ?? true {
+      toldOfLoading = now
+      hooks.isLoading(dispatcher.engine.entityCount)
+    }
+  }
+
+  private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
+    guard let loading, var state = settings.state else { return done.succeed() }
+    self.loading = nil
+    guard !isStopping else {
+      loading.close()
+      return done.fail(StoppedWhileLoading())
+    }
+    do throws(StoreError) {
+      nonisolated(unsafe) let given: Store
+      if let error = error ?? loading.problem {
+        guard error.kind == .corrupt else { throw error }
+        // The lock on the directory goes with the old store; the numbers go on.
+        state.firstNumber = max(
+          loading.loaded.firstNumber, dispatcher.engine.lastSequence + 1)
+        loading.close()
+        try Self.setAside(state, error, logger, at: now)
+        given = try Store(state, at: StoreClock.Reading(bootID: BootID.current, now))
+        dispatcher.engine.noteEverything()
+      } else {
+        given = loading.loaded
+      }
+      try given.beginEvents(after: dispatcher.engine.lastSequence)
+      keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
+        self?.hop { _ in body() }
+      }
+    } catch {
+      return done.fail(error)
+    }
+    dispatcher.isLoading = false
+    if loading.unreadableEvents > 0 {
+      logger.warning(
+        """
+        some of the events that were kept cannot be read, and were left out with those before them; \
+        EVENTS SINCE says so to whoever asks for them
+        """, metadata: ["turns": "\(loading.unreadableEvents)"])
+    }
+    logger.info(
+      "state loaded",
+      metadata: [
+        "countdowns": "\(dispatcher.engine.countdownCount)",
+        "timers": "\(dispatcher.engine.timerCount)",
+      ])
+    endTurn()
+    done.succeed()
+  }
+}
+
+/// It was asked to end before what was kept had been read.
+package struct StoppedWhileLoading: Error {}

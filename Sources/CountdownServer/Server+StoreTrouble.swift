@@ -1,0 +1,76 @@
+import CountdownCommands
+import CountdownStore
+import Logging
+import NIOCore
+
+/// What could not be stored is taken back, and tried again until it can be.
+extension Server {
+  private static let refusal =
+    "READONLY state could not be stored, so this was not done; INFO persistence says why"
+  private static let retryInterval = TimeAmount.seconds(1)
+
+  /// A turn could not be stored: whatever commands have changed in it is as it was, and they are told so.
+  func notStored(
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ error: StoreError, _ keeper: StateKeeper
+  ) {
+    // What comes behind a turn that was taken back may rest on it; and what is taken back behind a turn
+    // in which only time has passed would take some of that back.
+    let isOneOfMany =
+      dispatcher.engine.isReadOnly || dispatcher.turnsUnderWay > 0 || dispatcher.engine.hasChanges
+    takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany)
+    // What was taken back may be due by now, or sooner than what was to take its place; and trying
+    // again waits for the end of the turn that is under way.
+    endTurn()
+    guard !dispatcher.engine.isReadOnly else { return }
+    dispatcher.engine.isReadOnly = true
+    mustTakeBack = true
+    logger.log(
+      .readOnly, .error,
+      "nothing can be stored, so commands that change what is kept are refused until it can: \(error)"
+    )
+    hooks.isAlive(statusText)
+    retryLater()
+  }
+
+  func takeBack(
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isOneOfMany: Bool = false
+  ) {
+    guard isOneOfMany || turn.contains(where: { $0.said.hasChangedAnything }) else {
+      // Time has changed things; it would do so again.
+      keeper.keepForLater(batch, &dispatcher.engine)
+      return write(turn)
+    }
+    do throws(StoreError) {
+      try keeper.takeBack(batch, &dispatcher.engine, at: now)
+    } catch {
+      // What is in memory was refused, yet counts until the daemon ends.
+      logger.critical("what could not be stored could not be taken back either: \(error)")
+      keeper.keepForLater(batch, &dispatcher.engine)
+    }
+    write(turn, withdrawing: Self.refusal)
+  }
+
+  private func retryLater() {
+    loop.scheduleTask(in: Self.retryInterval) { [weak self] in self?.retry() }
+  }
+
+  private func retry() {
+    guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
+    guard !mustTakeBack else { return retryLater() }
+    let batch = keeper.takeBatch(from: &dispatcher.engine)
+    keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
+      if error == nil {
+        keeper.confirm(batch, &dispatcher.engine)
+        dispatcher.engine.isReadOnly = false
+        logger.log(.writable, .notice, "state can be stored again")
+        hooks.isAlive(statusText)
+        // What time has changed meanwhile is stored with it.
+        endTurn()
+      } else {
+        keeper.keepForLater(batch, &dispatcher.engine)
+        retryLater()
+      }
+      goOnAfterStoring()
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import CountdownEngine
+import RESP
+import Testing
+
+@testable import CountdownCommands
+
+/// SCOPE as bytes in, bytes out.
+@Suite struct ScopeCommandTests {
+  @Test("OPEN, GET, TREE: views; CLOSE says whether there was one")
+  func lifeOfAScope() throws {
+    let counter = Counter()
+    #expect(try counter.say("SCOPE OPEN app TTL 30s")["ttl_ms"] == .integer(30_000))
+    let page = try counter.say("SCOPE OPEN page PARENT app OWNER connection")
+    #expect(page["parent"] == .bulk("app"))
+    #expect(page["owner"] == .bulk("connection:1"))
+    #expect(page["state"] == .bulk("open"))
+    #expect(page["remaining_ms"] == .null)
+    #expect(try counter.say("COUNTDOWN START k OWNER scope:page")["owner"] == .bulk("scope:page"))
+    #expect(
+      try counter.say("HUD SHOW h FADEIN 0 FADEOUT 0 OWNER SCOPE:page")["owner"]
+        == .bulk("scope:page"))
+    #expect(try counter.say("SCOPE GET page")["owned"] == .integer(2))
+    let tree = try counter.say("SCOPE TREE app").elements
+    #expect(tree[0] == .bulk("0"))
+    #expect(tree[1].elements.compactMap { $0["key"] } == [.bulk("app"), .bulk("page")])
+    #expect(
+      try counter.say("COUNTDOWN LIST OWNER scope:page").elements[1].elements.count == 1)
+    #expect(try counter.say("SCOPE LIST MATCH p*").elements[1].elements.count == 1)
+    #expect(try counter.say("SCOPE CLOSE app") == .integer(1))
+    #expect(try counter.say("SCOPE CLOSE app") == .integer(0))
+    #expect(try counter.say("SCOPE GET page") == .null)
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test("Errors say what is wrong and what to do, and change nothing")
+  func errors() throws {
+    let counter = Counter()
+    _ = try counter.say("SCOPE OPEN app")
+    _ = try counter.say("SCOPE OPEN page PARENT app")
+    try counter.expectError("SCOPE OPEN x PARENT none", "NOTFOUND no scope 'none'")
+    try counter.expectError("SCOPE OPEN app PARENT page", "ERR 'page' is below 'app'")
+    try counter.expectError("SCOPE OPEN page PARENT page", "ERR 'page' is below 'page' or is it")
+    try counter.expectError("SCOPE OPEN page OWNER connection", "belongs to nobody")
+    _ = try counter.say("SCOPE OPEN other")
+    try counter.expectError("SCOPE OPEN page PARENT other", "ERR 'page' is below 'app'", "CLOSE")
+    try counter.expectError("SCOPE OPEN x PARENT app OWNER scope:other", "for one without")
+    try counter.expectError("SCOPE OPEN x TTL 0", "TTL is at least 1ms")
+    try counter.expectError("SCOPE TOUCH app", "has no lease")
+    try counter.expectError("SCOPE TOUCH none", "NOTFOUND no scope 'none'")
+    try counter.expectError("SCOPE EMIT app *", "is none itself")
+    try counter.expectError("SCOPE CLOSE app GENERATION 99", "STALE")
+    try counter.expectError("TIMER SET t 1s OWNER scope:none", "NOTFOUND no scope 'none'")
+    try counter.expectError("TIMER SET t 1s OWNER scope:", "none of none, connection, scope:ID")
+    try counter.expectError("TIMER SET t 1s OWNER cell", "none of none, connection, scope:ID")
+    try counter.expectError("SCOPE NOTHING", "unknown subcommand")
+    let long = String(repeating: "e", count: 129)
+    try counter.expectError("SCOPE HANDLE app \(long)", "1 to 128 bytes, this one 129")
+    #expect(try counter.say("DBSIZE") == .integer(3))
+  }
+
+  @Test("The taker gets a push in RESP3, with what was said; the emitter the scope's name")
+  func emitting() throws {
+    let counter = Counter()
+    let handler = counter.open(.resp3)
+    _ = try counter.say("SCOPE OPEN app")
+    _ = try counter.say("SCOPE OPEN cell PARENT app")
+    #expect(try counter.say("SCOPE EMIT cell tap") == .null)
+    #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(1))
+    #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(0))
+    #expect(try counter.say("SCOPE EMIT cell tap 42") == .bulk("app"))
+    let frames = try counter.take(handler)
+    guard case .push(let message) = try #require(frames.first), frames.count == 1 else {
+      Issue.record("no push: \(frames)")
+      return
+    }
+    #expect(message[..<2] == [.bulk("message"), .bulk("scope:app")])
+    for part in [
+      #""event":"emitted","key":"app""#, #""name":"tap","target":"cell","phase":"bubble""#,
+      #""payload":"42""#,
+    ] {
+      #expect(message[2].text.contains(part), "\(message[2].text)")
+    }
+    #expect(try counter.say("SCOPE UNHANDLE app tap", by: handler) == .integer(1))
+    #expect(try counter.say("SCOPE EMIT cell tap") == .null)
+  }
+
+  @Test("In RESP2 a handler hears once it is subscribed, and may handle more meanwhile")
+  func handlingInRESP2() throws {
+    let counter = Counter()
+    let handler = counter.open(.resp2)
+    _ = try counter.say("SCOPE OPEN app")
+    #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(1))
+    #expect(try counter.say("SCOPE EMIT app tap") == .null)
+    _ = try counter.frames(["SUBSCRIBE", "scope:app"], by: handler)
+    #expect(
+      try counter.say("SCOPE HANDLE app swipe", by: handler)
+        == .array([.bulk("handle"), .bulk("scope:app"), .integer(1)]))
+    #expect(try counter.say("SCOPE EMIT app tap") == .bulk("app"))
+    #expect(try counter.say("SCOPE EMIT app swipe") == .bulk("app"))
+    #expect(try counter.take(handler).count == 2)
+    #expect(
+      try counter.say("SCOPE UNHANDLE app swipe", by: handler)
+        == .array([.bulk("unhandle"), .bulk("scope:app"), .integer(1)]))
+    try counter.expectError("SCOPE EMIT none tap", "NOTFOUND")
+  }
+
+  @Test("Bytes that are no text come as base64, in ids and payloads alike")
+  func binary() throws {
+    let counter = Counter()
+    let watcher = counter.open(.resp3)
+    var request = RESPEncoder()
+    request.array(3)
+    for word in [Array("SCOPE".utf8), Array("OPEN".utf8), [0xFF, 0x00]] { request.bulk(word) }
+    _ = try counter.frames(["PSUBSCRIBE", "scope:*"], by: watcher)
+    var decoder = RequestDecoder()
+    request.bytes.withUnsafeBytes { decoder.append($0) }
+    _ = try decoder.next()
+    decoder.withArguments {
+      counter.dispatcher.execute($0, for: counter.session, at: counter.host.now)
+    }
+    let frames = try counter.take(watcher)
+    #expect(frames.last.map { "\($0)".contains("key_base64") } == true)
+  }
+
+  @Test("Events of scopes, as subscribers get them")
+  func events() throws {
+    let counter = Counter()
+    let watcher = counter.open(.resp3)
+    _ = try counter.frames(["SUBSCRIBE", "scope:a"], by: watcher)
+    _ = try counter.say("SCOPE OPEN a TTL 1s")
+    counter.pass(1_000)
+    let texts = try counter.take(watcher).map { "\($0)" }
+    #expect(texts.count == 2)
+    #expect(texts[0].contains(#"\"event\":\"opened\""#), "\(texts[0])")
+    #expect(texts[0].contains(#"\"ttl_ms\":1000"#))
+    #expect(texts[1].contains(#"\"event\":\"closed\""#))
+    #expect(texts[1].contains(#"\"reason\":\"expired\",\"state\":\"closed\""#), "\(texts[1])")
+  }
+}

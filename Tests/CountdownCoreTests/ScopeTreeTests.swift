@@ -1,0 +1,188 @@
+import CountdownCore
+import Testing
+
+/// Who is there, to be told by hand.
+private struct Room: Attendance {
+  var connections: Set<UInt64> = [1, 2]
+  func isThere(connection: UInt64) -> Bool { connections.contains(connection) }
+}
+
+/// The shape of the tree, and what is open in it.
+@Suite final class ScopeTreeTests {
+  private var tree = ScopeTree()
+  private var room = Room()
+  private let now = Instant(microseconds: 1_000)
+  private let later = Instant(microseconds: 2_000)
+
+  /// 0 above 1 above 2, 0 above 3.
+  init() {
+    tree.insert(0, under: nil)
+    tree.insert(1, under: 0)
+    tree.insert(2, under: 1)
+    tree.insert(3, under: 0)
+  }
+
+  private func isOpen(_ scope: UInt32, at now: Instant) -> Bool {
+    tree.isOpen(scope, at: now, room)
+  }
+
+  @Test("Depth, children, and the way of an event")
+  func shape() {
+    #expect(tree.depth(of: 0) == 1)
+    #expect(tree.depth(of: 2) == 3)
+    #expect(tree.childCount(of: 0) == 2)
+    #expect(tree.firstChild(of: 0) == 1)
+    #expect(tree.parent(of: 3) == 0)
+    #expect(tree.path(from: 2) == [2, 1, 0])
+    #expect(tree.isBelow(2, 0))
+    #expect(tree.isBelow(2, 2))
+    #expect(!tree.isBelow(2, 3))
+  }
+
+  @Test("Parents come before children, siblings in the order in which they came")
+  func order() {
+    var order: [UInt32] = []
+    var next: UInt32? = 0
+    while let scope = next {
+      order.append(scope)
+      next = tree.next(after: scope, within: 0)
+    }
+    #expect(order == [0, 1, 2, 3])
+    #expect(tree.next(after: 2, within: 1) == nil)
+  }
+
+  @Test("Taking out the first, the last and one in the middle leaves the others in line")
+  func removal() {
+    tree.insert(4, under: 0)
+    tree.insert(5, under: 0)
+    tree.remove(3)
+    #expect(tree.next(after: 2, within: 0) == 4)
+    tree.remove(5)
+    #expect(tree.next(after: 4, within: 0) == nil)
+    tree.remove(2)
+    tree.remove(1)
+    #expect(tree.firstChild(of: 0) == 4)
+    #expect(tree.childCount(of: 0) == 1)
+    #expect(tree.count == 2)
+  }
+
+  @Test("An owner is above what it owns, but events do not go on to it")
+  func ownedButNotRouted() {
+    tree.insert(4, under: 2, isRouted: false)
+    tree.insert(5, under: 4)
+    #expect(tree.path(from: 5) == [5, 4])
+    tree.beginClosing(0)
+    #expect(!isOpen(5, at: now))
+  }
+
+  @Test("Closing one closes what is below it, at once, and nothing beside it")
+  func closing() {
+    #expect(isOpen(2, at: now))
+    tree.beginClosing(1)
+    #expect(!isOpen(2, at: now))
+    #expect(!isOpen(1, at: now))
+    #expect(isOpen(3, at: now))
+    #expect(isOpen(0, at: now))
+  }
+
+  @Test("A lease that is over ends what is below; what was found before counts no longer")
+  func leases() {
+    tree.insert(4, under: 3, leaseEnd: later)
+    tree.insert(5, under: 4)
+    #expect(isOpen(5, at: now))
+    #expect(isOpen(5, at: Instant(microseconds: 1_999)))
+    tree.renew(4, until: Instant(microseconds: 3_000))
+    #expect(isOpen(5, at: later))
+    #expect(!isOpen(5, at: Instant(microseconds: 3_000)))
+    #expect(tree.cause(of: 5, at: Instant(microseconds: 3_000), room)?.scope == 4)
+  }
+
+  @Test("A lease that is made shorter counts at once")
+  func shorterLease() {
+    tree.insert(4, under: nil, leaseEnd: Instant(microseconds: 9_000))
+    tree.insert(5, under: 4)
+    #expect(isOpen(5, at: now))
+    tree.renew(4, until: later)
+    #expect(!isOpen(5, at: later))
+  }
+
+  @Test("A connection that leaves ends what goes with it, and what is below")
+  func connections() {
+    tree.insert(4, under: 3, connection: 2)
+    tree.insert(5, under: 4)
+    #expect(isOpen(5, at: now))
+    room.connections = [1]
+    tree.connectionLeft()
+    #expect(!isOpen(5, at: now))
+    #expect(isOpen(3, at: now))
+    #expect(tree.cause(of: 5, at: now, room)! == (4, .connectionLeft))
+  }
+
+  @Test("The highest of several causes is the one")
+  func causes() {
+    tree.insert(4, under: 2, leaseEnd: now)
+    tree.insert(5, under: 4, connection: 9)
+    #expect(tree.cause(of: 5, at: now, room)! == (4, .leaseOver))
+    #expect(tree.cause(of: 2, at: now, room) == nil)
+  }
+
+  @Test("A number that is free can be used again")
+  func reuse() {
+    tree.beginClosing(2)
+    tree.remove(2)
+    tree.insert(2, under: 3)
+    #expect(isOpen(2, at: now))
+    #expect(tree.depth(of: 2) == 3)
+  }
+}
+
+/// Who handles what, and who takes it.
+@Suite struct HandlersTests {
+  private func taker(
+    _ handlers: Handlers, _ event: String, capturing: Bool = false, deaf: Set<UInt64> = []
+  ) -> UInt64? {
+    handlers.taker(of: Array(event.utf8), capturing: capturing) { !deaf.contains($0) }
+  }
+
+  private func handler(
+    _ connection: UInt64, _ event: String, captures: Bool = false
+  ) -> Handlers.Handler {
+    Handlers.Handler(connection: connection, event: Array(event.utf8), captures: captures)
+  }
+
+  @Test("The first that said so takes it; by name or by the star; only in its phase")
+  func takers() {
+    var handlers = Handlers()
+    let areNew = [
+      handler(1, "tap"), handler(2, "*"), handler(3, "tap", captures: true), handler(1, "tap"),
+    ].map { handlers.add($0) }
+    #expect(areNew == [true, true, true, false])
+    #expect(taker(handlers, "tap") == 1)
+    #expect(taker(handlers, "swipe") == 2)
+    #expect(taker(handlers, "tap", capturing: true) == 3)
+    #expect(taker(handlers, "swipe", capturing: true) == nil)
+  }
+
+  @Test("One that cannot hear is passed over")
+  func deaf() {
+    var handlers = Handlers()
+    _ = handlers.add(handler(1, "tap"))
+    _ = handlers.add(handler(2, "tap"))
+    #expect(taker(handlers, "tap", deaf: [1]) == 2)
+    #expect(taker(handlers, "tap", deaf: [1, 2]) == nil)
+  }
+
+  @Test("Removing takes both phases of that event, and nothing of others")
+  func removal() {
+    var handlers = Handlers()
+    _ = handlers.add(handler(1, "tap"))
+    _ = handlers.add(handler(1, "tap", captures: true))
+    _ = handlers.add(handler(1, "*"))
+    _ = handlers.add(handler(2, "tap"))
+    let removed = (0..<2).map { _ in handlers.remove(connection: 1, event: Array("tap".utf8)) }
+    #expect(removed == [2, 0])
+    #expect(handlers.count == 2)
+    handlers.removeAll(of: 1)
+    #expect(handlers.connections == [2])
+  }
+}

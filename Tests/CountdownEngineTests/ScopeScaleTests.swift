@@ -1,0 +1,129 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Trees as deep and as wide as the limits allow: each step stays small, nothing recurs.
+@Suite struct ScopeScaleTests {
+  private func desk(depth: Int = 10_000, children: Int = 1_000_000) -> Desk {
+    var settings = EngineSettings()
+    settings.limits.scopeDepth = depth
+    settings.limits.scopeChildren = children
+    return Desk(settings)
+  }
+
+  private func open(_ desk: Desk, _ number: Int, below parent: Int?) throws {
+    var opening = ScopeOpening()
+    opening.parent = parent.map(name)
+    let key = name(number)
+    _ = try key.withUnsafeBytes {
+      try desk.engine.openScope($0, opening, by: desk.client(1), at: desk.now)
+    }
+  }
+
+  private func name(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
+
+  /// Closes all there is in steps of a budget; none may take out more than that.
+  private func close(_ desk: Desk, budget: Int) throws {
+    _ = try name(0).withUnsafeBytes {
+      try desk.engine.closeScope($0, generation: nil, at: desk.now)
+    }
+    var before = desk.engine.entityCount
+    var isFinished = false
+    while !isFinished {
+      isFinished = desk.step(budget)
+      let after = desk.engine.entityCount
+      #expect(before - after <= budget)
+      before = after
+    }
+    desk.expectEmpty()
+  }
+
+  @Test("10,000 deep, each owning a timer: closed in bounded steps; no deeper than the limit")
+  func deep() throws {
+    let desk = desk()
+    try open(desk, 0, below: nil)
+    for number in 1..<10_000 {
+      try open(desk, number, below: number - 1)
+      let owner = try name(number).withUnsafeBytes {
+        try desk.engine.scopeOwner($0, at: desk.now)
+      }
+      try desk.set("\(number)", 60_000, owner: owner)
+    }
+    #expect(throws: EngineError.limit(name: "max-scope-depth", value: 10_000)) {
+      try open(desk, 10_000, below: 9_999)
+    }
+    #expect(desk.engine.entityCount == 19_999)
+    // From the bottom to the top, and back down.
+    let taken = try name(9_999).withUnsafeBytes {
+      try desk.engine.emit([1], payload: nil, for: $0, at: desk.now) { _ in true }
+    }
+    #expect(taken == nil)
+    try close(desk, budget: 500)
+  }
+
+  @Test("As wide as 1,000,000: closed in bounded steps")
+  func wide() throws {
+    let desk = desk()
+    try open(desk, 0, below: nil)
+    let count = 1_000_000
+    for number in 1...count { try open(desk, number, below: 0) }
+    #expect(throws: EngineError.limit(name: "max-scope-children", value: 1_000_000)) {
+      try open(desk, count + 1, below: 0)
+    }
+    try close(desk, budget: 5_000)
+  }
+
+  @Test("Many leases that are over at one moment: no step looks at all of them")
+  func manyLeases() throws {
+    let desk = desk()
+    for number in 0..<20_000 { try desk.open("\(number)", ttl: 1_000) }
+    desk.unnoticed(at: 1_000)
+    var before = desk.engine.entityCount
+    while !desk.step(100) {
+      #expect(before - desk.engine.entityCount <= 100)
+      before = desk.engine.entityCount
+    }
+    desk.expectEmpty()
+  }
+
+  @Test("A deep tree of a connection that is gone is closed from the bottom")
+  func deepOfConnection() throws {
+    let desk = desk()
+    desk.connect(2)
+    try desk.open("0", owner: .connection(2), by: 2)
+    for number in 1..<5_000 {
+      try desk.open("\(number)", below: "\(number - 1)", owner: .connection(2), by: 2)
+    }
+    desk.disconnect(2)
+    #expect(desk.scope("4999") == nil)
+    desk.advance()
+    desk.expectEmpty()
+  }
+
+  @Test("TREE goes through a tree page by page, and says when it cannot go on")
+  func tree() throws {
+    let desk = desk()
+    try desk.open("top")
+    for index in 0..<3 {
+      try desk.open("a\(index)", below: "top")
+      for inner in 0..<3 { try desk.open("a\(index)b\(inner)", below: "a\(index)") }
+    }
+    func page(_ cursor: Int64) throws -> (cursor: Int64, names: [String]) {
+      let page = try desk.with("top") {
+        try desk.engine.scopeTree($0, cursor: cursor, limit: 5, at: desk.now)
+      }
+      return (page.cursor, page.views.map { String(decoding: $0.key, as: UTF8.self) })
+    }
+    var (cursor, names) = try page(0)
+    #expect(names == ["top", "a0", "a0b0", "a0b1", "a0b2"])
+    let second = cursor
+    (cursor, names) = try page(cursor)
+    #expect(names == ["a1", "a1b0", "a1b1", "a1b2", "a2"])
+    (cursor, names) = try page(cursor)
+    #expect(names == ["a2b0", "a2b1", "a2b2"])
+    #expect(cursor == 0)
+    try desk.close("a1")
+    #expect(throws: EngineError.scope(.cursorIsGone)) { try page(second) }
+    #expect(try page(0).names == ["top", "a0", "a0b0", "a0b1", "a0b2"])
+  }
+}

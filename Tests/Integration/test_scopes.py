@@ -1,0 +1,160 @@
+"""Scopes over the real socket: owners in a tree, and events that travel in it."""
+
+import json
+
+import redis
+
+from countdownd import eventually, request, view
+
+
+def test_what_a_scope_owns_ends_with_it(daemon, client):
+    client("SCOPE", "OPEN", "app")
+    client("SCOPE", "OPEN", "page", "PARENT", "app")
+    client("COUNTDOWN", "START", "code", "OWNER", "scope:page")
+    client("TIMER", "SET", "t", "1h", "OWNER", "scope:page")
+    client("HUD", "SHOW", "h", "OWNER", "scope:page", "FADEIN", "0", "FADEOUT", "0")
+    assert view(client("COUNTDOWN", "GET", "code"))["owner"] == b"scope:page"
+    watcher = daemon.connect(protocol=3)
+    watcher.send("PSUBSCRIBE", "*")
+    while watcher.push()[0] != b"pmessage":
+        pass
+    assert client("SCOPE", "CLOSE", "app") == 1
+    events = watcher.events(until=lambda event: event["event"] == "closed" and event["key"] == "app")
+    ends = [(e["event"], e["key"], e.get("reason")) for e in events if e["event"] in ("cancelled", "closed")]
+    assert set(ends[:2]) == {("cancelled", "code", "owner-gone"), ("cancelled", "t", "owner-gone")}
+    assert ends[2:] == [("closed", "page", "parent-closed"), ("closed", "app", "closed")]
+    assert client("DBSIZE") == 0
+    assert daemon.info("timers")["armed"] == "0"
+
+
+def test_a_scope_of_a_client_that_vanishes_closes_with_all_below_it(daemon, client):
+    owner = daemon.connect()
+    owner("SCOPE", "OPEN", "app", "OWNER", "connection")
+    client("SCOPE", "OPEN", "page", "PARENT", "app")
+    client("TIMER", "SET", "t", "1h", "OWNER", "scope:page")
+    owner.close()
+    eventually(lambda: client("DBSIZE") == 0, "all of it is gone")
+
+
+def test_a_lease_ends_on_time_and_touching_renews_it(start_daemon):
+    daemon = start_daemon(virtual_time=True)
+    client = daemon.connect()
+    client("SCOPE", "OPEN", "app", "TTL", "10s")
+    client("CLOCK", "ADVANCE", "9999ms")
+    assert view(client("SCOPE", "TOUCH", "app"))["remaining_ms"] == 10_000
+    client("CLOCK", "ADVANCE", "9999ms")
+    assert view(client("SCOPE", "GET", "app"))["remaining_ms"] == 1
+    client("CLOCK", "ADVANCE", "1ms")
+    assert client("SCOPE", "GET", "app") is None
+    assert client("DBSIZE") == 0
+
+
+def test_an_event_is_taken_once_by_the_nearest_handler(daemon, client):
+    controller, window = daemon.connect(protocol=3), daemon.connect(protocol=3)
+    client("SCOPE", "OPEN", "window")
+    client("SCOPE", "OPEN", "controller", "PARENT", "window")
+    client("SCOPE", "OPEN", "cell", "PARENT", "controller")
+    assert client("SCOPE", "EMIT", "cell", "tap") is None
+    assert window("SCOPE", "HANDLE", "window", "*") == 1
+    assert controller("SCOPE", "HANDLE", "controller", "tap") == 1
+    assert client("SCOPE", "EMIT", "cell", "tap", b"\xff\x00") == b"controller"
+    channel, event = controller.event()
+    assert channel == b"scope:controller"
+    assert (event["event"], event["name"], event["target"], event["phase"]) == (
+        "emitted", "tap", "cell", "bubble",
+    )  # fmt: skip
+    assert event["payload_base64"] == "/wA="
+    assert not window.has_more()
+    # A recogniser above takes it before it comes down.
+    window("SCOPE", "HANDLE", "window", "tap", "CAPTURE")
+    assert client("SCOPE", "EMIT", "cell", "tap") == b"window"
+    assert window.event()[1]["phase"] == "capture"
+    # A handler that has vanished is passed over.
+    window("SCOPE", "UNHANDLE", "window", "tap")
+    controller.close()
+    eventually(lambda: client("SCOPE", "EMIT", "cell", "tap") == b"window", "the next one up takes it")
+
+
+def test_redis_py_handles_events_while_it_is_subscribed(daemon, client):
+    with redis.Redis(unix_socket_path=str(daemon.path), protocol=2) as library:
+        client("SCOPE", "OPEN", "page")
+        pubsub = library.pubsub()
+        pubsub.subscribe("scope:page")
+        messages = [pubsub.get_message(timeout=5) for _ in range(2)]
+        assert [message["type"] for message in messages] == ["subscribe", "message"]
+        pubsub.execute_command("SCOPE", "HANDLE", "page", "tap")
+        answer = pubsub.get_message(timeout=5)
+        assert (answer["type"], answer["channel"], answer["data"]) == ("handle", b"scope:page", 1)
+        assert library.execute_command("SCOPE", "EMIT", "page", "tap", "7") == b"page"
+        message = pubsub.get_message(timeout=5)
+        assert json.loads(message["data"])["payload"] == "7"
+        assert library.execute_command("SCOPE", "CLOSE", "page") == 1
+        assert json.loads(pubsub.get_message(timeout=5)["data"])["event"] == "closed"
+        pubsub.close()
+
+
+def fill(client, count, command):
+    for start in range(0, count, 1_000):
+        numbers = range(start, min(start + 1_000, count))
+        client.send_bytes(b"".join(request(*command(number)) for number in numbers))
+        for _ in numbers:
+            reply = client.reply()
+            assert not isinstance(reply, Exception) and view(reply)["state"] == b"open", reply
+
+
+def test_a_wide_tree_closes_and_others_are_served_meanwhile(daemon, client):
+    count = 100_000
+    client("SCOPE", "OPEN", "top")
+    fill(client, count, lambda number: ("SCOPE", "OPEN", f"{number}", "PARENT", "top"))
+    other = daemon.connect()
+    assert client("SCOPE", "CLOSE", "top") == 1
+    assert client("SCOPE", "GET", "99999") is None
+    answered_meanwhile = 0
+    while int(other("DBSIZE")) > 0:
+        answered_meanwhile += 1
+    assert answered_meanwhile > 10, "it was done in one go"
+    client("SCOPE", "OPEN", "top")
+
+
+def test_a_deep_tree_closes_and_is_no_deeper_than_the_limit(daemon, client):
+    count = 10_000
+    client("SCOPE", "OPEN", "0")
+    fill(client, count - 1, lambda number: ("SCOPE", "OPEN", f"{number + 1}", "PARENT", f"{number}"))
+    assert "max-scope-depth" in client("SCOPE", "OPEN", "x", "PARENT", f"{count - 1}")
+    client("TIMER", "SET", "t", "1h", "OWNER", f"scope:{count - 1}")
+    assert client("SCOPE", "EMIT", f"{count - 1}", "tap") is None
+    cursor, views = client("SCOPE", "TREE", "0", "LIMIT", "3")
+    assert [view(each)["depth"] for each in views] == [1, 2, 3]
+    assert client("SCOPE", "CLOSE", "0") == 1
+    assert client("TIMER", "GET", "t") is None
+    eventually(lambda: client("DBSIZE") == 0, "all of it is gone")
+
+
+def test_scopes_do_not_outlive_the_daemon(daemon, client):
+    client("SCOPE", "OPEN", "app")
+    client("TIMER", "SET", "its", "1h", "OWNER", "scope:app")
+    client("TIMER", "SET", "mine", "1h")
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert client("DBSIZE") == 1
+    assert client("SCOPE", "GET", "app") is None
+
+
+def test_scopes_count_among_the_entities_of_a_user(start_daemon):
+    daemon = start_daemon(config="limits:\n  max-entities-per-uid: 3\n  max-scope-children: 1\n")
+    client = daemon.connect()
+    client("SCOPE", "OPEN", "a")
+    client("SCOPE", "OPEN", "b", "PARENT", "a")
+    assert "max-scope-children" in client("SCOPE", "OPEN", "c", "PARENT", "a")
+    client("SCOPE", "OPEN", "c")
+    assert "max-entities-per-uid" in client("SCOPE", "OPEN", "d")
+    client("SCOPE", "CLOSE", "b")
+    assert view(client("SCOPE", "OPEN", "d", "PARENT", "a"))["depth"] == 2
+
+
+def test_only_leases_take_a_timer(daemon, client):
+    client("SCOPE", "OPEN", "app", "TTL", "1h")
+    assert daemon.info("timers")["armed"] == "1"
+    client("SCOPE", "OPEN", "free")
+    assert daemon.info("timers")["scopes"] == "2"
+    assert daemon.info("timers")["armed"] == "1"
