@@ -4,7 +4,8 @@ import RESP
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
 package struct CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, scope, connection, pubsub, server
+    case countdown, hud, timer, throttle, once, gate, debounce, scope
+    case connection, pubsub, server
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -34,7 +35,7 @@ package struct CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .scope, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .pubsub: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
@@ -43,7 +44,7 @@ package struct CommandSpec: Sendable {
   /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .hud, .timer: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
     case .scope, .pubsub, .connection, .server: false
     }
   }

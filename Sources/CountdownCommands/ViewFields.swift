@@ -83,7 +83,7 @@ struct Answer {
   /// What a repetition may do as well, for it changes nothing.
   init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
 
-  private init(isAccepted: Bool, reason: Event.Reason? = nil) {
+  init(isAccepted: Bool, reason: Event.Reason? = nil) {
     self.isAccepted = isAccepted
     self.reason = reason
   }

@@ -104,6 +104,14 @@ extension Server {
         }
         dispatcher.engine.restore(hud, at: record.index, now: now)
       }
+    case .guards(let records):
+      for record in records {
+        guard let kept = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(kept, at: record.place, now: now)
+      }
     case .events(let turns):
       for events in turns {
         let isRead = dispatcher.engine.eventTail.restore(

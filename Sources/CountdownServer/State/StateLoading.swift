@@ -16,6 +16,7 @@ final class StateLoading: @unchecked Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
     case huds([HUDRecord])
+    case guards([GuardRecord])
     case events([StoredEvents])
   }
 
@@ -101,6 +102,16 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.huds(huds))
+    if isStopped.load(ordering: .relaxed) { return }
+    var guards: [GuardRecord] = []
+    try store.loadGuards { record in
+      guards.append(record)
+      if guards.count == Self.portion {
+        hand(.guards(guards))
+        guards = []
+      }
+    }
+    hand(.guards(guards))
     if isStopped.load(ordering: .relaxed) { return }
     var events: [StoredEvents] = []
     try store.loadEvents { turn in
