@@ -6,8 +6,9 @@ import TimerWheel
 package enum GuardMachine: Equatable, Sendable {
   case throttle(Throttle)
   case once(Once)
-  case gate(Gate)
-  case debounce(Debounce)
+  // Elsewhere in memory: they are large and few, and rate limits small and many.
+  indirect case gate(Gate)
+  indirect case debounce(Debounce)
 
   package var kind: EntityKind {
     switch self {

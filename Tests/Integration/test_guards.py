@@ -1,11 +1,16 @@
 """ONCE, GATE and DEBOUNCE: the real daemon, its events, and what outlives it."""
 
+import contextlib
 import json
+import os
+import random
+import subprocess
+import threading
 import time
 
 import pytest
 
-from countdownd import Error, eventually, view
+from countdownd import Closed, Error, eventually, request, view
 
 ENDS = ["terminate", "kill"]
 
@@ -274,3 +279,89 @@ def test_owned_ones_go_with_their_connection(daemon):
     assert other("DBSIZE") == 150
     owner.close()
     eventually(lambda: other("DBSIZE") == 0, "nothing is left")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_however_often_it_is_killed_no_more_than_the_limit_is_accepted(daemon, seed):
+    """Loaded with requests it is killed again and again; what was accepted stays so, to the last one."""
+    chance = random.Random(seed)
+    limit = 3_000
+    accepted = {"k": 0, "o": 0}
+    unanswered = {"k": 0, "o": 0}
+
+    def ask(client, key, words):
+        """Sends many at once and counts the answers, as far as they come."""
+        sent = 0
+        try:
+            for _ in range(60):
+                client.send_bytes(words)
+                sent += 1
+            while sent:
+                accepted[key] += view(client.reply())["accepted"]
+                sent -= 1
+        except (Closed, ConnectionError):
+            unanswered[key] += sent
+            raise
+
+    take = request("THROTTLE", "k", "BURST", limit, "RATE", f"{limit}/3650d")
+    begin = request("ONCE", "o", "TTL", "1d")
+    for _ in range(4):
+        clients = [daemon.connect() for _ in range(3)]
+        timer = threading.Timer(chance.uniform(0.002, 0.05), daemon.kill)
+        timer.start()
+        with contextlib.suppress(Closed, ConnectionError):
+            while True:
+                for client in clients:
+                    ask(client, "o", begin)
+                    ask(client, "k", take)
+        timer.join()
+        daemon.start_again()
+    client = daemon.connect()
+    while view(client("THROTTLE", "GET", "k") or {"remaining": limit})["remaining"]:
+        ask(client, "k", take)
+    assert accepted["k"] <= limit <= accepted["k"] + unanswered["k"]
+    assert accepted["o"] <= 1 <= accepted["o"] + unanswered["o"]
+    assert not view(client("ONCE", "o", "TTL", "1d"))["accepted"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
+def test_what_could_not_be_stored_was_not_accepted(daemon):
+    daemon.stop("terminate")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "tmpfs", daemon.state], check=True)
+    try:
+        daemon.start_again()
+        client = daemon.connect()
+        filler = daemon.state / "filler"
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 512)
+        accepted = 0
+        while not isinstance(reply := client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"), Error):
+            accepted += view(reply)["accepted"]
+            assert accepted < 500, "the disk is never full"
+        assert reply.code == "READONLY"
+        remaining = 500 - accepted
+        if accepted:
+            assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining
+        else:
+            assert client("THROTTLE", "GET", "k") is None
+        assert view(client("THROTTLE", "new", "BURST", 1, "RATE", "1/1s", "PEEK"))["accepted"]
+        for words in [("ONCE", "k", "TTL", "1h"), ("GATE", "OPEN", "k"), ("DEBOUNCE", "k", "1h")]:
+            assert client(*words).code == "READONLY"
+            assert client(words[0], "GET", "k") is None
+        assert view(client("ONCE", "own", "TTL", "1h", "OWNER", "connection"))["accepted"]
+
+        filler.unlink()
+        eventually(lambda: not isinstance(client("GATE", "OPEN", "k"), Error), "there is room again")
+        taken = view(client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"))
+        assert taken["accepted"] and taken["remaining"] == remaining - 1
+        daemon.restart("kill")
+        client = daemon.connect()
+        assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining - 1
+        assert view(client("GATE", "GET", "k"))["state"] == b"open"
+        daemon.stop("terminate")
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.is_expected_to_run = False
+        subprocess.run(["umount", "-l", daemon.state], check=True)
