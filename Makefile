@@ -131,6 +131,11 @@ bench-scale: build ## Measure how the daemon's costs grow; writes docs/benchmark
 	@scripts/install-packages.sh python3
 	@Benchmarks/daemon/scale.py $(BENCH_OPTIONS)
 
+.PHONY: bench-durable
+bench-durable: build ## Measure what keeping costs beside Redis's AOF; writes docs/benchmarks-durable.md
+	@for p in python3 redis-tools; do scripts/install-packages.sh $$p; done
+	@Benchmarks/daemon/durable.py $(BENCH_OPTIONS)
+
 SECONDS_OF_SOAK ?= 600
 .PHONY: soak
 soak: build ## Load the daemon with good and bad clients for long (SECONDS_OF_SOAK=600)

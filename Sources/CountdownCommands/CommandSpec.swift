@@ -43,8 +43,8 @@ package struct CommandSpec: Sendable {
   /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: true
-    case .hud, .scope, .pubsub, .connection, .server: false
+    case .countdown, .hud, .timer: true
+    case .scope, .pubsub, .connection, .server: false
     }
   }
 

@@ -15,6 +15,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case huds([HUDRecord])
     case events([StoredEvents])
   }
 
@@ -94,6 +95,7 @@ final class StateLoading: @unchecked Sendable {
     }
     read(store.loadCountdowns, Portion.countdowns)
     read(store.loadTimers, Portion.timers)
+    read(store.loadHUDs, Portion.huds)
     read(store.loadEvents, Portion.events)
     if let first { throw first }
   }
