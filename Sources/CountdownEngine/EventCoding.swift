@@ -30,29 +30,44 @@ enum EventCoding {
     guard let name = names.firstIndex(of: event.name) else {
       preconditionFailure("\(event.name) changes nothing")
     }
-    let start = bytes.count
-    bytes.append(contentsOf: [0, 0, 0, 0])
-    // Taken out, not shared: else the first byte written would copy all that was there.
-    var writer = Writer(bytes: [])
-    swap(&writer.bytes, &bytes)
-    writer.unsigned(event.sequence)
+    withUnsafeTemporaryAllocation(byteCount: mostBytes(event), alignment: 8) { memory in
+      var writer = Writer(memory)
+      // The length, which is known at the end.
+      writer.skip(4)
+      writer.unsigned(event.sequence)
+      switch event.subject {
+      case .countdown(let view):
+        writer.byte(EntityKind.countdown.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, to: &writer)
+      case .timer(let view):
+        writer.byte(EntityKind.timer.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, missed: event.missed, to: &writer)
+      case .hud, .scope, .emission, .nothing:
+        preconditionFailure("only countdowns and timers are kept")
+      }
+      memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
+    }
+  }
+
+  /// What it can take at most: each of its integers eleven bytes.
+  private static func mostBytes(_ event: Event) -> Int {
+    let integers = 256
     switch event.subject {
     case .countdown(let view):
-      writer.byte(EntityKind.countdown.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, to: &writer)
+      let texts = view.key.count + (view.title?.count ?? 0) + (view.meta?.count ?? 0)
+      guard let quota = view.quota else { return integers + texts }
+      return integers + texts + quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
+        + (quota.nextChannel?.utf8.count ?? 0)
     case .timer(let view):
-      writer.byte(EntityKind.timer.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, missed: event.missed, to: &writer)
+      return integers + view.key.count + (view.payload?.count ?? 0)
     case .hud, .scope, .emission, .nothing:
-      preconditionFailure("only countdowns and timers are kept")
+      return integers
     }
-    swap(&writer.bytes, &bytes)
-    let length = UInt32(bytes.count - start - 4)
-    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }
 
   private static func write(
@@ -236,18 +251,27 @@ extension Event.Name {
 
 // MARK: Bytes
 
+/// Writes into memory that is large enough.
 private struct Writer {
-  var bytes: [UInt8]
+  private let memory: UnsafeMutableRawBufferPointer
+  private(set) var count = 0
 
-  mutating func byte(_ value: UInt8) { bytes.append(value) }
+  init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+  mutating func skip(_ length: Int) { count += length }
+
+  mutating func byte(_ value: UInt8) {
+    memory[count] = value
+    count += 1
+  }
 
   mutating func unsigned(_ value: Int64) {
     var value = UInt64(bitPattern: value)
     while value >= 0x80 {
-      bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
+      byte(UInt8(truncatingIfNeeded: value) | 0x80)
       value >>= 7
     }
-    bytes.append(UInt8(truncatingIfNeeded: value))
+    byte(UInt8(truncatingIfNeeded: value))
   }
 
   mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
@@ -260,7 +284,11 @@ private struct Writer {
 
   mutating func text(_ value: [UInt8]) {
     unsigned(Int64(value.count) + 1)
-    bytes.append(contentsOf: value)
+    precondition(value.count <= memory.count - count, "the memory is large enough")
+    value.withUnsafeBytes {
+      UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: $0)
+    }
+    count += value.count
   }
 
   mutating func text(_ value: [UInt8]?) {
