@@ -4,7 +4,10 @@ import RESP
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
 package struct CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, scope, connection, pubsub, server
+    case countdown, hud, timer, scope, nav, page, connection, pubsub, server
+
+    /// What its keys name.
+    var noun: String { self == .nav ? "stack" : rawValue }
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -34,7 +37,7 @@ package struct CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .scope, .pubsub: true
+    case .countdown, .hud, .timer, .scope, .nav, .page, .pubsub: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
@@ -43,7 +46,7 @@ package struct CommandSpec: Sendable {
   var showsState: Bool {
     switch group {
     case .countdown, .timer: flags.contains(.readOnly)
-    case .hud, .scope, .pubsub, .connection, .server: false
+    case .hud, .scope, .nav, .page, .pubsub, .connection, .server: false
     }
   }
 
@@ -86,7 +89,7 @@ package struct CommandSpec: Sendable {
   }
 
   /// What syntax lines call a key.
-  static let keyNames: Set = ["key", "screen", "scope"]
+  static let keyNames: Set = ["key", "screen", "scope", "stack", "page"]
 
   package var fullName: String { subcommand.map { "\(name) \($0)" } ?? name }
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }

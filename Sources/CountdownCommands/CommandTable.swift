@@ -6,7 +6,8 @@ package struct CommandTable: Sendable {
 
   package init() {
     rows =
-      countdownCommands + hudCommands + timerCommands + scopeCommands + connectionCommands
+      countdownCommands + hudCommands + timerCommands + scopeCommands + navigationCommands
+      + pageCommands + connectionCommands
       + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
       + introspectionCommands
     for (index, row) in rows.enumerated() {

@@ -72,6 +72,8 @@ extension Event {
     case .timer(let view): EntityKind.timer.channelPrefix + view.key
     case .scope(let view): EntityKind.scope.channelPrefix + view.key
     case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
+    case .nav(let view): EntityKind.nav.channelPrefix + view.key
+    case .page(let view): EntityKind.page.channelPrefix + view.key
     case .nothing(let kind, let key, _): kind.channelPrefix + key
     }
   }

@@ -68,6 +68,8 @@ extension Dispatcher {
       ("huds", "\(engine.hudCount)"),
       ("timers", "\(engine.timerCount)"),
       ("scopes", "\(engine.scopeCount)"),
+      ("stacks", "\(engine.stackCount)"),
+      ("pages", "\(engine.pageCount)"),
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

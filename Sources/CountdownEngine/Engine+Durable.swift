@@ -171,7 +171,7 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
-    case .countdown, .timer, .hud, .scope: break
+    case .countdown, .timer, .hud, .scope, .nav, .page: break
     }
     changes.setKept(entity, false)
   }
@@ -206,7 +206,7 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud, .scope: false
+    case .hud, .scope, .nav, .page: false
     }
   }
 

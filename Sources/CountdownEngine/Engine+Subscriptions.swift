@@ -162,6 +162,8 @@ extension Engine {
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
     case .scope: settleScope(entity.index, at: now)
+    case .nav: settleStack(entity.index, at: now)
+    case .page: settlePage(entity.index, at: now)
     }
   }
 
@@ -171,6 +173,8 @@ extension Engine {
     case .hud: huds.find(key)
     case .timer: timers.find(key)
     case .scope: scopes.table.find(key)
+    case .nav: stacks.find(key)
+    case .page: pages.find(key)
     }
   }
 
@@ -197,6 +201,14 @@ extension Engine {
       let view = scopeView(entity.index, at: now)
       sendSnapshot(
         .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
+    case .nav:
+      let view = StackView(stacks[entity.index], at: now)
+      sendSnapshot(
+        .nav(view), view.generation, .nav, view.key, to: connection, pattern: pattern)
+    case .page:
+      let view = PageView(pages[entity.index], at: now)
+      sendSnapshot(
+        .page(view), view.generation, .page, view.key, to: connection, pattern: pattern)
     }
   }
 
@@ -209,7 +221,7 @@ extension Engine {
   ) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
+    let ends = EntityKind.allCases.map { indexEnd($0) }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
@@ -228,6 +240,19 @@ extension Engine {
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
     case .scope: scopes.table.entity(at: index)?.key
+    case .nav: stacks.entity(at: index)?.key
+    case .page: pages.entity(at: index)?.key
+    }
+  }
+
+  private func indexEnd(_ kind: EntityKind) -> Int {
+    switch kind {
+    case .countdown: countdowns.indexEnd
+    case .hud: huds.indexEnd
+    case .timer: timers.indexEnd
+    case .scope: scopes.table.indexEnd
+    case .nav: stacks.indexEnd
+    case .page: pages.indexEnd
     }
   }
 }

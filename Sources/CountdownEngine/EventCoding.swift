@@ -47,7 +47,7 @@ enum EventCoding {
       writer.text(view.key)
       write(event, name, now: view.nowUnixMS, to: &writer)
       write(view, of: event.name, missed: event.missed, to: &writer)
-    case .hud, .scope, .emission, .nothing:
+    case .hud, .scope, .emission, .nav, .page, .nothing:
       preconditionFailure("only countdowns and timers are kept")
     }
     swap(&writer.bytes, &bytes)
@@ -175,7 +175,7 @@ enum EventCoding {
       event.subject = .countdown(view)
     case .timer:
       event.subject = .timer(timer(record, &event, now, &reader))
-    case .hud, .scope:
+    case .hud, .scope, .nav, .page:
       return nil
     }
     return reader.hasFailed ? nil : event

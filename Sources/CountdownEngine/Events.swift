@@ -2,7 +2,7 @@ import CountdownCore
 
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
-  case countdown, hud, timer, scope
+  case countdown, hud, timer, scope, nav, page
 
   package var name: StaticString {
     switch self {
@@ -10,6 +10,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: "hud"
     case .timer: "timer"
     case .scope: "scope"
+    case .nav: "nav"
+    case .page: "page"
     }
   }
 
@@ -20,6 +22,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
     case .scope: Self.scopePrefix
+    case .nav: Self.navPrefix
+    case .page: Self.pagePrefix
     }
   }
 
@@ -27,6 +31,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   private static let hudPrefix = Array("hud:".utf8)
   private static let timerPrefix = Array("timer:".utf8)
   private static let scopePrefix = Array("scope:".utf8)
+  private static let navPrefix = Array("nav:".utf8)
+  private static let pagePrefix = Array("page:".utf8)
 
   /// The state of what is not there, as snapshots tell it.
   package var stateOfNothing: StaticString {
@@ -34,6 +40,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown, .timer: "idle"
     case .hud: "hidden"
     case .scope: "closed"
+    case .nav: "empty"
+    case .page: "unknown"
     }
   }
 }
@@ -46,6 +54,8 @@ package struct Event: Sendable {
     case timer(TimerView)
     case scope(ScopeView)
     case emission(Emission)
+    case nav(StackView)
+    case page(PageView)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
@@ -57,6 +67,8 @@ package struct Event: Sendable {
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
     case opened, closed, emitted
+    case swiping, progress, finished, dismissed
+    case loading, loaded, failed
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -65,6 +77,9 @@ package struct Event: Sendable {
       default: true
       }
     }
+
+    /// Whether the newest alone matters to who does not read as fast as they come.
+    package var canBeMerged: Bool { self == .tick || self == .progress }
 
     package var text: StaticString {
       switch self {
@@ -92,6 +107,13 @@ package struct Event: Sendable {
       case .opened: "opened"
       case .closed: "closed"
       case .emitted: "emitted"
+      case .swiping: "swiping"
+      case .progress: "progress"
+      case .finished: "finished"
+      case .dismissed: "dismissed"
+      case .loading: "loading"
+      case .loaded: "loaded"
+      case .failed: "failed"
       }
     }
   }
@@ -102,6 +124,8 @@ package struct Event: Sendable {
     case cancelled, ownerGone, replaced
     case expired, locked, passed
     case closed, parentClosed
+    case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
+    case notLoading, notFailed
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -125,6 +149,15 @@ package struct Event: Sendable {
       case .passed: "passed"
       case .closed: "closed"
       case .parentClosed: "parent-closed"
+      case .transitioning: "transitioning"
+      case .root: "root"
+      case .disabled: "disabled"
+      case .outsideEdge: "outside-edge"
+      case .direction: "direction"
+      case .notTransitioning: "not-transitioning"
+      case .timedOut: "timed-out"
+      case .notLoading: "not-loading"
+      case .notFailed: "not-failed"
       }
     }
   }
@@ -154,7 +187,7 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
-    case .hud, .scope, .emission, .nothing: return false
+    case .hud, .scope, .emission, .nav, .page, .nothing: return false
     }
   }
 }

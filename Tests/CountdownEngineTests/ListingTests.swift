@@ -43,6 +43,8 @@ import Testing
             case .hud: try desk.show(key, owner: owner).generation
             case .timer: try desk.set(key, 60_000, owner: owner).generation
             case .scope: try desk.open(key, owner: owner).generation
+            case .nav: try desk.pushed(key, owner: owner)
+            case .page: try desk.appear(key, owner: owner).generation
             }
           there[key] = (generation.value, owned)
         } else {
@@ -51,6 +53,8 @@ import Testing
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
           case .scope: try desk.close(key)
+          case .nav: try desk.dismissed(key)
+          case .page: try desk.closePage(key)
           }
           there[key] = nil
         }
@@ -63,6 +67,8 @@ import Testing
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
           case .scope: try desk.close(key)
+          case .nav: try desk.dismissed(key)
+          case .page: try desk.closePage(key)
           }
           there[key] = nil
         }
@@ -74,7 +80,7 @@ import Testing
       var query = ListQuery()
       query.limit = Int.random(in: 1...5, using: &generator)
       if round % 3 == 1 { query.pattern = Array("*1*".utf8) }
-      if round % 4 == 2 { query.owner = .connection(2) }
+      if round % 4 == 2, kind != .nav { query.owner = .connection(2) }
       let matching = there.filter { key, entity in
         (query.pattern == nil || key.contains("1")) && (query.owner == nil || entity.owned)
       }
@@ -95,6 +101,15 @@ import Testing
           }
         case .scope:
           listing.take(desk.engine.listScopes(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .page:
+          listing.take(desk.engine.listPages(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .nav:
+          // A stack has no owner of its own.
+          listing.take(desk.engine.listStacks(listing.query, at: desk.now)) {
             ($0.key, $0.generation)
           }
         }

@@ -56,7 +56,7 @@ struct LiveBoard {
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)
     // Nothing counts: there is no line for it.
-    case .scope: break
+    case .scope, .nav, .page: break
     }
   }
 

@@ -30,7 +30,7 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID); all "
+      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID, nav:STACK, page:PAGE); all "
         + "countdowns unless given.", valueName: "name"))
   var names: [String] = []
 
@@ -38,6 +38,8 @@ struct Watch: SessionCommand {
   @Flag(help: "Keys are screens of HUDs.") var hud = false
   @Flag(help: "Keys are timers.") var timer = false
   @Flag(help: "Keys are scopes.") var scope = false
+  @Flag(help: "Keys are navigation stacks.") var nav = false
+  @Flag(help: "Keys are pages.") var page = false
 
   @Flag(
     help: """
@@ -49,6 +51,7 @@ struct Watch: SessionCommand {
   var target: WatchTarget {
     let kinds = [
       ("countdown", countdown), ("hud", hud), ("timer", timer), ("scope", scope),
+      ("nav", nav), ("page", page),
     ].filter(\.1).map(\.0)
     return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)
   }

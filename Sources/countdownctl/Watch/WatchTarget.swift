@@ -8,7 +8,9 @@ struct WatchTarget: Equatable {
   ///   - kinds: what the keys are keys of: `countdown`, `hud`, `timer`.
   init(names: [String], kinds: [String]) {
     for name in names.isEmpty ? ["*"] : names {
-      let isChannel = ["countdown:", "hud:", "timer:", "scope:"].contains { name.hasPrefix($0) }
+      let isChannel = ["countdown:", "hud:", "timer:", "scope:", "nav:", "page:"].contains {
+        name.hasPrefix($0)
+      }
       for channel in isChannel ? [name] : kinds.map({ "\($0):\(name)" }) {
         if Self.isPattern(name) { patterns.append(channel) } else { channels.append(channel) }
       }
