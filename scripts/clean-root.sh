@@ -1,16 +1,33 @@
 #!/bin/bash
-# clean-root.sh DIRECTORY - a minimal system of this machine's Debian release, with systemd.
-# Does nothing if it is there. Needs root, debootstrap, and the mirror that apt uses.
+# clean-root.sh DIRECTORY [PACKAGE]... - a minimal system of this machine's Debian release, with
+# systemd and these packages. Does nothing if it is there. Needs root, debootstrap, and the mirror
+# that apt uses.
 set -euo pipefail
 
-directory=$(realpath -m "${1:?usage: clean-root.sh DIRECTORY}")
-[ ! -d "$directory" ] || exit 0
+directory=$(realpath -m "${1:?usage: clean-root.sh DIRECTORY [PACKAGE]...}")
+shift
+packages=(systemd "$@")
+
+is_complete() {
+  local package status
+  for package in "${packages[@]}"; do
+    status=$(dpkg-query --admindir="$directory/var/lib/dpkg" --show \
+      --showformat '${db:Status-Status}' "$package" 2>/dev/null) || return 1
+    [ "$status" = installed ] || return 1
+  done
+}
+
+if [ -d "$directory" ]; then
+  ! is_complete || exit 0
+  rm -rf --one-file-system "$directory"
+fi
 . /etc/os-release
 mirror=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' \
   'Created-By: Packages' | sed -n "s/^$VERSION_CODENAME main //p" | head -1)
 new=$(mktemp -d "$directory.XXXXXX")
 trap 'rm -rf --one-file-system "$new"' EXIT
-log=$(debootstrap --variant=minbase --include=systemd "$VERSION_CODENAME" "$new" \
+include=$(IFS=,; echo "${packages[*]}")
+log=$(debootstrap --variant=minbase --include="$include" "$VERSION_CODENAME" "$new" \
   "${mirror:-http://deb.debian.org/debian}" 2>&1) || {
   echo "$log" >&2
   exit 1

@@ -42,10 +42,11 @@ package struct CommandSpec: Sendable {
     }
   }
 
-  /// Whether it answers how something is that may be kept.
+  /// Whether its answer depends on how something is that may be kept. That of a change does, too, where
+  /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: flags.contains(.readOnly)
+    case .countdown, .timer: true
     case .hud, .scope, .nav, .page, .pubsub, .connection, .server: false
     }
   }

@@ -9,7 +9,7 @@ import RESP
 package final class Dispatcher {
   package struct Settings: Sendable {
     /// Events a connection has not read, in bytes, beyond which it is closed.
-    package var maxOutput = 8 << 20
+    package var maxOutput = 64 << 20
     /// What all connections of a user have not read, in bytes, beyond which no command of it is
     /// done, and for each event that is to be added a connection of it is closed.
     package var maxOutputPerUser = 256 << 20
@@ -33,8 +33,6 @@ package final class Dispatcher {
   private(set) var turn = 0
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
-  /// Sessions that are behind with reading events.
-  var laggards: [Session] = []
 
   var slowLog: SlowLog
   var statistics: CommandStatistics
@@ -79,7 +77,6 @@ package final class Dispatcher {
     monitors.removeAll { $0 == session.client.connection }
     engine.disconnect(session.client.connection)
     session.isClosing = true
-    _ = noteTaken(session)
     account(session)
     session.user?.connections -= 1
     if session.user?.connections == 0 { users[session.client.uid] = nil }
@@ -94,6 +91,7 @@ package final class Dispatcher {
     statistics.commands += 1
     let mark = session.output.bytes.count
     let changes = engine.changeCount
+    let anyChanges = engine.anyChangeCount
     var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
@@ -125,11 +123,13 @@ package final class Dispatcher {
       session.output.error(error.text)
       statistics.errors += 1
     }
-    // What is read of a change counts no sooner than the change.
+    // What is read of a change counts no sooner than the change. What has changed something that is
+    // not kept is not taken back, so neither is its answer.
     let hasChanged = engine.changeCount != changes
     let isUncertain =
       hasChanged || replyTellsOfChanges
-      || isAnswerOfState && (turnsUnderWay > 0 || engine.hasChanges) && !engine.isReadOnly
+      || isAnswerOfState && engine.anyChangeCount == anyChanges
+        && (turnsUnderWay > 0 || engine.hasChanges)
     if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(
@@ -277,7 +277,6 @@ package final class Dispatcher {
           Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
       touch(session)
-      noteLag(session)
     }
     closeIfFull(session, "events")
   }

@@ -37,10 +37,6 @@ package final class Session {
   package var isBackedUp = false
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
-  /// All bytes that were ever handed on for writing.
-  package var handedBytes = 0
-  /// So far behind with reading events that time waits for it, while it reads.
-  package internal(set) var lag: Lag?
   /// It is among those who were said something in this turn.
   var isTouched = false
   var waitingTicks = WaitingTicks()

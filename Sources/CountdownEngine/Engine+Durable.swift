@@ -73,6 +73,14 @@ extension Engine {
   /// Goes up whenever something that is to be kept is changed.
   package var changeCount: UInt64 { changes.noted }
 
+  /// Goes up whenever anything is changed, kept or not.
+  package var anyChangeCount: UInt64 { changes.notedAny }
+
+  /// What is taken until the next call belongs together: it is stored as a whole, or not.
+  ///
+  /// - Returns: the name of the batch, for `noteGone`.
+  package mutating func beginBatch() -> UInt64 { changes.beginBatch() }
+
   /// Each countdown that has changed since the last call, once, as it is now.
   package mutating func takeCountdownChanges(
     _ body: (DurableChange<DurableCountdown>) -> Void
@@ -83,6 +91,7 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
+        changes.setGone(entity)
         body(.gone(index))
       }
     }
@@ -96,15 +105,19 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
+        changes.setGone(entity)
         body(.gone(index))
       }
     }
   }
 
-  /// What was taken as gone is not stored any more. Until then whatever takes its place counts as a
-  /// change to what is kept, as it may have to make way again.
-  package mutating func noteGone(_ kind: EntityKind, _ index: UInt32) {
-    if !isDurable(kind, index) { changes.setKept(EntityRef(kind, index), false) }
+  /// What a batch took as gone is not stored any more, unless a later batch is about to store something
+  /// in its place. Until then whatever takes its place counts as a change to what is kept, as it may
+  /// have to make way again.
+  package mutating func noteGone(_ kind: EntityKind, _ index: UInt32, in batch: UInt64) {
+    let entity = EntityRef(kind, index)
+    guard changes.isGone(entity, since: batch) else { return }
+    changes.setKept(entity, isDurable(kind, index))
   }
 
   /// A change that was taken could not be stored: it is one of those that are taken next.

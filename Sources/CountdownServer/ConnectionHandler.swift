@@ -16,8 +16,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// What may wait even where `max-output` is little.
-  private static let leastWaiting = 64 << 10
+  /// What may wait even where `max-output` is little, and at most however much that is.
+  private static let waiting = 64 << 10...4 << 20
   /// How long a connection that is being closed may take to read the rest.
   private static let lingerTime = TimeAmount.seconds(2)
 
@@ -40,7 +40,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   init(server: Server) {
     self.server = server
     let output = server.settings.dispatcher
-    mostWaiting = max(min(output.maxOutput, output.maxOutputPerUser) / 2, Self.leastWaiting)
+    let most = min(output.maxOutput, output.maxOutputPerUser) / 2
+    mostWaiting = min(max(most, Self.waiting.lowerBound), Self.waiting.upperBound)
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
@@ -171,20 +172,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
     if channel.isWritable, !session.outbound.isEmpty {
       // Until there is enough on its way; a client that is slow does not have all of it copied.
       while channel.isWritable, let piece = session.outbound.popFirst() {
-        hand(piece, to: context, session)
+        hand(piece, to: context)
       }
       context.flush()
     }
     noteBacklog(context, session)
     server.dispatcher.account(session)
-    server.hasTaken(session)
     // Something it was told may not be said yet.
     if session.isClosing, session.heldTurns == 0 { end() }
     takeUp(context)
   }
 
-  private func hand(_ piece: [UInt8], to context: ChannelHandlerContext, _ session: Session) {
-    session.handedBytes += piece.count
+  private func hand(_ piece: [UInt8], to context: ChannelHandlerContext) {
     context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: piece)), promise: nil)
   }
 
@@ -220,7 +219,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     isEnding = true
     session.isClosing = true
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    while let piece = session.outbound.popFirst() { hand(piece, to: context, session) }
+    while let piece = session.outbound.popFirst() { hand(piece, to: context) }
     let end = context.channel.allocator.buffer(capacity: 0)
     context.writeAndFlush(wrapOutboundOut(end)).whenComplete { _ in
       bound.value.close(promise: nil)

@@ -43,7 +43,6 @@ extension Server {
 
   func leave(_ session: Session) {
     guard connections.removeValue(forKey: session.client.connection) != nil else { return }
-    hasTaken(session)
     dispatcher.close(session)
     endBackup(of: session.client.connection)
     // What it owned is cleared up in slices.

@@ -49,7 +49,6 @@ extension Server {
     let now = now
     let end = stopwatch + Self.sliceMicroseconds
     repeat {
-      guard !dispatcher.hasReadingLaggards else { return waitForReaders() }
       if dispatcher.advance(to: now, budget: Self.stepsPerLook) { return }
     } while stopwatch < end
     isBehind = true

@@ -21,7 +21,7 @@ import Synchronization
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
   static let sliceMicroseconds: Int64 = 1_000
-  /// How many steps of it are done before the clock is looked at, and who reads what they say.
+  /// How many steps of it are done before the clock is looked at.
   static let stepsPerLook = 64
   /// How many entities a snapshot looks at in one turn.
   static let snapshotsPerTurn = 500
@@ -63,16 +63,19 @@ package final class Server: CommandHost, @unchecked Sendable {
   var isTurnEnding = false
   /// More is due than has been done: it goes on once sockets have been looked at.
   var isBehind = false
-  /// Time stands still until those who read have caught up.
-  var pause: Scheduled<Void>?
   var afterSockets: AfterSockets! = nil
   var putOff: [(Server) -> Void] = []
 
-  /// Listens from the moment it returns.
+  /// Listens from the moment it returns, and serves all commands. Throws `StoppedWhileLoading` if it is
+  /// asked to end before that.
+  ///
+  /// - Parameter isMade: is handed the server before it loads what was kept, which may take long.
   package static func start(
-    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger
+    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger,
+    isMade: (Server) -> Void = { _ in }
   ) throws -> Server {
     let server = try Server(settings, hooks: hooks, logger: logger)
+    isMade(server)
     do {
       try server.openLoop()
       let loaded = server.load()

@@ -28,6 +28,8 @@ package struct StoreBatch: Sendable {
     }
   }
 
+  /// Of the giver's choice.
+  package var number: UInt64 = 0
   package var countdowns = Changes<CountdownRecord>()
   package var timers = Changes<TimerRecord>()
   package var huds = Changes<HUDRecord>()

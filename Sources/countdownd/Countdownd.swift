@@ -107,8 +107,12 @@ struct Countdownd: ParsableCommand {
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
       if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
     }
-    let server = try start(settings, reloading, notifier, logger)
-    stopping.pass(to: server)
+    let server: Server
+    do {
+      server = try start(settings, reloading, stopping, notifier, logger)
+    } catch is StoppedWhileLoading {
+      return logger.info("ended")
+    }
     reloading.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
@@ -182,8 +186,8 @@ struct Countdownd: ParsableCommand {
   }
 
   private func start(
-    _ settings: ServerSettings, _ reloading: Reloading, _ notifier: ServiceNotifier,
-    _ logger: Logger
+    _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
+    _ notifier: ServiceNotifier, _ logger: Logger
   ) throws -> Server {
     var hooks = ServerHooks()
     hooks.isAlive = { status in
@@ -202,7 +206,9 @@ struct Countdownd: ParsableCommand {
       ]
     }
     do {
-      return try Server.start(settings, hooks: hooks, logger: logger)
+      return try Server.start(settings, hooks: hooks, logger: logger) {
+        stopping.pass(to: $0)
+      }
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)

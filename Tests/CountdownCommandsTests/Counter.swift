@@ -16,7 +16,7 @@ final class HostStandIn: CommandHost {
     return elapsed
   }
   var configuration: [(name: String, value: String)] = [
-    ("limits.max-output", "8388608"), ("countdown.count", "60"),
+    ("limits.max-output", "67108864"), ("countdown.count", "60"),
   ]
   private(set) var closed: [(connection: UInt64, reason: CloseReason)] = []
   private(set) var limitsReached: [String] = []

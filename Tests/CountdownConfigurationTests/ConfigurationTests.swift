@@ -104,7 +104,7 @@ import Testing
     let values = Dictionary(uniqueKeysWithValues: list.map { ($0.name, $0.value) })
     #expect(list.first?.name == "socket.path")
     #expect(values["limits.max-connections"] == "20000")
-    #expect(values["limits.max-output"] == "8388608")
+    #expect(values["limits.max-output"] == "67108864")
     #expect(values["countdown.every"] == "1500ms")
     #expect(values["countdown.keep-ready"] == "1d")
     #expect(values["hud.grace"] == "0")

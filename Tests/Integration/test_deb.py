@@ -33,7 +33,7 @@ pytestmark = [
 @pytest.fixture
 def machine():
     """A minimal Debian; what is done in it is gone afterwards."""
-    subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT], check=True)
+    subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT, *needed()], check=True)
     machine = Machine("-r", str(ROOT), "-c", f"{PACKAGE}:/root/countdownd.deb")
     yield machine
     machine.close()
@@ -43,6 +43,13 @@ def machine():
 def installed(machine):
     install(machine)
     return machine
+
+
+def needed():
+    """The packages that ours depends on: dpkg, unlike apt, gets none of them by itself."""
+    show = ["dpkg-deb", "--field", PACKAGE, "Depends"]
+    line = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+    return [choice.split("|")[0].split()[0] for choice in line.split(",")]
 
 
 def install(machine):
@@ -140,7 +147,7 @@ def test_removed_it_can_come_back_and_purged_it_leaves_no_trace(machine):
     assert not machine.path(SOCKET).exists()
     assert not machine.path("/usr/bin/countdownd").exists()
     assert machine.path(CONFIGURATION).exists()
-    assert machine.path("/var/lib/private/countdownd/generation").exists()
+    assert machine.path("/var/lib/private/countdownd/state.db").exists()
     install(machine)
     assert ping(machine.path(SOCKET)) == b"+PONG\r\n"
 

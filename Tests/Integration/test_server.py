@@ -106,7 +106,7 @@ def test_config_get(speaker):
     assert isinstance(reply, dict if speaker.protocol == 3 else list)
     limits = view(reply)
     assert limits["limits.max-arguments"] == b"99"
-    assert limits["limits.max-output"] == b"8388608"
+    assert limits["limits.max-output"] == b"67108864"
     everything = view(speaker("CONFIG", "GET", "*"))
     assert everything.items() >= limits.items()
     assert everything["hud.screens.pay.max-level"] == b"alert"

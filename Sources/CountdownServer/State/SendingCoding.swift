@@ -55,13 +55,18 @@ enum SendingCoding {
 
   private static func readSend(_ bytes: inout ByteBuffer, _ offset: Int64) -> SendRecord.Send? {
     guard let generation = bytes.readInteger(as: Int64.self),
-      let at = bytes.readInteger(as: Int64.self),
-      let expires = readOptional(&bytes),
+      let storedAt = bytes.readInteger(as: Int64.self),
+      let at = Instant(stored: storedAt, offset: offset),
+      let storedExpires = readOptional(&bytes),
       let attempts = bytes.readInteger(as: UInt32.self)
     else { return nil }
+    var expires: Instant?
+    if let storedExpires {
+      expires = Instant(stored: storedExpires, offset: offset)
+      guard expires != nil else { return nil }
+    }
     return SendRecord.Send(
-      generation: Generation(generation), at: Instant(microseconds: at &- offset),
-      expires: expires.map { Instant(microseconds: $0 &- offset) }, attempts: attempts)
+      generation: Generation(generation), at: at, expires: expires, attempts: attempts)
   }
 
   // MARK: Rules

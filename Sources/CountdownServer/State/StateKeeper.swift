@@ -46,6 +46,7 @@ final class StateKeeper {
   /// What has changed since the last call.
   func takeBatch(from engine: inout Engine) -> Batch {
     var batch = Batch()
+    batch.number = engine.beginBatch()
     let offset = offset
     engine.takeCountdownChanges { change in
       switch change {
@@ -116,8 +117,8 @@ final class StateKeeper {
 
   /// A batch was stored.
   func confirm(_ batch: Batch, _ engine: inout Engine) {
-    for index in batch.countdowns.gone { engine.noteGone(.countdown, index) }
-    for index in batch.timers.gone { engine.noteGone(.timer, index) }
+    for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
+    for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
   }
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the

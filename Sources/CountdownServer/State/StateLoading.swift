@@ -2,6 +2,7 @@ import CountdownCore
 import CountdownEngine
 import CountdownStore
 import Dispatch
+import Synchronization
 
 /// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
 /// clients are told meanwhile that it is loading.
@@ -19,6 +20,7 @@ final class StateLoading: @unchecked Sendable {
 
   /// Used on the thread, then handed back.
   private var store: Store?
+  private let isStopped = Atomic(false)
   private let room = DispatchSemaphore(value: StateLoading.ahead)
   private let deliver: @Sendable (Portion) -> Void
 
@@ -41,6 +43,15 @@ final class StateLoading: @unchecked Sendable {
       }
     }
   }
+
+  /// Has it end soon, with or without an error: nobody wants it any more. On the loop.
+  func stop() {
+    isStopped.store(true, ordering: .relaxed)
+    store?.interrupt()
+  }
+
+  /// Turns of events that cannot be read; counted on the loop.
+  var unreadableEvents = 0
 
   /// Records that the file is right about, and that make no sense; counted on the loop.
   var unreadable = 0
@@ -69,6 +80,7 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.countdowns(countdowns))
+    if isStopped.load(ordering: .relaxed) { return }
     var timers: [TimerRecord] = []
     try store.loadTimers { record in
       timers.append(record)
@@ -78,6 +90,7 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    if isStopped.load(ordering: .relaxed) { return }
     var events: [StoredEvents] = []
     try store.loadEvents { turn in
       events.append(turn)
@@ -90,6 +103,7 @@ final class StateLoading: @unchecked Sendable {
   }
 
   private func hand(_ portion: Portion) {
+    if isStopped.load(ordering: .relaxed) { return }
     room.wait()
     deliver(portion)
   }

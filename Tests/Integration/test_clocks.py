@@ -1,0 +1,122 @@
+"""Clocks that are set, and a machine that sleeps, while the daemon runs."""
+
+import pytest
+
+from clocks import Clocks
+from countdownd import eventually, request, view
+
+HOUR = 3_600
+
+
+@pytest.fixture
+def clocks(tmp_path):
+    return Clocks(tmp_path)
+
+
+@pytest.fixture
+def daemon(start_daemon, clocks):
+    return start_daemon(environment=clocks.environment())
+
+
+def listen(daemon):
+    client = daemon.connect()
+    client("PSUBSCRIBE", "*")
+    return client
+
+
+def test_a_step_of_the_wall_clock_moves_wall_timers_only_and_at_once(daemon, clocks):
+    client, listener = daemon.connect(), listen(daemon)
+    client("COUNTDOWN", "START", "c", "COUNT", 1, "EVERY", "90m")
+    client("TIMER", "SET", "boot", "90m")
+    client("TIMER", "SET", "wall", "90m", "CLOCK", "wall")
+    client("TIMER", "SET", "later", "150m", "CLOCK", "wall")
+    before = view(client("COUNTDOWN", "GET", "c"))
+    clocks.set_wall(2 * HOUR)
+    # Nobody has asked anything of the daemon since: it has noticed by itself.
+    fired = listener.events(until=lambda event: event["event"] == "fired")
+    assert [event["key"] for event in fired if event["event"] == "fired"] == ["wall"]
+    assert fired[-1]["late_us"] >= HOUR / 2 * 1_000_000
+    assert client("TIMER", "GET", "wall") is None
+    left = view(client("TIMER", "GET", "later"))["remaining_ms"]
+    assert left <= HOUR / 2 * 1_000
+    # What counts by the boot clock has as long to go as before; only the wall's name for it moves.
+    after = view(client("COUNTDOWN", "GET", "c"))
+    assert 0 <= before["remaining_ms"] - after["remaining_ms"] < HOUR * 1_000
+    moved = after["deadline_unix_ms"] - before["deadline_unix_ms"]
+    assert abs(moved - 2 * HOUR * 1_000) <= 100
+    assert view(client("TIMER", "GET", "boot"))["remaining_ms"] > HOUR * 1_000
+
+    clocks.set_wall(-26 * HOUR)
+    # Back on the day before, it waits for its hour.
+    waiting = eventually(
+        lambda: (v := view(client("TIMER", "GET", "later")))["remaining_ms"] > 25 * HOUR * 1_000 and v,
+        "the timer has as long to go as the clock says",
+    )
+    assert waiting["fired"] == 0
+    clocks.set_wall(27 * HOUR)
+    fired = listener.events(until=lambda event: event["event"] == "fired")
+    assert fired[-1]["key"] == "later"
+    assert view(client("COUNTDOWN", "GET", "c"))["state"] == b"counting"
+
+
+def test_after_a_sleep_what_is_due_happens_late_and_the_rest_has_slept_too(daemon, clocks):
+    client, listener = daemon.connect(), listen(daemon)
+    client("COUNTDOWN", "START", "due", "COUNT", 60)
+    client("COUNTDOWN", "START", "later", "COUNT", 2, "EVERY", "1h")
+    client("TIMER", "SET", "often", "10m", "EVERY", "10m")
+    client("TIMER", "SET", "wall", "30m", "CLOCK", "wall")
+    client("HUD", "SHOW", "screen", "GRACE", "5m", "MAX", "1m")
+    clocks.suspend(HOUR)
+    heard = []
+    while {event["key"] for event in heard} != {"due", "often", "wall", "screen"}:
+        ends = ["ready", "fired", "will-appear"]
+        heard += [event for event in [listener.event()[1]] if event["event"] in ends]
+    late = {event["key"]: event["late_us"] / 1_000_000 for event in heard}
+    for key, minutes in [("due", 59), ("often", 50), ("wall", 30), ("screen", 55)]:
+        # Never more than the sleep itself can have made it, but for what the machine took since.
+        assert minutes * 60 - 1 <= late[key] < HOUR, (key, late)
+    often = view(client("TIMER", "GET", "often"))
+    assert (often["fired"], often["missed"]) == (1, 5)
+    later = view(client("COUNTDOWN", "GET", "later"))
+    assert later["state"] == b"counting" and later["remaining"] == 1
+    # Asleep or not, the deadline is the same moment of the day.
+    assert later["remaining_ms"] <= HOUR * 1_000
+
+
+def test_waking_up_to_many_that_are_due_starves_nobody(daemon, clocks):
+    """All of them happen in slices, and between these others are answered."""
+    count = 30_000
+    client = daemon.connect()
+    client.send_bytes(
+        b"".join(request("TIMER", "SET", n, "30m", "OWNER", "connection") for n in range(count))
+    )
+    for _ in range(count):
+        client.reply()
+    other = daemon.connect()
+    clocks.suspend(HOUR)
+    seen = []
+    while not seen or seen[-1] > 0:
+        seen.append(int(dict(
+            line.split(":", 1) for line in other("INFO", "timers").decode().split("\r\n") if ":" in line
+        )["timers"]))  # fmt: skip
+    assert seen == sorted(seen, reverse=True)
+    between = {left for left in seen if 0 < left < count}
+    assert between, seen
+
+
+def test_a_sleep_ends_in_the_state_as_well(daemon, clocks):
+    """What is stored means the same after a sleep and a restart: sleeping is time that passes."""
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "COUNT", 3, "EVERY", "1h")
+    before = view(client("COUNTDOWN", "GET", "k"))["deadline_unix_ms"]
+    clocks.suspend(HOUR)
+    daemon.restart("kill")
+    client = daemon.connect()
+    after = view(client("COUNTDOWN", "GET", "k"))
+    assert after["remaining_ms"] <= 2 * HOUR * 1_000
+    assert abs(after["deadline_unix_ms"] - before) <= 100
+    clocks.set_wall(12 * HOUR)
+    daemon.restart()
+    stepped = view(daemon.connect()("COUNTDOWN", "GET", "k"))
+    assert stepped["state"] == b"counting"
+    assert 0 <= after["remaining_ms"] - stepped["remaining_ms"] < HOUR * 1_000
