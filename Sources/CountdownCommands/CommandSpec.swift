@@ -46,8 +46,8 @@ package struct CommandSpec: Sendable {
   /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: true
-    case .hud, .scope, .nav, .page, .pubsub, .connection, .server: false
+    case .countdown, .hud, .timer: true
+    case .scope, .nav, .page, .pubsub, .connection, .server: false
     }
   }
 

@@ -96,7 +96,7 @@ struct Answer {
 }
 
 extension HUDView {
-  static let fieldCount = 16
+  static let fieldCount = 17
 
   func write(to writer: inout some FieldWriter) {
     writer.field("key", bytes: key)
@@ -119,6 +119,7 @@ extension HUDView {
     writer.field("now_unix_ms", nowUnixMS)
     writer.field("end", end?.rawValue)
     writer.field("owner", owner)
+    writer.field("durable", isDurable)
   }
 }
 

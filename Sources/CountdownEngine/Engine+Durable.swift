@@ -135,6 +135,9 @@ extension Engine {
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
     }
+    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
+      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
+    }
   }
 
   // MARK: Restoring
@@ -184,6 +187,7 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
+    case .hud where huds.contains(index): discardHUD(index)
     case .countdown, .timer, .hud, .scope, .nav, .page: break
     }
     changes.setKept(entity, false)
@@ -219,7 +223,8 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud, .scope, .nav, .page: false
+    case .hud: huds.entity(at: Int(index))?.isDurable == true
+    case .scope, .nav, .page: false
     }
   }
 

@@ -147,10 +147,11 @@ extension Engine {
     return isThere(entity.owner, at: now)
   }
 
-  /// A page's HUD may be one more entity.
+  /// A page's HUD may be one more entity, or one that is kept over restarts.
   private func checkLimits(
     _ client: Client, forHUDOn screen: [UInt8], with others: Int = 0
   ) throws(EngineError) {
+    try checkWritable(hud: huds.find(screen))
     try checkLimits(client, adding: (huds.find(screen) == nil ? 1 : 0) + others)
   }
 

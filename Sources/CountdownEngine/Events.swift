@@ -187,7 +187,8 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
-    case .hud, .scope, .emission, .nav, .page, .nothing: return false
+    case .hud(let view): return view.isDurable
+    case .scope, .emission, .nav, .page, .nothing: return false
     }
   }
 }

@@ -208,6 +208,10 @@ package final class Store {
     try timers.row(at: index)
   }
 
+  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
+    try huds.row(at: index)
+  }
+
   package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {
     try timers.load(body)
   }

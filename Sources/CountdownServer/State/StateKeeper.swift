@@ -65,6 +65,14 @@ final class StateKeeper {
         batch.timers.gone.append(index)
       }
     }
+    engine.takeHUDChanges { change in
+      switch change {
+      case .current(let index, let hud):
+        batch.huds.current.append(HUDRecord(hud, at: index, offset: offset))
+      case .gone(let index):
+        batch.huds.gone.append(index)
+      }
+    }
     if let events = engine.eventTail.takeUnstored() {
       batch.events = StoreBatch.Events(
         lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
@@ -94,6 +102,8 @@ final class StateKeeper {
     for index in batch.countdowns.gone { engine.noteAgain(.countdown, index, wasGone: true) }
     for record in batch.timers.current { engine.noteAgain(.timer, record.index, wasGone: false) }
     for index in batch.timers.gone { engine.noteAgain(.timer, index, wasGone: true) }
+    for record in batch.huds.current { engine.noteAgain(.hud, record.index, wasGone: false) }
+    for index in batch.huds.gone { engine.noteAgain(.hud, index, wasGone: true) }
   }
 
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
@@ -109,16 +119,23 @@ final class StateKeeper {
     for index in batch.timers.current.map(\.index) + batch.timers.gone {
       timers.append((index, try writer.timer(at: index)?.durable(offset: offset)))
     }
+    var huds: [(UInt32, DurableHUD?)] = []
+    for index in batch.huds.current.map(\.index) + batch.huds.gone {
+      huds.append((index, try writer.hud(at: index)?.durable(offset: offset)))
+    }
     for (index, _) in countdowns { engine.discard(.countdown, index) }
     for (index, _) in timers { engine.discard(.timer, index) }
+    for (index, _) in huds { engine.discard(.hud, index) }
     for case (let index, let stored?) in countdowns { engine.putBack(stored, at: index, now: now) }
     for case (let index, let stored?) in timers { engine.putBack(stored, at: index, now: now) }
+    for case (let index, let stored?) in huds { engine.putBack(stored, at: index, now: now) }
   }
 
   /// A batch was stored.
   func confirm(_ batch: Batch, _ engine: inout Engine) {
     for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
     for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
+    for index in batch.huds.gone { engine.noteGone(.hud, index, in: batch.number) }
   }
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the

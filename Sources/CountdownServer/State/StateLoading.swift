@@ -15,6 +15,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case huds([HUDRecord])
     case events([StoredEvents])
   }
 
@@ -90,6 +91,16 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    if isStopped.load(ordering: .relaxed) { return }
+    var huds: [HUDRecord] = []
+    try store.loadHUDs { record in
+      huds.append(record)
+      if huds.count == Self.portion {
+        hand(.huds(huds))
+        huds = []
+      }
+    }
+    hand(.huds(huds))
     if isStopped.load(ordering: .relaxed) { return }
     var events: [StoredEvents] = []
     try store.loadEvents { turn in
