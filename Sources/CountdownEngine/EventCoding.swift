@@ -57,7 +57,7 @@ enum EventCoding {
         writer.text(view.key)
         write(event, name, now: view.nowUnixMS, to: &writer)
         write(view, to: &writer)
-      case .scope, .emission, .nothing:
+      case .scope, .emission, .nav, .page, .nothing:
         preconditionFailure("what happens to these is not kept")
       }
       memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
@@ -80,7 +80,7 @@ enum EventCoding {
       return integers + view.key.count + (view.status?.count ?? 0)
     case .guarded(let view):
       return integers + view.key.count + mostBytes(view)
-    case .scope, .emission, .nothing:
+    case .scope, .emission, .nav, .page, .nothing:
       return integers
     }
   }
@@ -229,7 +229,7 @@ enum EventCoding {
         return nil
       }
       event.subject = .guarded(view)
-    case .scope:
+    case .scope, .nav, .page:
       return nil
     }
     return reader.hasFailed ? nil : event
