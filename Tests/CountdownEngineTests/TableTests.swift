@@ -76,7 +76,7 @@ import TimerWheel
           step < 2_000
           ? places.randomElement(using: &generator)! | starts.randomElement(using: &generator)!
           : UInt64.random(in: 0...UInt64.max, using: &generator)
-        index.insert(entity, hash: hash) { [model] in model[$0]! }
+        index.insert(entity, hash: hash) { [model] in $0.map { model[$0]! } }
         model[entity] = hash
       }
       #expect(index.count == model.count)
@@ -94,10 +94,11 @@ import TimerWheel
     let hash = { (entity: UInt32) in
       withUnsafeBytes(of: entity) { KeyIndex.hash($0) }
     }
+    let hashes = { (entities: [UInt32]) in entities.map(hash) }
     let count: UInt32 = 50_000
-    for entity in 0..<count { index.insert(entity, hash: hash(entity), hashOf: hash) }
+    for entity in 0..<count { index.insert(entity, hash: hash(entity), hashes: hashes) }
     for entity in 0..<count where entity % 7 != 0 { index.remove(entity, hash: hash(entity)) }
-    for entity in count..<2 * count { index.insert(entity, hash: hash(entity), hashOf: hash) }
+    for entity in count..<2 * count { index.insert(entity, hash: hash(entity), hashes: hashes) }
     for entity in 0..<2 * count {
       let isThere = entity >= count || entity % 7 == 0
       let found = index.find(hash: hash(entity)) { $0 == entity }
