@@ -97,6 +97,12 @@ fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FU
 	@swift build $(RELEASE_FLAGS) --product wheel-fuzz
 	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
 
+ROUNDS ?= 200
+.PHONY: torture
+torture: test-packages build ## Kill the loaded daemon again and again, and look for what is lost (SEED=0, ROUNDS=200, DURABILITY=)
+	@ROUNDS=$(ROUNDS) SEED=$(SEED) DURABILITY=$(DURABILITY) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_torture.py -q
+
 STEPS ?= 1000000
 .PHONY: simulate
 simulate: ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
@@ -126,6 +132,11 @@ bench: build ## Measure the daemon beside Redis and beanstalkd; writes docs/benc
 bench-scale: build ## Measure how the daemon's costs grow; writes docs/benchmarks-scale.md
 	@scripts/install-packages.sh python3
 	@Benchmarks/daemon/scale.py $(BENCH_OPTIONS)
+
+.PHONY: bench-durable
+bench-durable: build ## Measure what keeping costs beside Redis's AOF; writes docs/benchmarks-durable.md
+	@for p in python3 redis-tools; do scripts/install-packages.sh $$p; done
+	@Benchmarks/daemon/durable.py $(BENCH_OPTIONS)
 
 SECONDS_OF_SOAK ?= 600
 .PHONY: soak

@@ -134,14 +134,16 @@ class Countdownd(Server):
     # Events of all countdowns at once are many bytes; as many connections as are measured.
     limits = {"max-output": "512MiB", "max-connections": 20_000, "max-connections-per-uid": 20_000}
 
-    def __init__(self, durability=None, limits=None):
+    def __init__(self, durability=None, limits=None, settings=()):
+        """`settings` are more lines of the configuration."""
         self.durability = durability
         self.limits = limits or self.limits
+        self.settings = settings
         super().__init__()
 
     def arguments(self):
         lines = ["limits:", *(f"  {name}: {value}" for name, value in self.limits.items())]
-        lines.append(f"durability: {self.durability or 'none'}")
+        lines += [f"durability: {self.durability or 'none'}", *self.settings]
         (self.directory / "config.yaml").write_text("\n".join(lines) + "\n")
         return [
             COUNTDOWND, "--socket", self.path, "--config", self.directory / "config.yaml",
@@ -169,8 +171,10 @@ class Redis(Server):
     start_command = ["SET", "key:__rand_int__", "v", "EX", "60"]
     ok = b"+OK\r\n"
 
-    def __init__(self, fsync=None):
+    def __init__(self, fsync=None, settings=()):
+        """`settings` are more words of the command line."""
         self.fsync = fsync
+        self.settings = settings
         super().__init__()
 
     def arguments(self):
@@ -180,7 +184,8 @@ class Redis(Server):
             # The same for both: nobody is cut off for reading slowly.
             "--client-output-buffer-limit", "pubsub 0 0 0",
         ]  # fmt: skip
-        return words + (["--appendonly", "yes", "--appendfsync", self.fsync] if self.fsync else [])
+        keep = ["--appendonly", "yes", "--appendfsync", self.fsync] if self.fsync else []
+        return [*words, *keep, *self.settings]
 
     @staticmethod
     def program():

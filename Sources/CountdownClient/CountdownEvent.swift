@@ -1,10 +1,11 @@
 import RESP
 
-/// One thing that happened to a countdown, a HUD, a timer or a scope.
+/// One thing that happened to a countdown, a HUD, a timer, a guard or a scope.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     case countdown, hud, timer, scope
+    case throttle, once, gate, debounce
     /// The connection that the events come by; such events are made by the client itself.
     case connection
   }
@@ -41,6 +42,14 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let didDisappear = Name(rawValue: "did-disappear")
     public static let set = Name(rawValue: "set")
     public static let fired = Name(rawValue: "fired")
+    public static let accepted = Name(rawValue: "accepted")
+    public static let done = Name(rawValue: "done")
+    /// An action waits for its session to open.
+    public static let pending = Name(rawValue: "pending")
+    /// The action that waited is to be run, now and once.
+    public static let run = Name(rawValue: "run")
+    /// The action that waited is not going to be run.
+    public static let dismissed = Name(rawValue: "dismissed")
     public static let opened = Name(rawValue: "opened")
     public static let closed = Name(rawValue: "closed")
     /// An event of the clients' own, which this client handles.

@@ -6,7 +6,8 @@ import RESP
 /// A class, as it is passed along with each command.
 package final class CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, scope, connection, pubsub, server
+    case countdown, hud, timer, throttle, once, gate, debounce, scope
+    case connection, pubsub, server
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -36,16 +37,17 @@ package final class CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .scope, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .pubsub: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
 
-  /// Whether it answers how something is that may be kept.
+  /// Whether its answer depends on how something is that may be kept. That of a change does, too, where
+  /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer: flags.contains(.readOnly)
-    case .hud, .scope, .pubsub, .connection, .server: false
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
+    case .scope, .pubsub, .connection, .server: false
     }
   }
 

@@ -93,6 +93,7 @@ package final class Dispatcher {
     let mark = session.output.bytes.count
     if mark == 0 { session.makeRoom() }
     let changes = engine.changeCount
+    let anyChanges = engine.anyChangeCount
     var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
@@ -124,11 +125,13 @@ package final class Dispatcher {
       session.output.error(error.text)
       statistics.errors += 1
     }
-    // What is read of a change counts no sooner than the change.
+    // What is read of a change counts no sooner than the change. What has changed something that is
+    // not kept is not taken back, so neither is its answer.
     let hasChanged = engine.changeCount != changes
     let isUncertain =
       hasChanged || replyTellsOfChanges
-      || isAnswerOfState && (turnsUnderWay > 0 || engine.hasChanges) && !engine.isReadOnly
+      || isAnswerOfState && engine.anyChangeCount == anyChanges
+        && (turnsUnderWay > 0 || engine.hasChanges)
     if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(

@@ -96,14 +96,14 @@ struct Answer {
   /// What a repetition may do as well, for it changes nothing.
   init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
 
-  private init(isAccepted: Bool, reason: Event.Reason? = nil) {
+  init(isAccepted: Bool, reason: Event.Reason? = nil) {
     self.isAccepted = isAccepted
     self.reason = reason
   }
 }
 
 extension HUDView {
-  static let fieldCount = 16
+  static let fieldCount = 17
 
   func write(to writer: inout some FieldWriter) {
     writer.field("key", bytes: key)
@@ -126,6 +126,7 @@ extension HUDView {
     writer.field("now_unix_ms", nowUnixMS)
     writer.field("end", end?.rawValue)
     writer.field("owner", owner)
+    writer.field("durable", isDurable)
   }
 }
 

@@ -50,6 +50,8 @@ struct Setting: Sendable {
     Setting("hud.blocking.paths", \.hud.blocking.paths, .paths),
     Setting("hud.blocking.verbs", \.hud.blocking.verbs, .words),
 
+    Setting("gate.keep-pending", \.gate.keepPending, .duration(from: 1)),
+
     Setting("limits.max-bulk-length", \.limits.maxBulkLength, .bytes(64...512 << 20)),
     Setting("limits.max-inline-length", \.limits.maxInlineLength, .bytes(64...512 << 20)),
     Setting("limits.max-arguments", \.limits.maxArguments, .count(8...1 << 20)),
@@ -63,6 +65,7 @@ struct Setting: Sendable {
     Setting("limits.max-entities", \.limits.maxEntities, .count(1...100_000_000)),
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...100_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
+    Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),
     Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
     Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),
     Setting("limits.max-scope-handlers", \.limits.maxScopeHandlers, .count(1...1_000_000)),

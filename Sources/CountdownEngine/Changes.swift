@@ -8,16 +8,23 @@ struct Changes {
   var isOn = false
   /// How often something that is kept was changed, so that a command can be seen to have done it.
   private(set) var noted: UInt64 = 0
+  /// How often anything was changed.
+  private(set) var notedAny: UInt64 = 0
+  /// Which batch is being taken: they are numbered from 1 on.
+  private(set) var batch: UInt64 = 0
 
   private struct Kind {
     var changed: [UInt32] = []
     var isChanged = Bits()
     var isKept = Bits()
+    /// The batches that newest took them as gone, and that are not stored yet.
+    var goneBatches: [UInt32: UInt64] = [:]
   }
 
   /// - Parameter isKept: whether it is to be kept as it is now.
   mutating func note(_ entity: EntityRef, isKept: Bool) {
     guard isOn else { return }
+    notedAny &+= 1
     let kind = Int(entity.kind.rawValue)
     guard isKept || kinds[kind].isKept[entity.index] else { return }
     noted &+= 1
@@ -26,9 +33,26 @@ struct Changes {
     kinds[kind].changed.append(entity.index)
   }
 
-  /// A store keeps it, as it is.
+  /// A store keeps it, as it is; or is about to.
   mutating func setKept(_ entity: EntityRef, _ isKept: Bool) {
-    kinds[Int(entity.kind.rawValue)].isKept[entity.index] = isKept
+    let kind = Int(entity.kind.rawValue)
+    kinds[kind].isKept[entity.index] = isKept
+    if !kinds[kind].goneBatches.isEmpty { kinds[kind].goneBatches[entity.index] = nil }
+  }
+
+  mutating func beginBatch() -> UInt64 {
+    batch += 1
+    return batch
+  }
+
+  /// The batch that is being taken says that it is gone.
+  mutating func setGone(_ entity: EntityRef) {
+    kinds[Int(entity.kind.rawValue)].goneBatches[entity.index] = batch
+  }
+
+  /// Whether a batch was the last to say anything of an entity, and that it is gone.
+  func isGone(_ entity: EntityRef, since batch: UInt64) -> Bool {
+    kinds[Int(entity.kind.rawValue)].goneBatches[entity.index] == batch
   }
 
   func isKept(_ entity: EntityRef) -> Bool { kinds[Int(entity.kind.rawValue)].isKept[entity.index] }

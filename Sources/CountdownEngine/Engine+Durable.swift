@@ -64,7 +64,7 @@ package enum DurableChange<Entity> {
 /// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
 /// changed, and takes back what was kept.
 extension Engine {
-  /// Changes are noted from now on, for `takeCountdownChanges` and `takeTimerChanges`.
+  /// Changes are noted from now on, for `takeCountdownChanges` and its like.
   package mutating func noteChanges() { changes.isOn = true }
 
   /// Whether anything that is to be kept has changed since the changes were taken.
@@ -72,6 +72,14 @@ extension Engine {
 
   /// Goes up whenever something that is to be kept is changed.
   package var changeCount: UInt64 { changes.noted }
+
+  /// Goes up whenever anything is changed, kept or not.
+  package var anyChangeCount: UInt64 { changes.notedAny }
+
+  /// What is taken until the next call belongs together: it is stored as a whole, or not.
+  ///
+  /// - Returns: the name of the batch, for `noteGone`.
+  package mutating func beginBatch() -> UInt64 { changes.beginBatch() }
 
   /// Each countdown that has changed since the last call, once, as it is now.
   package mutating func takeCountdownChanges(
@@ -83,6 +91,7 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
+        changes.setGone(entity)
         body(.gone(index))
       }
     }
@@ -96,15 +105,19 @@ extension Engine {
         changes.setKept(entity, true)
         body(.current(index, kept))
       } else if changes.isKept(entity) {
+        changes.setGone(entity)
         body(.gone(index))
       }
     }
   }
 
-  /// What was taken as gone is not stored any more. Until then whatever takes its place counts as a
-  /// change to what is kept, as it may have to make way again.
-  package mutating func noteGone(_ kind: EntityKind, _ index: UInt32) {
-    if !isDurable(kind, index) { changes.setKept(EntityRef(kind, index), false) }
+  /// What a batch took as gone is not stored any more, unless a later batch is about to store something
+  /// in its place. Until then whatever takes its place counts as a change to what is kept, as it may
+  /// have to make way again.
+  package mutating func noteGone(_ kind: EntityKind, _ index: UInt32, in batch: UInt64) {
+    let entity = EntityRef(kind, index)
+    guard changes.isGone(entity, since: batch) else { return }
+    changes.setKept(entity, isDurable(kind, index))
   }
 
   /// A change that was taken could not be stored: it is one of those that are taken next.
@@ -122,6 +135,10 @@ extension Engine {
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
     }
+    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
+      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
+    }
+    noteAllGuards()
   }
 
   // MARK: Restoring
@@ -173,6 +190,9 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
+    case .hud where huds.contains(index): discardHUD(index)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity) != nil { removeGuard(entity) }
     case .countdown, .timer, .hud, .scope: break
     }
     changes.setKept(entity, false)
@@ -208,7 +228,10 @@ extension Engine {
     switch kind {
     case .countdown: countdowns.contains(index) && countdowns.owner(index) == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud, .scope: false
+    case .hud: huds.entity(at: Int(index))?.isDurable == true
+    case .throttle, .once, .gate, .debounce:
+      guards.entity(EntityRef(kind, index))?.owner == Owner.none
+    case .scope: false
     }
   }
 

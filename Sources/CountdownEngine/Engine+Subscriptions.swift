@@ -161,6 +161,7 @@ extension Engine {
     case .countdown: settleCountdown(entity.index, at: now)
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
     case .scope: settleScope(entity.index, at: now)
     }
   }
@@ -170,6 +171,7 @@ extension Engine {
     case .countdown: countdowns.find(key)
     case .hud: huds.find(key)
     case .timer: timers.find(key)
+    case .throttle, .once, .gate, .debounce: guards[kind].find(key)
     case .scope: scopes.table.find(key)
     }
   }
@@ -193,6 +195,10 @@ extension Engine {
       let view = TimerView(timers[entity.index], at: now)
       sendSnapshot(
         .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
+    case .throttle, .once, .gate, .debounce:
+      let view = GuardView(guards[entity], at: now)
+      sendSnapshot(
+        .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
     case .scope:
       let view = scopeView(entity.index, at: now)
       sendSnapshot(
@@ -209,7 +215,9 @@ extension Engine {
   ) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends = [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
+    let ends =
+      [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
+      + GuardTables.kinds.map { guards[$0].indexEnd }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
@@ -227,6 +235,7 @@ extension Engine {
     case .countdown: countdowns.contains(UInt32(index)) ? countdowns.key(UInt32(index)) : nil
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
+    case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
     case .scope: scopes.table.entity(at: index)?.key
     }
   }

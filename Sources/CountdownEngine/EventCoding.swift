@@ -13,12 +13,13 @@ enum EventCoding {
   /// Of an event's name its place here is written; new ones come at the end.
   fileprivate static let names: [Event.Name] = [
     .started, .ready, .paused, .resumed, .retimed, .cancelled, .refunded, .expired, .locked,
-    .passed, .set, .fired,
+    .passed, .set, .fired, .done, .pending, .run, .dismissed, .opened, .closed,
+    .willAppear, .didAppear, .updated, .willDisappear, .didDisappear,
   ]
   /// The same for reasons; 0 is none.
   fileprivate static let reasons: [Event.Reason] = [
     .cooldown, .window, .exhausted, .duplicate, .cancelled, .ownerGone, .replaced, .expired,
-    .locked, .passed,
+    .locked, .passed, .leading, .quiet, .maximumWait, .flush,
   ]
   fileprivate static let states: [CountdownView.State] = [.counting, .paused, .ready, .idle]
 
@@ -30,44 +31,39 @@ enum EventCoding {
     guard let name = names.firstIndex(of: event.name) else {
       preconditionFailure("\(event.name) changes nothing")
     }
-    withUnsafeTemporaryAllocation(byteCount: mostBytes(event), alignment: 8) { memory in
-      var writer = Writer(memory)
-      // The length, which is known at the end.
-      writer.skip(4)
-      writer.unsigned(event.sequence)
-      switch event.subject {
-      case .countdown(let view):
-        writer.byte(EntityKind.countdown.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, of: event.name, to: &writer)
-      case .timer(let view):
-        writer.byte(EntityKind.timer.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, of: event.name, missed: event.missed, to: &writer)
-      case .hud, .scope, .emission, .nothing:
-        preconditionFailure("only countdowns and timers are kept")
-      }
-      memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
-      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
-    }
-  }
-
-  /// What it can take at most: each of its integers eleven bytes.
-  private static func mostBytes(_ event: Event) -> Int {
-    let integers = 256
+    let start = bytes.count
+    bytes.append(contentsOf: [0, 0, 0, 0])
+    // Taken out, not shared: else the first byte written would copy all that was there.
+    var writer = Writer(bytes: [])
+    swap(&writer.bytes, &bytes)
+    writer.unsigned(event.sequence)
     switch event.subject {
     case .countdown(let view):
-      let texts = view.key.count + (view.title?.count ?? 0) + (view.meta?.count ?? 0)
-      guard let quota = view.quota else { return integers + texts }
-      return integers + texts + quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
-        + (quota.nextChannel?.utf8.count ?? 0)
+      writer.byte(EntityKind.countdown.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, of: event.name, to: &writer)
     case .timer(let view):
-      return integers + view.key.count + (view.payload?.count ?? 0)
-    case .hud, .scope, .emission, .nothing:
-      return integers
+      writer.byte(EntityKind.timer.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, of: event.name, missed: event.missed, to: &writer)
+    case .hud(let view):
+      writer.byte(EntityKind.hud.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, superseding: event.superseded, to: &writer)
+    case .guarded(let view):
+      writer.byte(view.kind.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, to: &writer)
+    case .scope, .emission, .nothing:
+      preconditionFailure("what happens to these is not kept")
     }
+    swap(&writer.bytes, &bytes)
+    let length = UInt32(bytes.count - start - 4)
+    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }
 
   private static func write(
@@ -116,6 +112,22 @@ enum EventCoding {
     writer.unsigned(view.missed)
     writer.optional(missed)
     writer.text(name == .fired || name == .set ? view.payload : nil)
+  }
+
+  private static func write(
+    _ view: HUDView, superseding old: Generation?, to writer: inout Writer
+  ) {
+    for name in [
+      view.state.rawValue, view.level.rawValue, view.kind.rawValue, view.mask.rawValue,
+      view.end?.rawValue ?? "",
+    ] { writer.text(Array(name.utf8)) }
+    writer.text(view.status)
+    writer.optional(view.fraction.map { Int64(bitPattern: $0.bitPattern) })
+    writer.unsigned(view.leases)
+    writer.byte((view.isDismissing ? 1 : 0) | (view.isPaused ? 2 : 0) | (view.isDurable ? 4 : 0))
+    writer.optional(view.remainingMS)
+    writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
+    writer.optional(old?.value)
   }
 
   // MARK: Reading
@@ -190,7 +202,15 @@ enum EventCoding {
       event.subject = .countdown(view)
     case .timer:
       event.subject = .timer(timer(record, &event, now, &reader))
-    case .hud, .scope:
+    case .hud:
+      guard let view = hud(record, &event, now, &reader) else { return nil }
+      event.subject = .hud(view)
+    case .throttle, .once, .gate, .debounce:
+      guard let view = guardView(record.kind, record.key, generation, now, &reader) else {
+        return nil
+      }
+      event.subject = .guarded(view)
+    case .scope:
       return nil
     }
     return reader.hasFailed ? nil : event
@@ -222,6 +242,30 @@ enum EventCoding {
     return view
   }
 
+  private static func hud(
+    _ record: Record, _ event: inout Event, _ now: Int64, _ reader: inout Reader
+  ) -> HUDView? {
+    let names = (0..<5).map { _ in String(decoding: reader.text() ?? [], as: UTF8.self) }
+    guard let state = HUDView.State(rawValue: names[0]), let level = Level(rawValue: names[1]),
+      let kind = Presentation.Kind(rawValue: names[2]),
+      let mask = Presentation.Mask(rawValue: names[3])
+    else { return nil }
+    event.end = Presentation.End(rawValue: names[4])
+    let status = reader.text()
+    let fraction = reader.optional().map { Double(bitPattern: UInt64(bitPattern: $0)) }
+    let leases = reader.unsigned()
+    let flags = reader.byte()
+    let remaining = reader.optional()
+    let deadline = reader.optional().map { $0 &+ now }
+    event.superseded = reader.optional().map { Generation($0) }
+    return HUDView(
+      key: record.key, state: state, generation: event.generation, level: level, kind: kind,
+      status: status, mask: mask, fraction: fraction, leases: leases,
+      isDismissing: flags & 1 != 0, isPaused: flags & 2 != 0, remainingMS: remaining,
+      deadlineUnixMS: deadline, nowUnixMS: now, end: event.end,
+      isDurable: flags & 4 != 0)
+  }
+
   private static func timer(
     _ record: Record, _ event: inout Event, _ now: Int64, _ reader: inout Reader
   ) -> TimerView {
@@ -246,99 +290,5 @@ extension Event.Name {
     case .started, .refunded, .expired, .locked, .passed: true
     default: false
     }
-  }
-}
-
-// MARK: Bytes
-
-/// Writes into memory that is large enough.
-private struct Writer {
-  private let memory: UnsafeMutableRawBufferPointer
-  private(set) var count = 0
-
-  init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
-
-  mutating func skip(_ length: Int) { count += length }
-
-  mutating func byte(_ value: UInt8) {
-    memory[count] = value
-    count += 1
-  }
-
-  mutating func unsigned(_ value: Int64) {
-    var value = UInt64(bitPattern: value)
-    while value >= 0x80 {
-      byte(UInt8(truncatingIfNeeded: value) | 0x80)
-      value >>= 7
-    }
-    byte(UInt8(truncatingIfNeeded: value))
-  }
-
-  mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
-
-  mutating func optional(_ value: Int64?) {
-    guard let value else { return byte(0) }
-    byte(1)
-    signed(value)
-  }
-
-  mutating func text(_ value: [UInt8]) {
-    unsigned(Int64(value.count) + 1)
-    precondition(value.count <= memory.count - count, "the memory is large enough")
-    value.withUnsafeBytes {
-      UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: $0)
-    }
-    count += value.count
-  }
-
-  mutating func text(_ value: [UInt8]?) {
-    if let value { text(value) as Void } else { unsigned(0) }
-  }
-}
-
-private struct Reader {
-  private let bytes: UnsafeRawBufferPointer
-  private var position = 0
-  /// Something was not there; what was read since is 0 or nil.
-  private(set) var hasFailed = false
-
-  init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
-  mutating func byte() -> UInt8 {
-    guard position < bytes.count else {
-      hasFailed = true
-      return 0
-    }
-    defer { position += 1 }
-    return bytes[position]
-  }
-
-  mutating func unsigned() -> Int64 {
-    var value: UInt64 = 0
-    for place in 0..<10 as Range<UInt64> {
-      let next = byte()
-      value |= UInt64(next & 0x7F) << (7 * place)
-      if next < 0x80 { return Int64(bitPattern: value) }
-    }
-    hasFailed = true
-    return 0
-  }
-
-  mutating func signed() -> Int64 {
-    let value = UInt64(bitPattern: unsigned())
-    return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
-  }
-
-  mutating func optional() -> Int64? { byte() == 0 ? nil : signed() }
-
-  mutating func text() -> [UInt8]? {
-    let length = unsigned()
-    guard length != 0 else { return nil }
-    guard length > 0, length - 1 <= Int64(bytes.count - position) else {
-      hasFailed = true
-      return nil
-    }
-    defer { position += Int(length) - 1 }
-    return Array(bytes[position..<position + Int(length) - 1])
   }
 }

@@ -128,8 +128,12 @@ package struct EventTail: Sendable {
   /// Puts back what a store has kept, oldest first, before anything new comes.
   ///
   /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
-  package mutating func restore(_ bytes: [UInt8], after sequence: Int64, through last: Int64) {
-    guard isOn else { return }
+  /// - Returns: whether they can be read. If not, those before them are not there either.
+  @discardableResult
+  package mutating func restore(
+    _ bytes: [UInt8], after sequence: Int64, through last: Int64
+  ) -> Bool {
+    guard isOn else { return true }
     if chunks.isEmpty { droppedThrough = sequence }
     guard let count = EventCoding.count(bytes) else {
       // Of a version that is not known here.
@@ -137,13 +141,14 @@ package struct EventTail: Sendable {
       chunks = []
       head = 0
       droppedThrough = last
-      return
+      return false
     }
-    guard count > 0 else { return }
+    guard count > 0 else { return true }
     self.count += count
     chunks.append(
       Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), portion: last))
     trim()
+    return true
   }
 
   // MARK: Reading

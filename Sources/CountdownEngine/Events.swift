@@ -3,6 +3,7 @@ import CountdownCore
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
   case countdown, hud, timer, scope
+  case throttle, once, gate, debounce
 
   package var name: StaticString {
     switch self {
@@ -10,6 +11,10 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: "hud"
     case .timer: "timer"
     case .scope: "scope"
+    case .throttle: "throttle"
+    case .once: "once"
+    case .gate: "gate"
+    case .debounce: "debounce"
     }
   }
 
@@ -20,20 +25,28 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
     case .scope: Self.scopePrefix
+    case .throttle: Self.throttlePrefix
+    case .once: Self.oncePrefix
+    case .gate: Self.gatePrefix
+    case .debounce: Self.debouncePrefix
     }
   }
 
   private static let countdownPrefix = Array("countdown:".utf8)
   private static let hudPrefix = Array("hud:".utf8)
   private static let timerPrefix = Array("timer:".utf8)
+  private static let throttlePrefix = Array("throttle:".utf8)
+  private static let oncePrefix = Array("once:".utf8)
+  private static let gatePrefix = Array("gate:".utf8)
+  private static let debouncePrefix = Array("debounce:".utf8)
   private static let scopePrefix = Array("scope:".utf8)
 
   /// The state of what is not there, as snapshots tell it.
   package var stateOfNothing: StaticString {
     switch self {
-    case .countdown, .timer: "idle"
+    case .countdown, .timer, .throttle, .once, .debounce: "idle"
     case .hud: "hidden"
-    case .scope: "closed"
+    case .scope, .gate: "closed"
     }
   }
 }
@@ -46,6 +59,7 @@ package struct Event: Sendable {
     case timer(TimerView)
     case scope(ScopeView)
     case emission(Emission)
+    case guarded(GuardView)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
@@ -56,7 +70,7 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
-    case opened, closed, emitted
+    case accepted, done, pending, run, dismissed, opened, closed, emitted
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -89,6 +103,11 @@ package struct Event: Sendable {
       case .didDisappear: "did-disappear"
       case .set: "set"
       case .fired: "fired"
+      case .accepted: "accepted"
+      case .done: "done"
+      case .pending: "pending"
+      case .run: "run"
+      case .dismissed: "dismissed"
       case .opened: "opened"
       case .closed: "closed"
       case .emitted: "emitted"
@@ -102,6 +121,8 @@ package struct Event: Sendable {
     case cancelled, ownerGone, replaced
     case expired, locked, passed
     case closed, parentClosed
+    case rate, login
+    case leading, quiet, maximumWait, flush
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -125,6 +146,12 @@ package struct Event: Sendable {
       case .passed: "passed"
       case .closed: "closed"
       case .parentClosed: "parent-closed"
+      case .rate: "rate"
+      case .login: "login"
+      case .leading: "leading"
+      case .quiet: "quiet"
+      case .maximumWait: "max-wait"
+      case .flush: "flush"
       }
     }
   }
@@ -154,7 +181,9 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
-    case .hud, .scope, .emission, .nothing: return false
+    case .hud(let view): return view.isDurable
+    case .guarded(let view): return view.owner == .none
+    case .scope, .emission, .nothing: return false
     }
   }
 }

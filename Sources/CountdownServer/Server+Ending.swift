@@ -9,6 +9,8 @@ extension Server {
       isStopping = true
       hooks.isStopping()
       listener?.close(promise: nil)
+      // Nothing has been changed yet, and `start` waits for this.
+      if let loading { return loading.stop() }
       // What has come so far is stored and answered; then everybody is let go.
       storeTurn()
       afterStoring.append { [self] in

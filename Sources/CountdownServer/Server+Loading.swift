@@ -11,13 +11,23 @@ extension Server {
     _ state: Store.Options, _ logger: Logger, at now: Moment
   ) throws(StoreError) -> Store {
     let reading = StoreClock.Reading(bootID: BootID.current, now)
+    let store: Store
     do throws(StoreError) {
-      return try Store(state, at: reading)
+      store = try Store(state, at: reading)
     } catch {
       guard error.kind == .corrupt else { throw error }
       try setAside(state, error, logger, at: now)
-      return try Store(state, at: reading)
+      store = try Store(state, at: reading)
     }
+    if let log = store.unreadableLog {
+      logger.log(
+        .stateSetAside, .critical,
+        """
+        the log of the newest changes cannot be read and was set aside, not deleted; going on with the state \
+        before them. Restore a backup if they matter
+        """, ["file": "\(log)"])
+    }
+    return store
   }
 
   private static func setAside(
@@ -51,6 +61,7 @@ extension Server {
   func load() -> EventLoopFuture<Void> {
     let done = loop.makePromise(of: Void.self)
     loop.execute { [self] in
+      guard !isStopping else { return done.fail(StoppedWhileLoading()) }
       guard let store = unread else { return done.succeed() }
       unread = nil
       dispatcher.engine.noteChanges()
@@ -66,7 +77,8 @@ extension Server {
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
-    defer { loading.taken() }
+    // There is always another portion: sockets are looked at first, or nobody would be told anything.
+    defer { yieldToSockets { _ in loading.taken() } }
     let offset = loading.loaded.clock.offset
     switch portion {
     case .countdowns(let records):
@@ -85,10 +97,27 @@ extension Server {
         }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
+    case .huds(let records):
+      for record in records {
+        guard let hud = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(hud, at: record.index, now: now)
+      }
+    case .guards(let records):
+      for record in records {
+        guard let kept = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(kept, at: record.place, now: now)
+      }
     case .events(let turns):
       for events in turns {
-        dispatcher.engine.eventTail.restore(
+        let isRead = dispatcher.engine.eventTail.restore(
           events.payload, after: events.afterSequence, through: events.lastSequence)
+        if !isRead { loading.unreadableEvents += 1 }
       }
     }
     // Whoever is told may be slow to take it.
@@ -102,6 +131,10 @@ extension Server {
   private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
     guard let loading, var state = settings.state else { return done.succeed() }
     self.loading = nil
+    guard !isStopping else {
+      loading.close()
+      return done.fail(StoppedWhileLoading())
+    }
     do throws(StoreError) {
       nonisolated(unsafe) let given: Store
       if let error = error ?? loading.problem {
@@ -124,13 +157,24 @@ extension Server {
       return done.fail(error)
     }
     dispatcher.isLoading = false
+    if loading.unreadableEvents > 0 {
+      logger.warning(
+        """
+        some of the events that were kept cannot be read, and were left out with those before them; \
+        EVENTS SINCE says so to whoever asks for them
+        """, metadata: ["turns": "\(loading.unreadableEvents)"])
+    }
     logger.info(
       "state loaded",
       metadata: [
         "countdowns": "\(dispatcher.engine.countdownCount)",
         "timers": "\(dispatcher.engine.timerCount)",
+        "huds": "\(dispatcher.engine.hudCount)",
       ])
     endTurn()
     done.succeed()
   }
 }
+
+/// It was asked to end before what was kept had been read.
+package struct StoppedWhileLoading: Error {}

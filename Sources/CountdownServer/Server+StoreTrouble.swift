@@ -13,8 +13,11 @@ extension Server {
   func notStored(
     _ turn: [Told], _ batch: StateKeeper.Batch, _ error: StoreError, _ keeper: StateKeeper
   ) {
-    // What comes behind a turn that was taken back may rest on it.
-    takeBack(turn, batch, keeper, isBehind: dispatcher.engine.isReadOnly)
+    // What comes behind a turn that was taken back may rest on it; and what is taken back behind a turn
+    // in which only time has passed would take some of that back.
+    let isOneOfMany =
+      dispatcher.engine.isReadOnly || dispatcher.turnsUnderWay > 0 || dispatcher.engine.hasChanges
+    takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany)
     // What was taken back may be due by now, or sooner than what was to take its place; and trying
     // again waits for the end of the turn that is under way.
     endTurn()
@@ -30,9 +33,9 @@ extension Server {
   }
 
   func takeBack(
-    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isBehind: Bool = false
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isOneOfMany: Bool = false
   ) {
-    guard isBehind || turn.contains(where: { $0.said.hasChangedAnything }) else {
+    guard isOneOfMany || turn.contains(where: { $0.said.hasChangedAnything }) else {
       // Time has changed things; it would do so again.
       keeper.keepForLater(batch, &dispatcher.engine)
       return write(turn)

@@ -66,11 +66,16 @@ package final class Server: CommandHost, @unchecked Sendable {
   var afterSockets: AfterSockets! = nil
   var putOff: [(Server) -> Void] = []
 
-  /// Listens from the moment it returns.
+  /// Listens from the moment it returns, and serves all commands. Throws `StoppedWhileLoading` if it is
+  /// asked to end before that.
+  ///
+  /// - Parameter isMade: is handed the server before it loads what was kept, which may take long.
   package static func start(
-    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger
+    _ settings: ServerSettings, hooks: ServerHooks = ServerHooks(), logger: Logger,
+    isMade: (Server) -> Void = { _ in }
   ) throws -> Server {
     let server = try Server(settings, hooks: hooks, logger: logger)
+    isMade(server)
     do {
       try server.openLoop()
       let loaded = server.load()

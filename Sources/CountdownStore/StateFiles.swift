@@ -16,7 +16,9 @@ struct StateFiles {
   /// Makes the directory (not those above it), and an empty file for the database, readable by
   /// this user only: the state has keys and data of people in it.
   func create() throws(StoreError) {
-    if mkdir(directory, 0o700) != 0, errno != EEXIST {
+    if mkdir(directory, 0o700) == 0 {
+      try Self.synchronizeDirectory(of: directory)
+    } else if errno != EEXIST {
       throw StoreError(systemError: errno, path: directory, doing: "make the directory")
     }
     // SQLite opens what it cannot write for reading alone, and says so only at the first write.
@@ -47,17 +49,25 @@ struct StateFiles {
     }
   }
 
+  /// Moves a log aside that SQLite would not read, and write over.
+  ///
+  /// - Returns: where it is now; nil if the log can be read, or there is none.
+  func setUnreadableLogAside(atUnixMicroseconds now: Int64) throws(StoreError) -> String? {
+    let log = database + "-wal"
+    guard try LogHeader.isUnreadable(log: log, database: database) else { return nil }
+    let target = freeName(log, atUnixMicroseconds: now)
+    guard rename(log, target) == 0 else {
+      throw StoreError(systemError: errno, path: log, doing: "rename")
+    }
+    try synchronize()
+    return target
+  }
+
   /// Moves the database aside, with its log, under a name that SQLite opens as well.
   ///
   /// - Returns: where it is now.
   func setAside(atUnixMicroseconds now: Int64) throws(StoreError) -> String {
-    let base = database + ".corrupt-" + Self.stamp(now)
-    var target = base
-    var attempt = 1
-    while access(target, F_OK) == 0 || access(target + "-wal", F_OK) == 0 {
-      attempt += 1
-      target = base + "-\(attempt)"
-    }
+    let target = freeName(database, atUnixMicroseconds: now)
     // The log first: a database without its log would pass for a whole one.
     for suffix in ["-wal", ""] {
       if rename(database + suffix, target + suffix) != 0, errno != ENOENT {
@@ -67,6 +77,17 @@ struct StateFiles {
     // An index of the log, made anew by whoever opens it; ours keeps none in a file.
     unlink(database + "-shm")
     try synchronize()
+    return target
+  }
+
+  private func freeName(_ path: String, atUnixMicroseconds now: Int64) -> String {
+    let base = path + ".corrupt-" + Self.stamp(now)
+    var target = base
+    var attempt = 1
+    while access(target, F_OK) == 0 || access(target + "-wal", F_OK) == 0 {
+      attempt += 1
+      target = base + "-\(attempt)"
+    }
     return target
   }
 

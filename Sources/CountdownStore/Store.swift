@@ -50,11 +50,14 @@ package final class Store {
   package private(set) var clock: StoreClock
   /// No generation or sequence number from here on was ever given out.
   package let firstNumber: Int64
+  /// Where the log is that could not be read when the state was opened; nil if it could be.
+  package let unreadableLog: String?
 
   let database: Database
   private let countdowns: Table<CountdownRecord>
   private let timers: Table<TimerRecord>
   private let huds: Table<HUDRecord>
+  private let guards: Table<GuardRecord>
   let events: EventTail
   private let begin: Statement
   private let end: Statement
@@ -80,19 +83,23 @@ package final class Store {
   ) throws(StoreError) {
     precondition(options.durability != .none, "what is not kept needs no store")
     self.options = options
-    let database = try Self.open(options, at: now, schema)
+    let (database, unreadableLog) = try Self.open(options, at: now, schema)
     self.database = database
+    self.unreadableLog = unreadableLog
 
     let saved = try Self.savedClock(database)
-    let floor = try database.number("SELECT number_floor FROM meta")
+    let numbers = NumberFloor(directory: options.directory)
+    let floor = max(try database.number("SELECT number_floor FROM meta"), numbers.read() ?? 0)
     clock = StoreClock(continuing: saved, at: now)
     firstNumber = max(floor + 1, now.wallMicroseconds, options.firstNumber)
-    try Self.writeMeta(
-      database, options, clock, at: now, floor: firstNumber + Self.reservedNumbers)
+    let newFloor = firstNumber + Self.reservedNumbers
+    try numbers.write(newFloor)
+    try Self.writeMeta(database, options, clock, at: now, floor: newFloor)
 
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
+    guards = try Table(database)
     events = try EventTail(database, limit: options.eventLimit)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
@@ -136,22 +143,42 @@ package final class Store {
         try countdowns.write(batch.countdowns)
         try timers.write(batch.timers)
         try huds.write(batch.huds)
+        try guards.write(batch.guards)
         if let new = batch.events { try events.append(new) }
       }
       if isProbe || clock.isOutdated(at: now) {
-        noteClocks.bind(1, now.bootMicroseconds)
-        noteClocks.bind(2, now.wallMicroseconds)
-        try noteClocks.run()
+        try write(now)
         clock.note(now)
       }
       try end.run()
     } catch {
       database.rollBack()
       events.takeBack()
+      overwriteFailure(at: now)
       throw error
     }
     events.didCommit()
     self.clock = clock
+  }
+
+  /// Where only the last step of a commit has failed, its sync, all of it is in the log, and whoever
+  /// opens the file next would take it for done. So something harmless takes its place there.
+  private func overwriteFailure(at now: StoreClock.Reading) {
+    do throws(StoreError) {
+      try begin.run()
+      try write(now)
+      try end.run()
+      clock.note(now)
+    } catch {
+      // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
+      database.rollBack()
+    }
+  }
+
+  private func write(_ now: StoreClock.Reading) throws(StoreError) {
+    noteClocks.bind(1, now.bootMicroseconds)
+    noteClocks.bind(2, now.wallMicroseconds)
+    try noteClocks.run()
   }
 
   /// Whether the write-ahead log is long enough to be moved to the file.
@@ -161,6 +188,9 @@ package final class Store {
   package var logPages: Int { Int(logPagesCell.pointee) }
 
   // MARK: Loading
+
+  /// Has what is being loaded end with an error, soon. From any thread, while the store is open.
+  package func interrupt() { sqlite3_interrupt(database.handle) }
 
   /// How many of each kind there are: for tables to be made large enough.
   package func counts() throws(StoreError) -> (countdowns: Int, timers: Int, huds: Int) {
@@ -179,6 +209,18 @@ package final class Store {
 
   package func timer(at index: UInt32) throws(StoreError) -> TimerRecord? {
     try timers.row(at: index)
+  }
+
+  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
+    try huds.row(at: index)
+  }
+
+  package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
+    try guards.row(at: index)
+  }
+
+  package func loadGuards(_ body: (GuardRecord) -> Void) throws(StoreError) {
+    try guards.load(body)
   }
 
   package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {
@@ -207,11 +249,12 @@ package final class Store {
 
   private static func open(
     _ options: Options, at now: StoreClock.Reading, _ schema: Schema
-  ) throws(StoreError) -> Database {
+  ) throws(StoreError) -> (Database, unreadableLog: String?) {
     let files = StateFiles(directory: options.directory)
     try files.create()
     let lock = try DirectoryLock(options.directory)
     files.removeBackup()
+    let unreadableLog = try files.setUnreadableLogAside(atUnixMicroseconds: now.wallMicroseconds)
     let database = try Database(files.database, .readWrite, lock: lock)
     try database.execute("PRAGMA trusted_schema = OFF")
     // What turns out not to be ours, or newer, is left as it is.
@@ -231,14 +274,15 @@ package final class Store {
     // What a burst has made of the log is given back to the disk.
     try database.execute("PRAGMA journal_size_limit = \(64 << 20)")
     try schema.migrate(database)
-    if options.checksOnOpening {
+    // Without its log it may be half of a checkpoint.
+    if options.checksOnOpening || unreadableLog != nil {
       let problems = try database.texts("PRAGMA quick_check(5)")
       guard problems == ["ok"] else {
         throw StoreError(.corrupt, files.database, problems.joined(separator: "; "))
       }
     }
     countdownd_checkpoint_on_close(database.handle, 1)
-    return database
+    return (database, unreadableLog)
   }
 
   private static func savedClock(_ database: Database) throws(StoreError) -> StoreClock.Saved? {

@@ -107,8 +107,12 @@ struct Countdownd: ParsableCommand {
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
       if number == SIGHUP, !isHungUp { reloading.ask() } else { stopping.ask() }
     }
-    let server = try start(settings, reloading, notifier, logger)
-    stopping.pass(to: server)
+    let server: Server
+    do {
+      server = try start(settings, reloading, stopping, notifier, logger)
+    } catch is StoppedWhileLoading {
+      return logger.info("ended")
+    }
     reloading.pass(to: server)
     notifier.ready(status: "listening")
     greet(settings, logger)
@@ -135,6 +139,10 @@ struct Countdownd: ParsableCommand {
       countdowns: \(report.countdowns)
       timers: \(report.timers)
       HUDs: \(report.huds)
+      throttles: \(report.guards[.throttle, default: 0])
+      onces: \(report.guards[.once, default: 0])
+      gates: \(report.guards[.gate, default: 0])
+      debounces: \(report.guards[.debounce, default: 0])
       """)
     guard !report.problems.isEmpty else { return print("no problems") }
     for problem in report.problems { print("problem: \(problem)") }
@@ -182,8 +190,8 @@ struct Countdownd: ParsableCommand {
   }
 
   private func start(
-    _ settings: ServerSettings, _ reloading: Reloading, _ notifier: ServiceNotifier,
-    _ logger: Logger
+    _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
+    _ notifier: ServiceNotifier, _ logger: Logger
   ) throws -> Server {
     var hooks = ServerHooks()
     hooks.isAlive = { status in
@@ -202,7 +210,9 @@ struct Countdownd: ParsableCommand {
       ]
     }
     do {
-      return try Server.start(settings, hooks: hooks, logger: logger)
+      return try Server.start(settings, hooks: hooks, logger: logger) {
+        stopping.pass(to: $0)
+      }
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)

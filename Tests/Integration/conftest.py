@@ -10,6 +10,7 @@ crash.
 import pytest
 
 from countdownd import Daemon, binary
+from watching import Watch
 
 
 def pytest_configure(config):
@@ -53,3 +54,17 @@ def speaker(request, daemon):
     client = daemon.connect(protocol=request.param)
     client.protocol = request.param
     return client
+
+
+@pytest.fixture
+def watch():
+    """Starts `countdownctl watch` at a socket; all of them are ended after the test."""
+    watches = []
+
+    def start(path, *names):
+        watches.append(Watch(path, *names))
+        return watches[-1]
+
+    yield start
+    for one in watches:
+        one.close()

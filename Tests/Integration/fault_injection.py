@@ -5,27 +5,11 @@
     faults.lose_power()     # the files are now what a loss of power would have left
 """
 
-import functools
 import os
 import pathlib
 import shutil
-import subprocess
-import tempfile
 
-SOURCE = pathlib.Path(__file__).parent / "faults" / "faults.c"
-
-
-@functools.cache
-def library():
-    """The compiled library; it goes with this process."""
-    directory = tempfile.TemporaryDirectory(prefix="countdownd-faults-")
-    target = pathlib.Path(directory.name) / "faults.so"
-    subprocess.run(
-        ["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", target, SOURCE, "-ldl"],
-        check=True,
-    )
-    # Kept along with it, so that it is not removed before.
-    return target, directory
+from preloaded import compiled
 
 
 class Faults:
@@ -36,25 +20,28 @@ class Faults:
         self.while_file = pathlib.Path(directory) / "faults.while"
         self.shadow = pathlib.Path(directory) / "faults.shadow"
 
-    def environment(self, at=0, action=None, lasting=False, shadow=False):
-        """`lasting`: calls go on failing until `mend`. `shadow`: so that power can be lost."""
+    def environment(self, at=0, action=None, lasting=False, shadow=False, log=True):
+        """`lasting`: calls fail between `damage` and `mend`. `shadow`: so that power can be lost."""
         environment = dict(
             os.environ,
-            LD_PRELOAD=str(library()[0]),
+            LD_PRELOAD=str(compiled("faults")),
             FAULTS_DIRECTORY=str(self.watched),
             FAULTS_AT=str(at),
-            FAULTS_LOG=str(self.log_file),
         )
         self.log_file.unlink(missing_ok=True)
+        if log:
+            environment["FAULTS_LOG"] = str(self.log_file)
         if action:
             environment["FAULTS_ACTION"] = action
         if lasting:
-            self.while_file.touch()
             environment["FAULTS_WHILE"] = str(self.while_file)
         if shadow:
             self.shadow.mkdir(exist_ok=True)
             environment["FAULTS_SHADOW"] = str(self.shadow)
         return environment
+
+    def damage(self):
+        self.while_file.touch()
 
     def mend(self):
         self.while_file.unlink(missing_ok=True)
@@ -66,17 +53,38 @@ class Faults:
         lines = (line.split(maxsplit=2) for line in self.log_file.read_text().splitlines())
         return [(call, os.path.basename(path)) for _, call, path in lines]
 
-    def lose_power(self):
-        """Puts back what was synced, under the names that were synced; everything else is gone."""
+    def lose_power(self, luck=None):
+        """Puts back what was synced, under the names that were synced; everything else is gone.
+
+        With `luck`, a random.Random, some of what was written and never synced got to the disk all the same: any
+        of its sectors, in any order.
+        """
+        written = {}
         for entry in self.watched.iterdir():
             if entry.is_file():
+                written[entry.stat().st_ino] = entry.read_bytes()
                 entry.unlink()
         names = self.shadow / "names"
-        if not names.exists():
-            return
-        for line in names.read_text().splitlines():
+        for line in names.read_text().splitlines() if names.exists() else []:
             place, name = line.split(maxsplit=1)
             # A name without a synced content is an empty file.
+            synced = (self.shadow / place).read_bytes() if (self.shadow / place).exists() else b""
+            data = mixed(synced, written.get(int(place.split("-")[0]), b""), luck) if luck else synced
             (self.watched / name).touch(mode=0o600)
-            if (self.shadow / place).exists():
-                shutil.copyfile(self.shadow / place, self.watched / name)
+            (self.watched / name).write_bytes(data)
+        # What is left is what is on the disk.
+        shutil.rmtree(self.shadow, ignore_errors=True)
+        self.shadow.mkdir()
+
+
+def mixed(old, new, luck, sector=512):
+    """A file of which some sectors are old and some new."""
+    share = luck.choice([0, 0.1, 0.5, 0.9, 1])
+    data = bytearray(old)
+    if luck.random() < share:
+        data += bytes(max(len(new) - len(old), 0))
+    for start in range(0, len(data), sector):
+        if luck.random() < share and start < len(new):
+            piece = new[start : min(start + sector, len(data))]
+            data[start : start + len(piece)] = piece
+    return bytes(data)

@@ -90,9 +90,9 @@ class Machine:
             time.sleep(0.05)
 
 
-def with_countdownd():
+def with_countdownd(*options):
     """A machine with the binary, the units and the configuration, and nothing started."""
-    options = ["-c", f"{binary()}:/usr/bin/countdownd"]
+    options = [*options, "-c", f"{binary()}:/usr/bin/countdownd"]
     options += ["-c", f"{PROJECT}/config/countdownd.yaml:{CONFIGURATION}"]
     options += ["-c", f"{PROJECT}/systemd/countdownd.sysusers:/usr/lib/sysusers.d/countdownd.conf"]
     for unit in ("countdownd.service", "countdownd.socket"):

@@ -219,7 +219,7 @@ def test_a_smaller_tail_and_none(start_daemon):
     assert not reply["complete"] and len(reply["events"]) == 5
     daemon.terminate()
     daemon.config_path.write_text("events: {keep: 0}\n")
-    daemon.start()
+    daemon.start_again()
     daemon.terminate()
     daemon.config_path.write_text("")
     daemon.start()
@@ -283,6 +283,7 @@ def test_what_could_not_be_stored_did_not_happen(start_daemon, tmp_path, monkeyp
     calls = len(faults.calls())
     daemon.kill()
     environment = faults.environment(at=calls + 20, action="ENOSPC", lasting=True)
+    faults.damage()
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     daemon.start()

@@ -121,6 +121,7 @@ def test_calls_fail_until_they_are_mended(faults):
     first = faults.calls().index(("pwrite", "n.db-wal")) + 1
     (faults.watched / "n.db").unlink()
     environment = faults.environment(at=first + 20, action="ENOSPC", lasting=True)
+    faults.damage()
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, faults.watched / "n.db", "FULL", "1000"],
         env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -1,66 +1,17 @@
 """countdownctl watch goes on over the end of the daemon: no event lost, none twice."""
 
-import json
-import subprocess
-import threading
-
 import pytest
 
-from countdownd import PATIENCE, binary, eventually
-
-CTL = binary().parent / "countdownctl"
-
-
-class Watch:
-    """What `watch --json` prints, line by line."""
-
-    def __init__(self, daemon, *names):
-        self.process = subprocess.Popen(
-            [CTL, "watch", "--json", "--socket", str(daemon.path), *names],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.events = []
-        threading.Thread(target=self.read, daemon=True).start()
-
-    def read(self):
-        for line in self.process.stdout:
-            self.events.append(json.loads(line))
-
-    def seen(self, name, key=None):
-        return [e for e in list(self.events) if e["event"] == name and key in (None, e.get("key"))]
-
-    def wait(self, name, key=None, count=1):
-        eventually(lambda: len(self.seen(name, key)) >= count, f"{count} × {name} {key}")
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(timeout=PATIENCE)
-
-
-@pytest.fixture
-def watch(request):
-    watches = []
-
-    def start(*arguments):
-        watches.append(Watch(*arguments))
-        return watches[-1]
-
-    yield start
-    for one in watches:
-        one.close()
-
-
-def watches(daemon):
-    """Connections that listen to something."""
-    return int(daemon.connect()("PUBSUB", "NUMPAT"))
+from countdownd import eventually
+from watching import watchers
 
 
 @pytest.mark.parametrize("how", ["kill", "terminate"])
 def test_over_restarts(start_daemon, watch, how):
     daemon = start_daemon()
     client = daemon.connect()
-    watcher = watch(daemon, "*", "timer:*")
-    eventually(lambda: watches(daemon) == 2, "it watches")
+    watcher = watch(daemon.path, "*", "timer:*")
+    eventually(lambda: watchers(daemon.path) == 2, "it watches")
     expected = []
     for turn in range(5):
         for number in range(20):
@@ -92,8 +43,8 @@ def test_over_restarts(start_daemon, watch, how):
 
 def test_a_watcher_that_had_heard_nothing(start_daemon, watch):
     daemon = start_daemon()
-    watcher = watch(daemon)
-    eventually(lambda: watches(daemon) == 1, "it watches")
+    watcher = watch(daemon.path)
+    eventually(lambda: watchers(daemon.path) == 1, "it watches")
     daemon.kill()
     daemon.start()
     daemon.is_expected_to_run = True
@@ -108,8 +59,8 @@ def test_a_watcher_that_had_heard_nothing(start_daemon, watch):
 
 def test_a_gap_is_said(start_daemon, watch):
     daemon = start_daemon(arguments=["--durability", "none"])
-    watcher = watch(daemon)
-    eventually(lambda: watches(daemon) == 1, "it watches")
+    watcher = watch(daemon.path)
+    eventually(lambda: watchers(daemon.path) == 1, "it watches")
     daemon.connect()("COUNTDOWN", "START", "k")
     watcher.wait("started", "k")
     daemon.kill()

@@ -31,13 +31,21 @@ extension CountdownRecord {
       let plan = Countdown.Plan(
         count: count, every: Interval(microseconds: everyMicroseconds), firesAtOnce: firesAtOnce)
     else { return nil }
-    let phase: Countdown.Phase =
-      switch phase {
-      case .counting(let until): .counting(until: Instant(microseconds: until &- offset))
-      case .paused(let left): .paused(left: Interval(microseconds: left))
-      case .ready(let since): .ready(since: Instant(microseconds: since &- offset))
-      case .idle(let since): .idle(since: Instant(microseconds: since &- offset))
-      }
+    let phase: Countdown.Phase
+    switch self.phase {
+    case .counting(let until):
+      guard let until = Instant(stored: until, offset: offset) else { return nil }
+      phase = .counting(until: until)
+    case .paused(let left):
+      guard let left = Interval(stored: left) else { return nil }
+      phase = .paused(left: left)
+    case .ready(let since):
+      guard let since = Instant(stored: since, offset: offset) else { return nil }
+      phase = .ready(since: since)
+    case .idle(let since):
+      guard let since = Instant(stored: since, offset: offset) else { return nil }
+      phase = .idle(since: since)
+    }
     var countdown = DurableCountdown(
       key: key, machine: Countdown(plan, phase, sends: sends, isRefunded: isRefunded),
       generation: Generation(generation), uid: uid)
@@ -72,19 +80,47 @@ extension TimerRecord {
   /// Nil if no timer is like this.
   func durable(offset: Int64) -> DurableTimer? {
     let ahead = clock == .boot ? offset : 0
-    let phase: PlainTimer.Phase =
-      switch phase {
-      case .running(let until): .running(until: Instant(microseconds: until &- ahead))
-      case .paused(let left): .paused(left: Interval(microseconds: left))
-      }
-    guard
+    let phase: PlainTimer.Phase
+    switch self.phase {
+    case .running(let until):
+      guard let until = Instant(stored: until, offset: ahead) else { return nil }
+      phase = .running(until: until)
+    case .paused(let left):
+      guard let left = Interval(stored: left) else { return nil }
+      phase = .paused(left: left)
+    }
+    var every: Interval?
+    if let everyMicroseconds {
+      every = Interval(stored: everyMicroseconds)
+      guard every != nil else { return nil }
+    }
+    let counts: ClosedRange<Int64> = 0...1 << 53
+    guard counts.contains(fired), counts.contains(missed),
       let machine = PlainTimer(
-        phase, every: everyMicroseconds.map { Interval(microseconds: $0) },
-        late: PlainTimer.Late(late), fired: fired, missed: missed)
+        phase, every: every, late: PlainTimer.Late(late), fired: fired, missed: missed)
     else { return nil }
     return DurableTimer(
       key: key, machine: machine, generation: Generation(generation), uid: uid,
       clock: clock == .boot ? .boot : .wall, payload: payload)
+  }
+}
+
+/// What a damaged file may hold must not make the daemon overflow, at each start anew.
+extension Instant {
+  /// Three thousand years about the epoch: beyond any deadline, and any sum of them.
+  private static let possible = -mostMicroseconds...mostMicroseconds
+  private static let mostMicroseconds: Int64 = 100_000_000_000_000_000
+
+  init?(stored: Int64, offset: Int64) {
+    guard Self.possible.contains(stored) else { return nil }
+    self.init(microseconds: stored - offset)
+  }
+}
+
+extension Interval {
+  init?(stored: Int64) {
+    guard (0...Self.longest.microseconds).contains(stored) else { return nil }
+    self.init(microseconds: stored)
   }
 }
 

@@ -2,6 +2,7 @@ import CountdownCore
 import CountdownEngine
 import CountdownStore
 import Dispatch
+import Synchronization
 
 /// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
 /// clients are told meanwhile that it is loading.
@@ -14,11 +15,14 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case huds([HUDRecord])
+    case guards([GuardRecord])
     case events([StoredEvents])
   }
 
   /// Used on the thread, then handed back.
   private var store: Store?
+  private let isStopped = Atomic(false)
   private let room = DispatchSemaphore(value: StateLoading.ahead)
   private let deliver: @Sendable (Portion) -> Void
 
@@ -42,6 +46,15 @@ final class StateLoading: @unchecked Sendable {
     }
   }
 
+  /// Has it end soon, with or without an error: nobody wants it any more. On the loop.
+  func stop() {
+    isStopped.store(true, ordering: .relaxed)
+    store?.interrupt()
+  }
+
+  /// Turns of events that cannot be read; counted on the loop.
+  var unreadableEvents = 0
+
   /// Records that the file is right about, and that make no sense; counted on the loop.
   var unreadable = 0
 
@@ -58,38 +71,39 @@ final class StateLoading: @unchecked Sendable {
   /// Lets go of the file and its directory, if nobody else has the store.
   func close() { store = nil }
 
+  /// Reads all that can be read of each table, then throws what was wrong.
   private func load() throws(StoreError) {
     let store = store!
-    var countdowns: [CountdownRecord] = []
-    try store.loadCountdowns { record in
-      countdowns.append(record)
-      if countdowns.count == Self.portion {
-        hand(.countdowns(countdowns))
-        countdowns = []
+    var first: StoreError?
+    func read<Row>(
+      _ rows: ((Row) -> Void) throws(StoreError) -> Void, _ portion: @escaping ([Row]) -> Portion
+    ) {
+      guard !isStopped.load(ordering: .relaxed) else { return }
+      var waiting: [Row] = []
+      do throws(StoreError) {
+        try rows { row in
+          waiting.append(row)
+          if waiting.count == Self.portion {
+            hand(portion(waiting))
+            waiting = []
+          }
+        }
+      } catch {
+        // What may pass is no reason to set anything aside.
+        if first == nil || error.kind != .corrupt { first = error }
       }
+      hand(portion(waiting))
     }
-    hand(.countdowns(countdowns))
-    var timers: [TimerRecord] = []
-    try store.loadTimers { record in
-      timers.append(record)
-      if timers.count == Self.portion {
-        hand(.timers(timers))
-        timers = []
-      }
-    }
-    hand(.timers(timers))
-    var events: [StoredEvents] = []
-    try store.loadEvents { turn in
-      events.append(turn)
-      if events.count == Self.portion {
-        hand(.events(events))
-        events = []
-      }
-    }
-    hand(.events(events))
+    read(store.loadCountdowns, Portion.countdowns)
+    read(store.loadTimers, Portion.timers)
+    read(store.loadHUDs, Portion.huds)
+    read(store.loadGuards, Portion.guards)
+    read(store.loadEvents, Portion.events)
+    if let first { throw first }
   }
 
   private func hand(_ portion: Portion) {
+    if isStopped.load(ordering: .relaxed) { return }
     room.wait()
     deliver(portion)
   }

@@ -15,6 +15,7 @@ enum EventLine {
     case .countdown: details = countdown(event)
     case .hud: details = hud(event)
     case .timer: details = timer(event)
+    case .throttle, .once, .gate, .debounce: details = guarded(event)
     case .scope: details = scope(event)
     }
     if let reason = event.fields["reason"]?.string { details.append("reason: \(reason)") }
@@ -50,6 +51,23 @@ enum EventLine {
     if let fraction = view.fraction { details.append("\(Int(fraction * 100)) %") }
     if let status = view.status { details.append(status) }
     if let end = view.end { details.append("end: \(end)") }
+    return details
+  }
+
+  private static func guarded(_ event: CountdownEvent) -> [String] {
+    var details = event.fields["state"]?.string.map { [$0] } ?? []
+    if let view = event.throttle {
+      details.append("\(view.remaining) of \(view.limit) left")
+      if event.name == .refused { details.append("try again in \(view.retryAfter.humanText)") }
+    } else if let view = event.once {
+      if let result = view.result { details.append(result) }
+    } else if let view = event.gate {
+      details += [view.action, view.payload].compactMap(\.self)
+    } else if let view = event.debounce {
+      if view.calls > 0 { details.append("× \(view.calls)") }
+      if let payload = view.payload { details.append(payload) }
+    }
+    if let late = event.lateMicroseconds { details.append("\(late) µs late") }
     return details
   }
 

@@ -5,13 +5,15 @@
 //   FAULTS_AT         which call is meant, from 1 (0, the default: none)
 //   FAULTS_ACTION     kill-before, kill-after: SIGKILL before or after the call is done
 //                     tear: half of a write is done, then SIGKILL; kill-before for other calls
-//                     ENOSPC, EIO: the call fails and does nothing; those after it work
-//   FAULTS_WHILE      with ENOSPC or EIO: all calls from then on fail, until this file is removed
+//                     short: half of a write is done, and said to be all that could be
+//                     ENOSPC, EIO, EROFS: the call fails and does nothing; those after it work. With ENOSPC only
+//                     calls that need room fail, so neither syncs nor unlink
+//   FAULTS_WHILE      with one of these: all calls from then on fail for as long as this file is there
 //   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
 //   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
 //
-// The shadow: a file's content gets there when it is synced, and only then; names (those that came, went or
-// changed) when their directory is synced. A file is known by inode and time of birth, as its name may go to
+// The shadow: what is there when the first process begins is on the disk. Later a file's content gets there when
+// it is synced, and only then; names (those that came, went or changed) when their directory is synced. A file is known by inode and time of birth, as its name may go to
 // another. Its place is SHADOW/INODE-BIRTH; SHADOW/names lists, a line each, which of them is where.
 //
 // Calls that are counted: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
@@ -34,7 +36,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum action { NOTHING, KILL_BEFORE, KILL_AFTER, TEAR, FAIL };
+enum action { NOTHING, KILL_BEFORE, KILL_AFTER, TEAR, SHORT, FAIL };
 
 static struct {
   char directory[PATH_MAX];
@@ -49,9 +51,10 @@ static struct {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static long calls;
-static int failing;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static void begin_shadow(void);
 
 __attribute__((constructor)) static void begin(void) {
   const char *directory = getenv("FAULTS_DIRECTORY");
@@ -64,8 +67,10 @@ __attribute__((constructor)) static void begin(void) {
   if (!strcmp(action, "kill-before")) settings.action = KILL_BEFORE;
   else if (!strcmp(action, "kill-after")) settings.action = KILL_AFTER;
   else if (!strcmp(action, "tear")) settings.action = TEAR;
+  else if (!strcmp(action, "short")) settings.action = SHORT;
   else if (!strcmp(action, "ENOSPC")) settings.action = FAIL, settings.error = ENOSPC;
   else if (!strcmp(action, "EIO")) settings.action = FAIL, settings.error = EIO;
+  else if (!strcmp(action, "EROFS")) settings.action = FAIL, settings.error = EROFS;
   else if (*action) {
     fprintf(stderr, "faults: there is no action %s\n", action);
     _exit(125);
@@ -74,6 +79,7 @@ __attribute__((constructor)) static void begin(void) {
   settings.shadow = getenv("FAULTS_SHADOW");
   const char *log = getenv("FAULTS_LOG");
   if (log) settings.log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (settings.shadow) begin_shadow();
 }
 
 static void die(void) {
@@ -116,14 +122,11 @@ static enum action enter(const char *call, const char *path) {
   pthread_mutex_lock(&mutex);
   calls++;
   if (settings.log >= 0) dprintf(settings.log, "%ld %s %s\n", calls, call, path);
-  enum action action = NOTHING;
-  if (calls == settings.at) {
-    action = settings.action;
-    failing = action == FAIL && settings.until;
-  } else if (failing) {
-    failing = access(settings.until, F_OK) == 0;
-    if (failing) action = FAIL;
-  }
+  enum action action = calls == settings.at ? settings.action : NOTHING;
+  if (settings.until && settings.action == FAIL)
+    action = calls >= settings.at && !access(settings.until, F_OK) ? FAIL : NOTHING;
+  if (action == FAIL && settings.error == ENOSPC && (strstr(call, "sync") || !strcmp(call, "unlink")))
+    action = NOTHING;
   if (action == KILL_BEFORE) die();
   errno = saved;
   return action;
@@ -146,8 +149,10 @@ static void complain(const char *what) {
   _exit(125);
 }
 
-static void copy_file(int from, const char *to) {
-  char buffer[1 << 16], path[PATH_MAX + 8];
+// All of it, or, if the process is killed meanwhile, nothing.
+static void copy_file(int from, const char *name) {
+  char buffer[1 << 16], path[64], to[PATH_MAX];
+  snprintf(to, sizeof to, "%s/copy", settings.shadow);
   // The way it was opened may not let it be read.
   snprintf(path, sizeof path, "/proc/self/fd/%d", from);
   int in = open(path, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -158,6 +163,7 @@ static void copy_file(int from, const char *to) {
   if (count < 0) complain("cannot read for the shadow");
   close(in);
   close(out);
+  if (REAL(rename)(to, name)) complain("cannot write the shadow");
 }
 
 // Names in the directory; files in directories below it are not followed.
@@ -176,27 +182,53 @@ static void list_names(FILE *names, const char *path) {
   closedir(directory);
 }
 
+static void copy_names(const char *path) {
+  char name[PATH_MAX], new[PATH_MAX];
+  snprintf(name, sizeof name, "%s/names", settings.shadow);
+  snprintf(new, sizeof new, "%s/names.new", settings.shadow);
+  FILE *names = fopen(new, "w");
+  if (!names) complain("cannot write the shadow");
+  list_names(names, path);
+  if (fclose(names) || REAL(rename)(new, name)) complain("cannot write the shadow");
+}
+
 static void synced(int descriptor, const char *path) {
   int saved = errno;
   struct statx file;
-  char name[PATH_MAX], new[PATH_MAX];
+  char name[PATH_MAX];
   if (!settings.shadow) return;
   if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &file)) complain("statx");
   if (S_ISREG(file.stx_mode)) {
     shadow_name(&file, name);
     copy_file(descriptor, name);
   } else if (S_ISDIR(file.stx_mode) && strlen(path) == settings.length - 1) {
-    snprintf(name, sizeof name, "%s/names", settings.shadow);
-    snprintf(new, sizeof new, "%s/names.new", settings.shadow);
-    FILE *names = fopen(new, "w");
-    if (!names) complain("cannot write the shadow");
-    list_names(names, path);
-    if (fclose(names) || REAL(rename)(new, name)) complain("cannot write the shadow");
+    copy_names(path);
   }
   errno = saved;
 }
 
-// The calls. A write that is torn does half of its bytes.
+// What is there at the beginning.
+static void begin_shadow(void) {
+  char name[PATH_MAX];
+  struct statx file;
+  snprintf(name, sizeof name, "%s/names", settings.shadow);
+  DIR *directory = access(name, F_OK) ? opendir(settings.directory) : NULL;
+  if (!directory) return;
+  for (struct dirent *entry; (entry = readdir(directory));) {
+    int descriptor = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0 || statx(descriptor, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &file))
+      complain("cannot copy to the shadow");
+    if (S_ISREG(file.stx_mode)) {
+      shadow_name(&file, name);
+      copy_file(descriptor, name);
+    }
+    close(descriptor);
+  }
+  closedir(directory);
+  copy_names(settings.directory);
+}
+
+// The calls. A write that is torn or short does half of its bytes.
 
 #define WATCHED_BY_DESCRIPTOR(call, descriptor, fallback) \
   char path[PATH_MAX];                                    \
@@ -211,7 +243,7 @@ static void synced(int descriptor, const char *path) {
 static ssize_t do_write(const char *call, int descriptor, const void *bytes, size_t count, off64_t offset) {
   WATCHED_BY_DESCRIPTOR(call, descriptor,
       offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset))
-  if (action == TEAR) count /= 2;
+  if (action == TEAR || action == SHORT) count = (count + 1) / 2;
   ssize_t done = offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset);
   if (action == TEAR) die();
   leave(action);

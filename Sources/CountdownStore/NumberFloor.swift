@@ -1,0 +1,45 @@
+import Glibc
+
+/// How far numbers may have been given out, in a file of its own beside the database: so they go on
+/// rising when that is set aside, restored from an old backup or lost.
+struct NumberFloor {
+  let directory: String
+
+  private var path: String { directory + "/numbers" }
+
+  /// Nil if there is none, or what is there is none.
+  func read() -> Int64? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var buffer = [UInt8](repeating: 0, count: 64)
+    let count = Glibc.read(descriptor, &buffer, buffer.count)
+    guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
+    // Twice the same: half of a write, or a flipped digit, would otherwise count for ever.
+    let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
+    guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]), floor >= 0,
+      floor < Int64.max / 2
+    else { return nil }
+    return floor
+  }
+
+  /// On the disk once it returns. In place, as a disk that is full has no room for another file.
+  func write(_ floor: Int64) throws(StoreError) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
+    defer { close(descriptor) }
+    let line = Array("\(floor) \(floor)\n".utf8)
+    let written = pwrite(descriptor, line, line.count, 0)
+    guard written == line.count else {
+      // Fewer than asked for come of a disk that is full.
+      throw StoreError(systemError: written < 0 ? errno : ENOSPC, path: path, doing: "write")
+    }
+    guard ftruncate(descriptor, off_t(line.count)) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "ftruncate")
+    }
+    guard fsync(descriptor) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "fsync")
+    }
+    try StateFiles(directory: directory).synchronize()
+  }
+}

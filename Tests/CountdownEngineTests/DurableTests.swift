@@ -1,0 +1,91 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// What the engine says a store has to keep, batch by batch: a store may still be busy with a batch
+/// while the next ones are taken.
+@Suite struct DurableTests {
+  private let desk = Desk()
+  private let client = Client(connection: 1, uid: 0)
+
+  init() { desk.engine.noteChanges() }
+
+  /// What a batch says, as `0 here` or `0 gone` for each place.
+  private struct Batch {
+    var number: UInt64
+    var said: [String] = []
+    var gone: [UInt32] = []
+  }
+
+  private func take() -> Batch {
+    var batch = Batch(number: desk.engine.beginBatch())
+    desk.engine.takeTimerChanges { change in
+      switch change {
+      case .current(let index, _): batch.said.append("\(index) here")
+      case .gone(let index):
+        batch.said.append("\(index) gone")
+        batch.gone.append(index)
+      }
+    }
+    return batch
+  }
+
+  private func stored(_ batch: Batch) {
+    for index in batch.gone { desk.engine.noteGone(.timer, index, in: batch.number) }
+  }
+
+  private func set(_ owner: Owner) throws {
+    var set = TimerSet(after: .seconds(60))
+    set.owner = owner
+    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
+      try desk.engine.setTimer(key, set, by: client, at: desk.now)
+    }
+  }
+
+  @Test func whatIsGivenToAConnectionIsGone() throws {
+    try set(.none)
+    let first = take()
+    #expect(first.said == ["0 here"])
+    stored(first)
+    try set(.connection(1))
+    let second = take()
+    #expect(second.said == ["0 gone"])
+    stored(second)
+    // Nothing of it is stored, so nothing about it is to be.
+    try set(.connection(1))
+    #expect(take().said == [])
+  }
+
+  @Test func isGoneForGoodOnlyOnceNothingLaterIsUnderWay() throws {
+    try set(.none)
+    stored(take())
+    try set(.connection(1))
+    let gone = take()
+    try set(.none)
+    let back = take()
+    #expect(back.said == ["0 here"])
+    try set(.connection(1))
+    // The first batch is stored, the second is about to store what is a connection's by now.
+    stored(gone)
+    let again = take()
+    #expect(again.said == ["0 gone"])
+    stored(back)
+    stored(again)
+    try set(.connection(1))
+    #expect(take().said == [])
+  }
+
+  @Test func whatCouldNotBeStoredIsTakenAgain() throws {
+    try set(.none)
+    stored(take())
+    try set(.connection(1))
+    let failed = take()
+    for index in failed.gone { desk.engine.noteAgain(.timer, index, wasGone: true) }
+    let again = take()
+    #expect(again.said == ["0 gone"])
+    // A late word about the batch that failed would mean nothing.
+    stored(failed)
+    try set(.connection(1))
+    #expect(take().said == ["0 gone"])
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@testable import CountdownStore
+
+/// Numbers and logs of a state that was damaged.
+@Suite struct DamageTests {
+  private let directory = TemporaryDirectory()
+
+  private var log: String { directory.database + "-wal" }
+
+  private func write(_ bytes: [UInt8], to path: String, at offset: UInt64 = 0) throws {
+    let file = try #require(FileHandle(forWritingAtPath: path))
+    try file.seek(toOffset: offset)
+    try file.write(contentsOf: bytes)
+    try file.close()
+  }
+
+  // MARK: Numbers
+
+  @Test func numbersRiseWithoutTheDatabase() throws {
+    // Many starts take them far ahead of the clock.
+    var first: Int64 = 0
+    for _ in 0..<5 { first = try open(directory).firstNumber }
+    #expect(first > wallStart + (1 << 33))
+    _ = try Store.setAside(directory: directory.state, atUnixMicroseconds: wallStart)
+    let second = try open(directory).firstNumber
+    #expect(second > first + (1 << 32))
+    try FileManager.default.removeItem(atPath: directory.database)
+    #expect(try open(directory).firstNumber > second + (1 << 32))
+  }
+
+  @Test(arguments: [
+    "", "1790000000000000", "1790000000000000 1790000000000001\n", "x x\n", "-5 -5\n",
+    "9223372036854775807 9223372036854775807\n", "1790000000000000 1790000000000000",
+  ])
+  func numbersThatMakeNoSenseCountForNothing(text: String) throws {
+    let first = try open(directory).firstNumber
+    try Data(text.utf8).write(to: URL(fileURLWithPath: directory.state + "/numbers"))
+    let second = try open(directory).firstNumber
+    #expect(second > first && second < first + (1 << 34))
+  }
+
+  // MARK: Logs
+
+  /// A state as `kill -9` leaves it, with its newest commits in the log.
+  private func killed() throws -> TemporaryDirectory {
+    let killed = TemporaryDirectory()
+    var store: Store! = try open(directory)
+    try store.commit(batch([countdown(0, "old")]), at: reading())
+    store = nil
+    store = try open(directory)
+    try store.commit(batch([countdown(1, "new")]), at: reading())
+    try copyState(directory, killed)
+    return killed
+  }
+
+  @Test func aLogIsRead() throws {
+    let store = try open(killed())
+    #expect(try store.keys() == ["old", "new"])
+    #expect(store.unreadableLog == nil)
+  }
+
+  @Test(arguments: [0, 5, 17, 25, 31])
+  func aLogWithADamagedHeaderIsSetAside(place: UInt64) throws {
+    let killed = try killed()
+    let before = try #require(contents(killed.database + "-wal"))
+    try write([before[Int(place)] ^ 0x10], to: killed.database + "-wal", at: place)
+    let damaged = contents(killed.database + "-wal")
+    let store = try open(killed)
+    #expect(try store.keys() == ["old"])
+    let aside = try #require(store.unreadableLog)
+    #expect(aside.contains("state.db-wal.corrupt-"))
+    #expect(contents(aside) == damaged)
+  }
+
+  @Test func aLogOfAnEmptyDatabaseIsSetAside() throws {
+    let killed = try killed()
+    let log = contents(killed.database + "-wal")
+    try Data().write(to: URL(fileURLWithPath: killed.database))
+    let store = try open(killed)
+    #expect(try store.keys() == [])
+    #expect(contents(try #require(store.unreadableLog)) == log)
+  }
+
+  @Test func whatWasKilledAtItsFirstCommitIsNoDamage() throws {
+    let killed = try killed()
+    try Data(repeating: 7, count: 500).write(to: URL(fileURLWithPath: killed.database + "-wal"))
+    #expect(try open(killed).unreadableLog == nil)
+  }
+
+  @Test func halfOfACheckpointWithoutItsLogIsCorrupt() throws {
+    let killed = try killed()
+    try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
+    let size = try #require(contents(killed.database)).count
+    try write([UInt8](repeating: 0xA5, count: 1_000), to: killed.database, at: UInt64(size - 1_000))
+    #expect(failure { _ = try open(killed) } == .corrupt)
+  }
+}

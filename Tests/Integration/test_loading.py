@@ -1,0 +1,158 @@
+"""While the daemon reads what it kept: who asks is told so, and the service manager waits."""
+
+import os
+import socket
+
+import pytest
+
+from countdownd import Error, Simple, eventually, request, view
+from preloaded import compiled
+
+COUNT = 20_000
+LOADING = "LOADING"
+
+
+class Gate:
+    """Closed, it holds up who reads the state, once some of it has been read."""
+
+    # A page holds about ten of the countdowns below, and they are loaded some thousand at a time.
+    READS = 1_200
+
+    def __init__(self, directory):
+        self.closed = directory / "closed"
+
+    def environment(self, **more):
+        return dict(
+            os.environ,
+            LD_PRELOAD=str(compiled("gate")),
+            GATE_FILE="/state.db",
+            GATE_AFTER=str(self.READS),
+            GATE_CLOSED=str(self.closed),
+            **more,
+        )
+
+    def close(self):
+        self.closed.touch()
+
+    def open(self):
+        self.closed.unlink()
+
+
+@pytest.fixture
+def gate(tmp_path):
+    return Gate(tmp_path)
+
+
+@pytest.fixture
+def manager(tmp_path):
+    """Hears what a service manager would."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        yield manager
+
+
+def fill(client):
+    """A state of a few MiB."""
+    commands = [request("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", "m" * 50) for n in range(COUNT)]
+    for first in range(0, COUNT, 2_000):
+        client.send_bytes(b"".join(commands[first : first + 2_000]))
+        for _ in range(2_000):
+            assert not isinstance(client.reply(), Error)
+
+
+@pytest.fixture
+def loading(start_daemon, gate, manager):
+    """A daemon that has begun to load, and goes on when the gate is opened; what was kept."""
+    daemon = start_daemon(environment=gate.environment(NOTIFY_SOCKET=manager.getsockname()))
+    client = daemon.connect()
+    fill(client)
+    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "1s")
+    client("TIMER", "SET", "skipped", "1s", "LATE", "skip")
+    client("TIMER", "SET", "often", "1s", "EVERY", "1h", "LATE", "coalesce")
+    client("COUNTDOWN", "START", "long", "COUNT", 3_600)
+    daemon.before = {key: view(client("COUNTDOWN", "GET", key)) for key in ["short", "long"]}
+    # In one file, where the gate is.
+    daemon.stop("terminate")
+    wal = daemon.state / "state.db-wal"
+    assert not wal.exists() or wal.stat().st_size == 0
+    while True:
+        if "READY=1" in manager.recv(4_096).decode():
+            break
+    manager.setblocking(False)
+    while True:
+        try:
+            manager.recv(4_096)
+        except BlockingIOError:
+            break
+    manager.settimeout(30)
+    gate.close()
+    daemon.is_expected_to_run = True
+    daemon.start_without_waiting()
+    eventually(daemon.listens, "it listens")
+    yield daemon
+    if gate.closed.exists():
+        gate.open()
+    eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
+
+
+def test_who_asks_is_told_and_the_rest_is_answered(loading, gate):
+    client = loading.connect()
+    for command in [
+        ("COUNTDOWN", "START", "new"), ("COUNTDOWN", "GET", "long"), ("COUNTDOWN", "LIST"),
+        ("TIMER", "SET", "new", "1h"), ("HUD", "SHOW", "new"), ("SUBSCRIBE", "countdown:long"),
+        ("PSUBSCRIBE", "*"), ("EVENTS", "SINCE", 0), ("DBSIZE",), ("BACKUP", "BEGIN"),
+        # Whoever uses it to see whether all is well hears that it is not yet.
+        ("PING",),
+    ]:  # fmt: skip
+        reply = client(*command)
+        assert isinstance(reply, Error) and reply.code == LOADING, (command, reply)
+    assert client("ECHO", "x") == b"x"
+    assert view(client("HELLO", 3))["proto"] == 3
+    assert client("CLIENT", "SETNAME", "early") == Simple("OK")
+    assert loading.info("persistence")["loading"] == "1"
+    # Nothing was done by what was refused.
+    gate.open()
+    eventually(lambda: loading.info("persistence")["loading"] == "0", "it has loaded")
+    assert client("COUNTDOWN", "GET", "new") is None and client("TIMER", "GET", "new") is None
+    assert client("DBSIZE") >= COUNT + 3
+    assert view(client("COUNTDOWN", "START", "new"))["accepted"]
+
+
+def test_the_service_manager_waits_and_is_told_how_far_it_is(loading, gate, manager):
+    heard = [manager.recv(4_096).decode()]
+    assert "EXTEND_TIMEOUT_USEC=" in heard[0] and "STATUS=loading: " in heard[0]
+    # It listens and answers, but what matters is not there yet.
+    assert loading.info("persistence")["loading"] == "1"
+    manager.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            heard.append(manager.recv(4_096).decode())
+    assert not any("READY=1" in message for message in heard), heard
+    gate.open()
+    manager.settimeout(30)
+    while "READY=1" not in heard[-1]:
+        heard.append(manager.recv(4_096).decode())
+    client = loading.connect()
+    assert client("DBSIZE") >= COUNT + 3
+
+
+def test_what_fell_due_happens_once_all_is_there_and_nothing_is_stretched(loading, gate):
+    short, long = loading.before["short"], loading.before["long"]
+    # As long as it takes until it is due: what is due while it loads waits for that.
+    eventually(
+        lambda: int(loading.info("server")["now_unix_ms"]) > short["deadline_unix_ms"] + 200, "it is due"
+    )
+    assert loading.info("lateness")["expired"] == "0"
+    gate.open()
+    client = loading.connect()
+    eventually(lambda: not isinstance(client("PSUBSCRIBE", "*"), Error), "it has loaded", pause=0.001)
+    with loading.connect() as other:
+        found = view(other("COUNTDOWN", "GET", "short"))
+        assert found["state"] == b"ready"
+        assert abs(found["deadline_unix_ms"] - short["deadline_unix_ms"]) <= 2
+        assert other("TIMER", "GET", "skipped") is None
+        assert view(other("TIMER", "GET", "often"))["fired"] == 1
+        after = view(other("COUNTDOWN", "GET", "long"))
+        assert abs(after["deadline_unix_ms"] - long["deadline_unix_ms"]) <= 2
+    assert int(loading.info("lateness")["late_us_max"]) >= 200_000

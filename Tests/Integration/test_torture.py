@@ -1,0 +1,73 @@
+"""Nothing is lost, however the daemon ends.
+
+`make torture` plays more rounds: ROUNDS of them from SEED on. A round that fails says how to play it again. The other
+tests see to it that rounds can fail.
+"""
+
+import collections
+import contextlib
+import os
+import sqlite3
+
+import pytest
+
+from torture import Round
+
+ROUNDS = int(os.environ.get("ROUNDS") or 10)
+SEED = int(os.environ.get("SEED") or 0)
+# Without it the rounds take turns.
+DURABILITY = os.environ.get("DURABILITY")
+
+
+@pytest.fixture(scope="module")
+def figures(request):
+    """What all rounds have done, told at the end."""
+    sums = collections.defaultdict(collections.Counter)
+    yield sums
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        for durability, counted in sorted(sums.items()):
+            print(f"\n{durability}: " + ", ".join(f"{value} {name}" for name, value in counted.items()), end="")
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
+def test_nothing_is_lost(tmp_path, seed, figures):
+    durability = DURABILITY or ["process", "power"][seed % 2]
+    print(f"To play this round again: make torture ROUNDS=1 SEED={seed} DURABILITY={durability}")
+    figures[durability].update(Round(seed, durability, tmp_path).run(), rounds=1)
+
+
+CHANGES = {
+    "a countdown is lost": ("DELETE FROM countdowns WHERE id = (SELECT min(id) FROM countdowns)", ""),
+    "a timer is lost": ("DELETE FROM timers WHERE phase = 1", ""),
+    "a deadline moves": ("UPDATE countdowns SET deadline_store_us = deadline_store_us + 100000 WHERE phase = 0", "deadline"),
+    "a generation goes back": ("UPDATE timers SET generation = generation - 1", "generation"),
+    "what was left moves": ("UPDATE countdowns SET left_us = left_us + 100000 WHERE phase = 1", "left"),
+    "meta is lost": ("UPDATE countdowns SET meta = NULL WHERE length(meta) > 0", "meta"),
+    "a token is another": ("UPDATE countdowns SET token = x'00' WHERE phase IN (0, 1)", "RESEND"),
+    "the newest events are lost": ("DELETE FROM events WHERE last_seq = (SELECT max(last_seq) FROM events)", ""),
+    "one turn's events are lost": ("DELETE FROM events WHERE last_seq = (SELECT min(last_seq) FROM "
+        "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 40))", ""),
+    "somebody else's is there": ("INSERT INTO timers SELECT id + 1000, x'00', generation, uid, clock, phase, deadline_store_us, "
+        "deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers WHERE phase = 1 LIMIT 1", ""),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_lost_is_noticed(tmp_path, change):
+    """The same round, with the state changed behind the daemon's back after it was killed."""
+    sql, says = CHANGES[change]
+
+    class Sabotage(Round):
+        def choose_life(self, life):
+            return "moment"
+
+        def begin(self, environment):
+            if self.clients and self.daemon.process.poll() is not None:
+                with contextlib.closing(sqlite3.connect(self.state / "state.db")) as database:
+                    assert database.execute(sql).rowcount > 0, "nothing was changed"
+                    database.commit()
+            super().begin(environment)
+
+    with pytest.raises(AssertionError) as caught:
+        Sabotage(1, "process", tmp_path, lives=1, seconds=1).run()
+    assert says in str(caught.value) and "nothing was changed" not in str(caught.value)
