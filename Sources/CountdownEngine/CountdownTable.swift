@@ -144,7 +144,7 @@ struct CountdownTable: ~Copyable {
       // fetched at once, not one after the other.
       let places = indices.map { records[Int($0)].key }
       let bytes = places.reduce(0) { $0 &+ keys[$1].count }
-      precondition(bytes <= indices.count * KeyArena.longestKey, "keys are not longer than they can be")
+      precondition(bytes <= indices.count * KeyArena.longestKey, "keys have a bounded length")
       return places.map { KeyIndex.hash(keys[$0]) }
     }
   }
