@@ -5,15 +5,19 @@ import argparse
 import datetime
 import statistics
 import sys
+import time
 
 import report
 import servers
 import svg
+import wire
 from bench import own_bench, say
-from servers import COUNTDOWND, PROJECT, Countdownd
+from servers import COUNTDOWND, PROJECT, Countdownd, request
 
 SIZES = [1_000, 10_000, 100_000, 1_000_000]
 CONNECTIONS = [1, 10, 100, 1_000, 10_000]
+# Trees of scopes: how many, and whether one below the other or all below one.
+TREES = [(10_000, True), (1_000_000, False)]
 DOCUMENT = PROJECT / "docs" / "benchmarks-scale.md"
 
 
@@ -61,6 +65,38 @@ def of_connections(count, commands):
     }  # fmt: skip
 
 
+def of_tree(count, is_deep):
+    """Fills a tree of scopes, the last of which owns a timer, and closes it while another client asks PING."""
+    with Countdownd() as server:
+
+        def opening(number):
+            parent = number - 1 if is_deep else 0
+            return request(b"SCOPE", b"OPEN", b"%d" % number, b"PARENT", b"%d" % parent)
+
+        wire.ask(server, b"SCOPE", b"OPEN", b"0")
+        before = server.resident()
+        server.ok = b"state\r\n$4\r\nopen"
+        fill = wire.fill(server, ((lambda n=number: opening(n)) for number in range(1, count)))
+        each = (server.resident() - before) / count
+        wire.ask(server, b"TIMER", b"SET", b"t", b"1h", b"OWNER", b"scope:%d" % (count - 1))
+        prober = wire.Background(wire.ping, str(server.path), 0.001)
+        begin = time.time()
+        answered = wire.ask(server, b"SCOPE", b"CLOSE", b"0")
+        answer = time.time() - begin
+        if answered != b":1\r\n" or wire.ask(server, b"TIMER", b"GET", b"t") != b"$-1\r\n":
+            raise RuntimeError(f"CLOSE was answered with {answered!r}, or what the tree owned is not mute")
+        while wire.ask(server, b"DBSIZE") != b":0\r\n":
+            time.sleep(0.002)
+        end = time.time()
+        # Little is over before the next PING: then those just after count as well.
+        time.sleep(0.01)
+        pings = [took * 1000 for asked, took in prober.stop() if begin <= asked <= end + 0.01]
+    return {
+        "fill_s": fill, "bytes": each, "answer_ms": answer * 1000, "close_s": end - begin,
+        "ping_p99_ms": wire.percentile(pings, 99), "ping_max_ms": max(pings),
+    }  # fmt: skip
+
+
 def medians(found):
     """Of some runs of the same, each value's median."""
     return {name: statistics.median(run[name] for run in found) for name in found[0]}
@@ -73,7 +109,15 @@ def table_of(heads, measured, names):
     return report.table(heads, rows)
 
 
-def document(sizes, connections, options, loads):
+def tree_table(trees):
+    columns = ("fill_s", "bytes", "answer_ms", "close_s", "ping_p99_ms", "ping_max_ms")
+    return report.table(
+        ["tree", "fill, s", "B each", "answer, ms", "close, s", "PING p99, ms", "PING max, ms"],
+        [[name, *(report.number(found[column]) for column in columns)] for name, found in trees.items()],
+    )
+
+
+def document(sizes, connections, trees, options, loads):
     return "\n".join([
         "# The daemon's costs as it grows\n",
         "Written by `make bench-scale`; [how it is measured](../Benchmarks/daemon/README.md).\n",
@@ -98,12 +142,17 @@ def document(sizes, connections, options, loads):
             ["per_second", "start_us", "p50_ms", "p99_ms"],
         ),
         "![Cost of a command by connections](benchmarks/connections.svg)\n",
+        "## Trees of scopes\n",
+        "One is filled and closed with `SCOPE CLOSE` of its top. answer: until that is answered, from when on nothing of the tree is there for anybody. close: "
+        "until all of it is cleared up. PING: of another client meanwhile, every millisecond.\n",
+        tree_table(trees),
     ])  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="up to 100,000, once; print only")
+    parser.add_argument("--trees", action="store_true", help="trees of scopes alone; print only")
     parser.add_argument("--most", type=float, default=1e6, help="countdowns at most, as in 1e7")
     parser.add_argument("--rounds", type=int, help="3 unless told; 1 with --quick")
     options = parser.parse_args()
@@ -112,6 +161,14 @@ def main():
         raise SystemExit("countdownd is not built; `make bench-scale` does it")
     loads = report.load_averages()
     most = 100_000 if options.quick else int(options.most)
+    trees = {}
+    for count, is_deep in TREES:
+        count = min(count, most)
+        name = f"{count:,} {'deep' if is_deep else 'wide'}"
+        say(f"a tree of scopes, {name}")
+        trees[name] = medians([of_tree(count, is_deep) for _ in range(options.rounds)])
+    if options.trees:
+        return print(tree_table(trees))
     sizes, connections = {}, {}
     for size in [size for size in [*SIZES, 10_000_000] if size <= most]:
         say(f"{size} countdowns")
@@ -122,7 +179,7 @@ def main():
         connections[count] = medians(
             [of_connections(count, commands) for _ in range(options.rounds)]
         )
-    text = document(sizes, connections, options, loads)
+    text = document(sizes, connections, trees, options, loads)
     print(text)
     if options.quick:
         return

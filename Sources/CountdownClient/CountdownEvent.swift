@@ -1,11 +1,12 @@
 import RESP
 
-/// One thing that happened to a countdown, a HUD, a timer, a guard or a scope.
+/// One thing that happened to a countdown, a HUD, a timer, a guard, a scope, a stack or a page.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     case countdown, hud, timer, scope
     case throttle, once, gate, debounce
+    case nav, page
     /// The connection that the events come by; such events are made by the client itself.
     case connection
   }
@@ -48,10 +49,16 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let pending = Name(rawValue: "pending")
     /// The action that waited is to be run, now and once.
     public static let run = Name(rawValue: "run")
-    /// The action that waited is not going to be run.
+    /// The action that waited is not going to be run; or a stack has no page left.
     public static let dismissed = Name(rawValue: "dismissed")
     public static let opened = Name(rawValue: "opened")
     public static let closed = Name(rawValue: "closed")
+    public static let swiping = Name(rawValue: "swiping")
+    public static let progress = Name(rawValue: "progress")
+    public static let finished = Name(rawValue: "finished")
+    public static let loading = Name(rawValue: "loading")
+    public static let loaded = Name(rawValue: "loaded")
+    public static let failed = Name(rawValue: "failed")
     /// An event of the clients' own, which this client handles.
     public static let emitted = Name(rawValue: "emitted")
     /// The connection was lost; the client tries again by itself.
@@ -95,6 +102,14 @@ public struct CountdownEvent: Sendable, Hashable {
   public var scope: ScopeView? {
     kind == .scope && name != .emitted ? try? ScopeView(fields) : nil
   }
+
+  /// The navigation stack as it is after the event.
+  public var navigation: NavigationView? {
+    kind == .nav ? try? NavigationView(fields) : nil
+  }
+
+  /// The page as it is after the event.
+  public var page: PageView? { kind == .page ? try? PageView(fields) : nil }
 
   /// Reads a message of a channel.
   ///

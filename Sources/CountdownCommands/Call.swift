@@ -121,7 +121,7 @@ struct Call {
     let key = arguments.count > first ? quoted(arguments[first]) : ""
     switch error {
     case .notFound:
-      return "NOTFOUND no \(spec.group.rawValue) '\(key)'"
+      return "NOTFOUND no \(spec.group.noun) '\(key)'"
     case .stale(let now):
       return "STALE '\(key)' has generation \(now.value) by now"
     case .limit(let name, let value):

@@ -6,8 +6,11 @@ import RESP
 /// A class, as it is passed along with each command.
 package final class CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, throttle, once, gate, debounce, scope
+    case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
     case connection, pubsub, server
+
+    /// What its keys name.
+    var noun: String { self == .nav ? "stack" : rawValue }
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -37,7 +40,8 @@ package final class CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
+    case .scope, .nav, .page: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
@@ -47,7 +51,7 @@ package final class CommandSpec: Sendable {
   var showsState: Bool {
     switch group {
     case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
-    case .scope, .pubsub, .connection, .server: false
+    case .scope, .nav, .page, .pubsub, .connection, .server: false
     }
   }
 
@@ -91,7 +95,7 @@ package final class CommandSpec: Sendable {
   }
 
   /// What syntax lines call a key.
-  static let keyNames: Set = ["key", "screen", "scope"]
+  static let keyNames: Set = ["key", "screen", "scope", "stack", "page"]
 
   package let fullName: String
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }

@@ -7,7 +7,7 @@ package struct CommandTable: Sendable {
   package init() {
     rows =
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
-      + connectionCommands
+      + navigationCommands + pageCommands + connectionCommands
       + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
       + introspectionCommands
     for (index, row) in rows.enumerated() {

@@ -233,13 +233,13 @@ extension Call {
     throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
   }
 
-  func listQuery() throws(CommandError) -> ListQuery {
+  func listQuery(byOwner: Bool = true) throws(CommandError) -> ListQuery {
     var query = ListQuery()
     var options = options(from: first)
     while let option = try options.next() {
       switch option {
       case "MATCH": query.pattern = try options.text(atMost: 1_024)
-      case "OWNER": query.owner = try listedOwner(try options.value())
+      case "OWNER" where byOwner: query.owner = try listedOwner(try options.value())
       case "CURSOR": query.cursor = Int(try options.integer(in: 0...Int64(UInt32.max)))
       case "LIMIT": query.limit = Int(try options.integer(in: 1...1_000))
       default: throw options.unknown()

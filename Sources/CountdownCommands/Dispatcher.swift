@@ -278,7 +278,7 @@ package final class Dispatcher {
     guard !session.isClosing else { return }
     let bytes = frame.bytes(session.output.version)
     statistics.eventsSent += 1
-    if session.isBackedUp, publication.event.name == .tick {
+    if session.isBackedUp, publication.event.name.canBeMerged {
       let hasMerged = session.waitingTicks.put(
         bytes, sequence: publication.event.sequence, channel: channel, pattern: pattern)
       if hasMerged { statistics.ticksMerged += 1 }

@@ -73,6 +73,8 @@ extension Event {
     case .guarded(let view): view.kind.channelPrefix + view.key
     case .scope(let view): EntityKind.scope.channelPrefix + view.key
     case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
+    case .nav(let view): EntityKind.nav.channelPrefix + view.key
+    case .page(let view): EntityKind.page.channelPrefix + view.key
     case .nothing(let kind, let key, _): kind.channelPrefix + key
     }
   }

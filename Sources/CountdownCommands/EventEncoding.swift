@@ -20,6 +20,8 @@ extension Event {
     case .guarded(let view): view.writeState(to: &line)
     case .scope(let view): write(view, to: &line)
     case .emission(let emission): emission.write(to: &line)
+    case .nav(let view): view.writeEvent(name, to: &line)
+    case .page(let view): view.writeEvent(name, to: &line)
     case .nothing(let kind, _, let nowUnixMS):
       line.field("state", kind.stateOfNothing)
       line.field("now_unix_ms", nowUnixMS)
@@ -106,6 +108,8 @@ extension Event.Subject {
     case .guarded(let view): view.key
     case .scope(let view): view.key
     case .emission(let emission): emission.key
+    case .nav(let view): view.key
+    case .page(let view): view.key
     case .nothing(_, let key, _): key
     }
   }

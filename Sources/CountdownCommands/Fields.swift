@@ -10,6 +10,7 @@ protocol FieldWriter {
   mutating func field(_ name: StaticString, _ value: String)
   mutating func field(_ name: StaticString, _ value: StaticString)
   mutating func field(_ name: StaticString, bytes: [UInt8])
+  mutating func field(_ name: StaticString, list: [[UInt8]])
   mutating func null(_ name: StaticString)
 }
 
@@ -35,6 +36,7 @@ extension FieldWriter {
     case .none: field(name, "none" as StaticString)
     case .connection(let id): field(name, "connection:\(id)")
     case .scope(let scope): field(name, bytes: Array("scope:".utf8) + scope.key)
+    case .page(let page): field(name, bytes: Array("page:".utf8) + page.key)
     }
   }
 }
@@ -62,6 +64,12 @@ extension RESPEncoder: FieldWriter {
 
   mutating func field(_ name: StaticString, bytes: [UInt8]) {
     bytes.withUnsafeBytes { pair(name, $0) }
+  }
+
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    bulk(name)
+    array(list.count)
+    for element in list { bulk(element) }
   }
 
   mutating func null(_ name: StaticString) { pairWithNull(name) }

@@ -59,12 +59,7 @@ let hudCommands: [CommandSpec] = [
     "HUD", "PROGRESS", "screen fraction [STATUS s] \(target)", group: .hud, [.write, .fast],
     "Tells how far the work is, from 0 to 1."
   ) { call throws(CommandError) in
-    // Double reads hexadecimal as well.
-    guard !call.text(3).lowercased().contains("x"), let fraction = Double(call.text(3)),
-      (0...1).contains(fraction)
-    else {
-      throw call.problem("'\(quoted(call.arguments[3]))' is not a number from 0 to 1")
-    }
+    let fraction = try call.fraction(call.arguments[3])
     let (target, status, _) = try call.hudOptions(from: 4, also: "STATUS")
     call.session.output.view(
       try call.run { () throws(EngineError) in

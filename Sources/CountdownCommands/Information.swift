@@ -72,6 +72,8 @@ extension Dispatcher {
       ("gates", "\(engine.guardCount(.gate))"),
       ("debounces", "\(engine.guardCount(.debounce))"),
       ("scopes", "\(engine.scopeCount)"),
+      ("stacks", "\(engine.stackCount)"),
+      ("pages", "\(engine.pageCount)"),
       ("armed", "\(engine.armedCount)"),
       ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
     ]

@@ -54,6 +54,24 @@ struct JSONLine: FieldWriter {
     }
   }
 
+  /// All of them as base64 if one of them has to be.
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    let isText = list.allSatisfy { String(validating: $0, as: UTF8.self) != nil }
+    begin(name, ending: isText ? "" : "_base64")
+    bytes.append(UInt8(ascii: "["))
+    for (index, element) in list.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: ",")) }
+      if isText {
+        string(element)
+      } else {
+        bytes.append(UInt8(ascii: "\""))
+        Base64.append(element, to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
+      }
+    }
+    bytes.append(UInt8(ascii: "]"))
+  }
+
   mutating func null(_ name: StaticString) {
     begin(name)
     raw("null")

@@ -58,8 +58,10 @@ extension Call {
         + "SCOPE CLOSE it first"
     case .parentAndOwner:
       return "ERR a scope goes with its PARENT as it is; OWNER scope:ID is for one without"
-    case .isClosing:
-      return "ERR a scope '\(key)' is still being closed with what was below it; "
+    case .isThere(let name):
+      return "ERR there is a scope '\(quoted(name))' already; a page opens one of its own"
+    case .isClosing(let name):
+      return "ERR a scope '\(quoted(name))' is still being closed with what was below it; "
         + "its event 'closed' says when it is done"
     case .noLease:
       return "ERR '\(key)' has no lease; one that is opened with TTL has"
@@ -73,6 +75,7 @@ extension Call {
     case .none: "nobody"
     case .connection(let id): "connection:\(id)"
     case .scope(let name): "scope:\(quoted(name.key))"
+    case .page(let name): "page:\(quoted(name.key))"
     }
   }
 

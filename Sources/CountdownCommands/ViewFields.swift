@@ -24,14 +24,7 @@ extension CountdownView {
   func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writeState(to: &writer)
-    if let answer {
-      writer.field("accepted", answer.isAccepted)
-      if let reason = answer.reason {
-        writer.field("reason", reason.text)
-      } else {
-        writer.null("reason")
-      }
-    }
+    answer?.write(to: &writer)
     writer.field("retry_after_ms", retryAfterMS)
     writer.field("count", Int64(count))
     writer.field("every_ms", everyMS)
@@ -93,8 +86,21 @@ struct Answer {
     }
   }
 
+  init(_ refusal: NavigationStack.Refusal?) {
+    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
+  }
+
+  init(_ refusal: PageLoad.Refusal?) {
+    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
+  }
+
   /// What a repetition may do as well, for it changes nothing.
   init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
+
+  func write(to writer: inout some FieldWriter) {
+    writer.field("accepted", isAccepted)
+    if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }
+  }
 
   init(isAccepted: Bool, reason: Event.Reason? = nil) {
     self.isAccepted = isAccepted

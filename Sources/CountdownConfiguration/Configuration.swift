@@ -17,6 +17,8 @@ package struct Configuration: Equatable, Sendable {
   package var policies: [String: SendPolicy] = [:]
   package var hud = HUD()
   package var gate = Gate()
+  package var nav = Navigation()
+  package var page = Page()
   package var limits = Limits()
   package var slowlog = SlowLog()
 
@@ -122,6 +124,18 @@ package struct Configuration: Equatable, Sendable {
     ]
   }
 
+  /// What NAV SWIPE takes when it is not told.
+  package struct Navigation: Equatable, Sendable {
+    /// How long a swipe back may go on without a word of it, before it is cancelled.
+    package var swipeTimeout = Duration.seconds(10)
+  }
+
+  /// What PAGE APPEAR takes when it is not told.
+  package struct Page: Equatable, Sendable {
+    /// How long a load may take; zero: for ever.
+    package var timeout = Duration.seconds(30)
+  }
+
   /// Lengths are in bytes.
   package struct Limits: Equatable, Sendable {
     package var maxBulkLength = 65_536
@@ -140,6 +154,7 @@ package struct Configuration: Equatable, Sendable {
     package var maxScopeDepth = 10_000
     package var maxScopeChildren = 1_000_000
     package var maxScopeHandlers = 1_000
+    package var maxStackPages = 1_000
   }
 
   package struct SlowLog: Equatable, Sendable {

@@ -52,6 +52,10 @@ struct Setting: Sendable {
 
     Setting("gate.keep-pending", \.gate.keepPending, .duration(from: 1)),
 
+    Setting("nav.swipe-timeout", \.nav.swipeTimeout, .duration(from: 1)),
+
+    Setting("page.timeout", \.page.timeout, .duration()),
+
     Setting("limits.max-bulk-length", \.limits.maxBulkLength, .bytes(64...512 << 20)),
     Setting("limits.max-inline-length", \.limits.maxInlineLength, .bytes(64...512 << 20)),
     Setting("limits.max-arguments", \.limits.maxArguments, .count(8...1 << 20)),
@@ -69,6 +73,7 @@ struct Setting: Sendable {
     Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
     Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),
     Setting("limits.max-scope-handlers", \.limits.maxScopeHandlers, .count(1...1_000_000)),
+    Setting("limits.max-stack-pages", \.limits.maxStackPages, .count(1...100_000)),
 
     Setting("slowlog.threshold", \.slowlog.threshold, .duration()),
     Setting("slowlog.length", \.slowlog.length, .count(0...1_000_000)),

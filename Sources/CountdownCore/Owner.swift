@@ -6,6 +6,8 @@ package enum Owner: Hashable, Sendable {
   case connection(UInt64)
   /// That scope, and none that has its name later.
   case scope(OwnerName)
+  /// A load of that page, which holds a HUD until it is over.
+  case page(OwnerName)
 }
 
 /// Names an entity that owns others, for as long as anything speaks of it. There is one for each

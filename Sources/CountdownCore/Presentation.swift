@@ -169,6 +169,15 @@ package struct Presentation: Equatable, Sendable {
     dismiss(.ownerGone, at: now, emit)
   }
 
+  /// `owner` has what it waited for: it wants the HUD no more.
+  package mutating func giveBackAll(
+    of owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void
+  ) {
+    guard leases.drop(owner) else { return }
+    guard let another = leases.owners.last else { return dismiss(at: now, emit) }
+    if self.owner == owner { self.owner = another }
+  }
+
   package mutating func tap(inside: Bool, at now: Instant, _ emit: (Occurrence) -> Void) {
     emit(occurrence(.touched))
     guard request.mask == .none, !inside else { return }

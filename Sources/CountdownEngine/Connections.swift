@@ -26,7 +26,7 @@ struct Connections: ~Copyable, Attendance {
 
   mutating func own(_ entity: EntityRef, _ owner: Owner) {
     switch owner {
-    case .none: break
+    case .none, .page: break
     case .connection(let id): owned[id]?.insert(entity)
     case .scope(let name): ownedByScope[name.generation, default: []].insert(entity)
     }
@@ -34,7 +34,7 @@ struct Connections: ~Copyable, Attendance {
 
   mutating func disown(_ entity: EntityRef, _ owner: Owner) {
     switch owner {
-    case .none: break
+    case .none, .page: break
     case .connection(let id): owned[id]?.remove(entity)
     case .scope(let name):
       ownedByScope[name.generation]?.remove(entity)

@@ -193,7 +193,7 @@ extension Engine {
     case .hud where huds.contains(index): discardHUD(index)
     case .throttle, .once, .gate, .debounce:
       if guards.entity(entity) != nil { removeGuard(entity) }
-    case .countdown, .timer, .hud, .scope: break
+    case .countdown, .timer, .hud, .scope, .nav, .page: break
     }
     changes.setKept(entity, false)
   }
@@ -231,7 +231,7 @@ extension Engine {
     case .hud: huds.entity(at: Int(index))?.isDurable == true
     case .throttle, .once, .gate, .debounce:
       guards.entity(EntityRef(kind, index))?.owner == Owner.none
-    case .scope: false
+    case .scope, .nav, .page: false
     }
   }
 

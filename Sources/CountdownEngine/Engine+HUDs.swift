@@ -149,6 +149,20 @@ extension Engine {
     dropHidden(index)
   }
 
+  /// Who has what it waited for gives its leases back; the last one dismisses.
+  mutating func endLease(of owner: Owner, onHUD index: UInt32, at now: Moment) {
+    huds[index].owners.remove(owner)
+    for level in huds[index].presentations.map(\.level) {
+      guard let position = huds[index].index(of: level) else { continue }
+      var occurrences: [Presentation.Occurrence] = []
+      huds[index].presentations[position].machine.giveBackAll(of: owner, at: now.boot) {
+        occurrences.append($0)
+      }
+      publish(occurrences, ofHUD: index, level, at: now)
+    }
+    dropHidden(index)
+  }
+
   // MARK: Steps
 
   /// The screen of that name, after what is due for it has happened.

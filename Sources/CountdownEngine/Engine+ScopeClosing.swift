@@ -2,8 +2,11 @@ import CountdownCore
 
 /// How scopes end: at once for everybody who asks, bit by bit for the daemon.
 extension Engine {
-  /// How many steps of closing a command does itself.
-  static let stepsOfClosingAtOnce = 256
+  /// What is little is closed before the command that closes it is answered.
+  mutating func closeLittle(at now: Moment) {
+    var budget = 256
+    closeScopes(at: now, budget: &budget)
+  }
 
   /// From now on nothing of it is there for anybody. O(1).
   mutating func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
@@ -14,6 +17,7 @@ extension Engine {
     scopes.closings.append(
       Scopes.Closing(
         root: index, generation: scopes.table[index].generation, reason: reason, cursor: index))
+    leaveStack(index, at: now)
   }
 
   /// A lease is over.
@@ -76,7 +80,7 @@ extension Engine {
 
   /// Something of that name that is over must be out of the way before it is used again.
   mutating func makeRoom(
-    forScope key: UnsafeRawBufferPointer, at now: Moment
+    forScope key: [UInt8], at now: Moment
   ) throws(EngineError) {
     guard let old = scopes.table.find(key) else { return }
     if let (cause, why) = scopes.tree.cause(of: old, at: now.boot, connections),
@@ -84,13 +88,13 @@ extension Engine {
     {
       beginClosing(cause, why == .leaseOver ? .expired : .ownerGone, at: now)
     }
-    var budget = Self.stepsOfClosingAtOnce
-    closeScopes(at: now, budget: &budget)
-    if scopes.table.find(key) != nil { throw .scope(.isClosing) }
+    closeLittle(at: now)
+    if scopes.table.find(key) != nil { throw .scope(.isClosing(key)) }
   }
 
   /// Nothing is left below it, and it owns nothing any more.
   private mutating func removeScope(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    leaveStack(index, at: now)
     publish(scope: index, .closed, reason: reason, at: now)
     let reference = EntityRef(.scope, index)
     let entity = scopes.table[index]

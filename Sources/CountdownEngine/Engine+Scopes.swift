@@ -26,13 +26,28 @@ extension Engine {
       }
       return scopeView(index, at: now)
     }
+    try checkLimits(client)
+    return scopeView(try insertScope(Array(key), opening, by: client, at: now), at: now)
+  }
+
+  /// The scope of a new page, which must not be there yet.
+  mutating func openPage(
+    _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
+  ) throws(EngineError) -> OwnerName {
+    guard key.withUnsafeBytes({ settledScope($0, at: now) }) == nil else {
+      throw .scope(.isThere(key))
+    }
+    return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
+  }
+
+  private mutating func insertScope(
+    _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
+  ) throws(EngineError) -> UInt32 {
     if case .scope = opening.owner, opening.parent != nil { throw .scope(.parentAndOwner) }
     let parent = try parent(of: opening, at: now)
-    try checkLimits(client)
     try checkScopeLimits(under: parent)
     try makeRoom(forScope: key, at: now)
-    let index = insertScope(Array(key), opening, under: parent, by: client, at: now)
-    return scopeView(index, at: now)
+    return insertScope(key, opening, under: parent, by: client, at: now)
   }
 
   /// False if there was nothing to close. It and all below it are mute at once; they are cleared up
@@ -43,9 +58,7 @@ extension Engine {
     guard let index = settledScope(key, at: now) else { return false }
     try check(generation, against: scopes.table[index].generation)
     beginClosing(index, .closed, at: now)
-    // Little is closed before the answer.
-    var budget = Self.stepsOfClosingAtOnce
-    closeScopes(at: now, budget: &budget)
+    closeLittle(at: now)
     return true
   }
 
@@ -123,7 +136,7 @@ extension Engine {
     scopes.table[index].name.map { connections.ownedCount(of: $0) } ?? 0
   }
 
-  private mutating func ownerName(ofScope index: UInt32) -> OwnerName {
+  mutating func ownerName(ofScope index: UInt32) -> OwnerName {
     if let name = scopes.table[index].name { return name }
     let entity = scopes.table[index]
     let name = OwnerName(key: entity.key, index: index, generation: entity.generation)
@@ -137,6 +150,7 @@ extension Engine {
     case .none: true
     case .connection(let id): connections.isThere(connection: id)
     case .scope(let name): scopes.isOpen(name, at: now.boot, connections)
+    case .page(let name): isThere(lease: name, at: now)
     }
   }
 
@@ -186,7 +200,7 @@ extension Engine {
     return owner.index
   }
 
-  func checkScopeLimits(under parent: UInt32?) throws(EngineError) {
+  private func checkScopeLimits(under parent: UInt32?) throws(EngineError) {
     guard let parent else { return }
     let limits = settings.limits
     guard scopes.tree.depth(of: parent) < limits.scopeDepth else {
@@ -197,7 +211,7 @@ extension Engine {
     }
   }
 
-  mutating func insertScope(
+  private mutating func insertScope(
     _ key: [UInt8], _ opening: ScopeOpening, under parent: UInt32?, by client: Client,
     at now: Moment
   ) -> UInt32 {
@@ -230,7 +244,7 @@ extension Engine {
       scopes.table[index].alarm, for: scopes.tree.leaseEnd(of: index), EntityRef(.scope, index))
   }
 
-  private func parentKey(of index: UInt32) -> [UInt8]? {
+  func parentKey(of index: UInt32) -> [UInt8]? {
     guard scopes.tree.isRouted(index) else { return nil }
     return scopes.tree.parent(of: index).map { scopes.table[$0].key }
   }

@@ -163,6 +163,8 @@ extension Engine {
     case .timer: settleTimer(entity.index, at: now)
     case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
     case .scope: settleScope(entity.index, at: now)
+    case .nav: settleStack(entity.index, at: now)
+    case .page: settlePage(entity.index, at: now)
     }
   }
 
@@ -173,6 +175,8 @@ extension Engine {
     case .timer: timers.find(key)
     case .throttle, .once, .gate, .debounce: guards[kind].find(key)
     case .scope: scopes.table.find(key)
+    case .nav: stacks.find(key)
+    case .page: pages.find(key)
     }
   }
 
@@ -203,6 +207,14 @@ extension Engine {
       let view = scopeView(entity.index, at: now)
       sendSnapshot(
         .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
+    case .nav:
+      let view = StackView(stacks[entity.index], at: now)
+      sendSnapshot(
+        .nav(view), view.generation, .nav, view.key, to: connection, pattern: pattern)
+    case .page:
+      let view = PageView(pages[entity.index], at: now)
+      sendSnapshot(
+        .page(view), view.generation, .page, view.key, to: connection, pattern: pattern)
     }
   }
 
@@ -215,9 +227,7 @@ extension Engine {
   ) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
-    let ends =
-      [countdowns.indexEnd, huds.indexEnd, timers.indexEnd, scopes.table.indexEnd]
-      + GuardTables.kinds.map { guards[$0].indexEnd }
+    let ends = EntityKind.allCases.map { indexEnd($0) }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
@@ -237,6 +247,20 @@ extension Engine {
     case .timer: timers.entity(at: index)?.key
     case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
     case .scope: scopes.table.entity(at: index)?.key
+    case .nav: stacks.entity(at: index)?.key
+    case .page: pages.entity(at: index)?.key
+    }
+  }
+
+  private func indexEnd(_ kind: EntityKind) -> Int {
+    switch kind {
+    case .countdown: countdowns.indexEnd
+    case .hud: huds.indexEnd
+    case .timer: timers.indexEnd
+    case .throttle, .once, .gate, .debounce: guards[kind].indexEnd
+    case .scope: scopes.table.indexEnd
+    case .nav: stacks.indexEnd
+    case .page: pages.indexEnd
     }
   }
 }

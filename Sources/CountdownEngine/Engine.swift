@@ -20,6 +20,8 @@ package struct Engine: ~Copyable {
   var timers = EntityTable<TimerEntity>()
   var scopes = Scopes()
   var guards = GuardTables()
+  var stacks = EntityTable<StackEntity>()
+  var pages = EntityTable<PageEntity>()
 
   var connections = Connections()
   var subscriptions = Subscriptions()
@@ -61,12 +63,15 @@ package struct Engine: ~Copyable {
   }
 
   package var entityCount: Int {
-    countdowns.count + huds.count + timers.count + scopes.count + guards.count
+    countdowns.count + huds.count + timers.count + guards.count + scopes.count
+      + stacks.count + pages.count
   }
   package var countdownCount: Int { countdowns.count }
   package var hudCount: Int { huds.count }
   package var timerCount: Int { timers.count }
   package var scopeCount: Int { scopes.count }
+  package var stackCount: Int { stacks.count }
+  package var pageCount: Int { pages.count }
   /// Timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheel.count }
 
@@ -138,6 +143,12 @@ package struct Engine: ~Copyable {
     case .throttle, .once, .gate, .debounce:
       guards[entity].alarm = nil
       expireGuard(entity, at: now)
+    case .nav:
+      stacks[entity.index].alarm = nil
+      expireStack(entity.index, at: now)
+    case .page:
+      pages[entity.index].alarm = nil
+      expirePage(entity.index, at: now)
     }
   }
 
@@ -171,7 +182,9 @@ package struct Engine: ~Copyable {
       if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
     case .scope where scopes.tree.contains(entity.index):
       scopeOwnerGone(entity.index, owner, at: now)
-    case .countdown, .hud, .timer, .scope:
+    case .page where pages.entity(at: index)?.owner == owner:
+      removePage(entity.index, reason: .ownerGone, at: now)
+    case .countdown, .hud, .timer, .scope, .nav, .page:
       break
     }
   }
@@ -234,12 +247,13 @@ package struct Engine: ~Copyable {
     if let wanted, wanted != current { throw .stale(now: current) }
   }
 
-  /// Refuses a new entity beyond the limits.
-  mutating func checkLimits(_ client: Client) throws(EngineError) {
-    guard entityCount < settings.limits.entities else {
+  /// Refuses new entities beyond the limits.
+  mutating func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
+    guard entityCount <= settings.limits.entities - count else {
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
-    guard connections.entities(of: client.uid) < settings.limits.entitiesPerUser
+    let ofUser = connections.entities(of: client.uid)
+    guard ofUser <= settings.limits.entitiesPerUser - count
     else {
       throw .limit(name: "max-entities-per-uid", value: settings.limits.entitiesPerUser)
     }

@@ -15,6 +15,8 @@ package struct EngineSettings: Sendable {
     package var scopeChildren = 1_000_000
     /// Events that are handled at one scope, by all connections together.
     package var scopeHandlers = 1_000
+    /// Pages of one navigation stack.
+    package var stackPages = 1_000
 
     package init() {}
   }
@@ -37,6 +39,12 @@ package struct EngineSettings: Sendable {
   package var maximumLevel = Level.normal
   package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
   package var blocking = BlockingRules()
+
+  /// How long a swipe back may go on without a word of it.
+  package var swipeTimeout = Interval.seconds(10)
+
+  /// A load fails if it takes longer than this; nil: it may take for ever.
+  package var pageTimeout: Interval? = Interval.seconds(30)
 
   /// How many events of what nobody owns are kept for those who were away. Counts from the start.
   package var eventsKept = 100_000

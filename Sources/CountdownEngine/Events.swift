@@ -4,6 +4,7 @@ import CountdownCore
 package enum EntityKind: UInt8, CaseIterable, Sendable {
   case countdown, hud, timer, scope
   case throttle, once, gate, debounce
+  case nav, page
 
   package var name: StaticString {
     switch self {
@@ -15,6 +16,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .once: "once"
     case .gate: "gate"
     case .debounce: "debounce"
+    case .nav: "nav"
+    case .page: "page"
     }
   }
 
@@ -29,6 +32,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .once: Self.oncePrefix
     case .gate: Self.gatePrefix
     case .debounce: Self.debouncePrefix
+    case .nav: Self.navPrefix
+    case .page: Self.pagePrefix
     }
   }
 
@@ -40,6 +45,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   private static let gatePrefix = Array("gate:".utf8)
   private static let debouncePrefix = Array("debounce:".utf8)
   private static let scopePrefix = Array("scope:".utf8)
+  private static let navPrefix = Array("nav:".utf8)
+  private static let pagePrefix = Array("page:".utf8)
 
   /// The state of what is not there, as snapshots tell it.
   package var stateOfNothing: StaticString {
@@ -47,6 +54,8 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .countdown, .timer, .throttle, .once, .debounce: "idle"
     case .hud: "hidden"
     case .scope, .gate: "closed"
+    case .nav: "empty"
+    case .page: "unknown"
     }
   }
 }
@@ -60,6 +69,8 @@ package struct Event: Sendable {
     case scope(ScopeView)
     case emission(Emission)
     case guarded(GuardView)
+    case nav(StackView)
+    case page(PageView)
     /// Nothing has this key: in snapshots only.
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
@@ -71,6 +82,8 @@ package struct Event: Sendable {
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
     case accepted, done, pending, run, dismissed, opened, closed, emitted
+    case swiping, progress, finished
+    case loading, loaded, failed
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
     package var tellsOfChange: Bool {
@@ -79,6 +92,9 @@ package struct Event: Sendable {
       default: true
       }
     }
+
+    /// Whether the newest alone matters to who does not read as fast as they come.
+    package var canBeMerged: Bool { self == .tick || self == .progress }
 
     package var text: StaticString {
       switch self {
@@ -107,10 +123,16 @@ package struct Event: Sendable {
       case .done: "done"
       case .pending: "pending"
       case .run: "run"
-      case .dismissed: "dismissed"
       case .opened: "opened"
       case .closed: "closed"
       case .emitted: "emitted"
+      case .swiping: "swiping"
+      case .progress: "progress"
+      case .finished: "finished"
+      case .dismissed: "dismissed"
+      case .loading: "loading"
+      case .loaded: "loaded"
+      case .failed: "failed"
       }
     }
   }
@@ -123,6 +145,8 @@ package struct Event: Sendable {
     case closed, parentClosed
     case rate, login
     case leading, quiet, maximumWait, flush
+    case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
+    case notLoading, notFailed
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -152,6 +176,15 @@ package struct Event: Sendable {
       case .quiet: "quiet"
       case .maximumWait: "max-wait"
       case .flush: "flush"
+      case .transitioning: "transitioning"
+      case .root: "root"
+      case .disabled: "disabled"
+      case .outsideEdge: "outside-edge"
+      case .direction: "direction"
+      case .notTransitioning: "not-transitioning"
+      case .timedOut: "timed-out"
+      case .notLoading: "not-loading"
+      case .notFailed: "not-failed"
       }
     }
   }
@@ -183,7 +216,7 @@ extension Event {
     case .timer(let view): return view.owner == .none
     case .hud(let view): return view.isDurable
     case .guarded(let view): return view.owner == .none
-    case .scope, .emission, .nothing: return false
+    case .scope, .emission, .nav, .page, .nothing: return false
     }
   }
 }

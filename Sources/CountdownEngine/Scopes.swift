@@ -43,6 +43,8 @@ struct ScopeEntity: KeyedEntity {
   /// Made when it first owns something.
   var name: OwnerName?
   var handlers = Handlers()
+  /// Where it is a page's.
+  var stack: UInt32?
   /// It is one of those that are being closed with all below them.
   var isClosing = false
 }
@@ -95,8 +97,10 @@ package enum ScopeProblem: Error, Equatable {
   case otherOwner(Owner)
   /// It goes with its parent as it is.
   case parentAndOwner
+  /// A page opens a scope of its own, and there is one of that name.
+  case isThere([UInt8])
   /// Something of that name is still being closed.
-  case isClosing
+  case isClosing([UInt8])
   /// It was opened without a lease, so there is none to be renewed.
   case noLease
   /// A listing cannot be gone on with: what was next is not there any more.

@@ -68,7 +68,7 @@ enum ProcessTime {
   /// In seconds, with microseconds. Source: getrusage(2).
   static var facts: [(name: String, value: String)] {
     var usage = rusage()
-    getrusage(RUSAGE_SELF, &usage)
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
     func seconds(_ time: timeval) -> String {
       let fraction = "\(1_000_000 + Int(time.tv_usec))".dropFirst()
       return "\(time.tv_sec).\(fraction)"

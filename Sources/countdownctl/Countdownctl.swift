@@ -45,8 +45,9 @@ struct Countdownctl: AsyncParsableCommand {
     subcommands: [
       Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
       Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self,
-      Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self, List.self,
-      Info.self, Backup.self, Monitor.self, Reload.self, Raw.self, Bench.self,
+      Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self,
+      Navigation.self, Page.self, List.self, Info.self, Backup.self, Monitor.self, Reload.self,
+      Raw.self, Bench.self,
     ])
 
   @OptionGroup var global: GlobalOptions

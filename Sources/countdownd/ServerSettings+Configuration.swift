@@ -32,6 +32,10 @@ extension ServerSettings {
     engine.limits.scopeDepth = limits.maxScopeDepth
     engine.limits.scopeChildren = limits.maxScopeChildren
     engine.limits.scopeHandlers = limits.maxScopeHandlers
+    engine.limits.stackPages = limits.maxStackPages
+    let pageTimeout = Interval(configuration.page.timeout)
+    engine.pageTimeout = pageTimeout == .zero ? nil : pageTimeout
+    engine.swipeTimeout = Interval(configuration.nav.swipeTimeout)
     engine.countdownCount = UInt32(clamping: configuration.countdown.count)
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)

@@ -30,9 +30,11 @@ var played = 0
 var seed = firstSeed
 while played < steps {
   var history = Simulation(seed: seed)
+  var interactions = InteractionSimulation(seed: seed)
   let next = min(stepsOfHistory, steps - played)
   do {
     try history.play(steps: next)
+    try interactions.play(steps: next)
   } catch {
     print(error)
     print("again: make simulate SEED=\(seed) STEPS=\(next)")

@@ -275,6 +275,17 @@ final class Desk {
       words.append(String(decoding: emission.name, as: UTF8.self))
       words.append("for \(String(decoding: emission.target, as: UTF8.self))")
       if emission.isCaptured { words.append("captured") }
+    case .nav(let view):
+      if let occurrence = view.occurrence {
+        words.append(String(decoding: occurrence.page, as: UTF8.self))
+        if occurrence.isMoving {
+          words.append("\(event.name.text)".contains("dis") ? "last" : "first")
+        }
+      } else {
+        words.append(view.state.rawValue)
+      }
+    case .page(let view):
+      words.append(view.state.rawValue)
     case .nothing(let kind, _, _): words.append("\(kind.stateOfNothing)")
     }
     if let reason = event.reason { words.append("\(reason.text)") }

@@ -21,7 +21,7 @@ import Testing
           events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
         case .guarded(let view):
           events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
-        case .hud, .scope, .emission, .nothing: events.append("?")
+        case .hud, .scope, .emission, .nav, .page, .nothing: events.append("?")
         }
       })
     return (events, reading)

@@ -47,6 +47,8 @@ import Testing
             case .gate: try desk.check(key, "a", owner: owner).view.generation
             case .debounce: try desk.call(key, quiet: 60_000, owner: owner).generation
             case .scope: try desk.open(key, owner: owner).generation
+            case .nav: try desk.pushed(key, owner: owner)
+            case .page: try desk.appear(key, owner: owner).generation
             }
           there[key] = (generation.value, owned && kind != .throttle)
         } else {
@@ -59,6 +61,8 @@ import Testing
           case .gate: try desk.cancel(gate: key)
           case .debounce: try desk.cancel(debounce: key)
           case .scope: try desk.close(key)
+          case .nav: try desk.dismissed(key)
+          case .page: try desk.closePage(key)
           }
           there[key] = nil
         }
@@ -75,6 +79,8 @@ import Testing
           case .gate: try desk.cancel(gate: key)
           case .debounce: try desk.cancel(debounce: key)
           case .scope: try desk.close(key)
+          case .nav: try desk.dismissed(key)
+          case .page: try desk.closePage(key)
           }
           there[key] = nil
         }
@@ -86,7 +92,7 @@ import Testing
       var query = ListQuery()
       query.limit = Int.random(in: 1...5, using: &generator)
       if round % 3 == 1 { query.pattern = Array("*1*".utf8) }
-      if round % 4 == 2 { query.owner = .connection(2) }
+      if round % 4 == 2, kind != .nav { query.owner = .connection(2) }
       let matching = there.filter { key, entity in
         (query.pattern == nil || key.contains("1")) && (query.owner == nil || entity.owned)
       }
@@ -123,6 +129,15 @@ import Testing
           }
         case .debounce:
           listing.take(desk.engine.listDebounces(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .page:
+          listing.take(desk.engine.listPages(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .nav:
+          // A stack has no owner of its own.
+          listing.take(desk.engine.listStacks(listing.query, at: desk.now)) {
             ($0.key, $0.generation)
           }
         }

@@ -153,7 +153,7 @@ import Testing
     try desk.open("app")
     for index in 0..<5_000 { try desk.open("\(index)", below: "app") }
     try desk.close("app")
-    #expect(throws: EngineError.scope(.isClosing)) { try desk.open("app") }
+    #expect(throws: EngineError.scope(.isClosing(Array("app".utf8)))) { try desk.open("app") }
     desk.advance()
     try desk.open("app")
     // Little is closed within the call.

@@ -9,4 +9,10 @@ import Testing
     var history = Simulation(seed: seed)
     try history.play(steps: 1_500)
   }
+
+  @Test("Scopes, stacks and pages do what naive models do", arguments: 0..<24)
+  func interactions(seed: UInt64) throws {
+    var history = InteractionSimulation(seed: seed)
+    try history.play(steps: 1_500)
+  }
 }

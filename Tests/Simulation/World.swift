@@ -29,6 +29,7 @@ package struct World {
     case .none: true
     case .connection(let id): id == Self.operator.connection || connections.contains(id)
     case .scope(let name): openScopes.contains(name.generation)
+    case .page: true
     }
   }
 

@@ -79,6 +79,26 @@ enum ViewText {
     return parts.joined(separator: "  ") + "  (generation \(view.generation))"
   }
 
+  static func line(_ view: NavigationView, style: Style) -> String {
+    var parts = [view.key.printable, style.state(view.state.rawValue, view.state.rawValue)]
+    if let reason = view.reason { parts.insert(style.yellow("refused: \(reason.rawValue)"), at: 0) }
+    if !view.pages.isEmpty {
+      parts.append(view.pages.map { $0.printable }.joined(separator: " › "))
+    }
+    if let fraction = view.fraction { parts.append("\(Int(fraction * 100)) %") }
+    return parts.joined(separator: "  ") + "  (generation \(view.generation))"
+  }
+
+  static func line(_ view: PageView, style: Style) -> String {
+    var parts = [view.key.printable, style.state(view.state.rawValue, view.state.rawValue)]
+    if let reason = view.reason { parts.insert(style.yellow("refused: \(reason)"), at: 0) }
+    if let items = view.items { parts.append("\(items) items") }
+    if let message = view.message { parts.append(message.printable) }
+    if !view.isVisible { parts.append("not on the screen") }
+    if let left = view.remainingTime { parts.append("fails in \(left.humanText)") }
+    return parts.joined(separator: "  ") + "  (generation \(view.generation))"
+  }
+
   /// All fields of a view, names and values aligned.
   static func table(_ view: JSONValue, style: Style) -> String {
     guard case .object(let members) = view else { return view.text }

@@ -17,6 +17,8 @@ enum EventLine {
     case .timer: details = timer(event)
     case .throttle, .once, .gate, .debounce: details = guarded(event)
     case .scope: details = scope(event)
+    case .nav: details = navigation(event)
+    case .page: details = page(event)
     }
     if let reason = event.fields["reason"]?.string { details.append("reason: \(reason)") }
     if let generation = event.generation, event.name != .tick {
@@ -51,6 +53,26 @@ enum EventLine {
     if let fraction = view.fraction { details.append("\(Int(fraction * 100)) %") }
     if let status = view.status { details.append(status) }
     if let end = view.end { details.append("end: \(end)") }
+    return details
+  }
+
+  private static func page(_ event: CountdownEvent) -> [String] {
+    var details = [event.fields["state"]?.string].compactMap { $0 }
+    if let items = event.fields["items"]?.int { details.append("\(items) items") }
+    if let message = event.fields["message"]?.string { details.append(message) }
+    return details
+  }
+
+  private static func navigation(_ event: CountdownEvent) -> [String] {
+    var details = [event.fields["page"]?.string].compactMap { $0 }
+    if event.fields["first"]?.bool == true { details.append("first") }
+    if event.fields["last"]?.bool == true { details.append("last") }
+    if event.fields["bar_changed"]?.bool == true, let bar = event.fields["bar"]?.string {
+      details.append("bar \(bar)")
+    }
+    if let fraction = event.fields["fraction"]?.double {
+      details.append("\(Int(fraction * 100)) %")
+    }
     return details
   }
 

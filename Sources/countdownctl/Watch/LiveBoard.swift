@@ -57,7 +57,7 @@ struct LiveBoard {
     case .timer: apply(timer: event, at: now)
     case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
     // Nothing counts: there is no line for it.
-    case .scope: break
+    case .scope, .nav, .page: break
     }
   }
 

@@ -30,7 +30,7 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID); all "
+      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID, nav:STACK, page:PAGE); all "
         + "countdowns unless given.", valueName: "name"))
   var names: [String] = []
 
@@ -42,6 +42,8 @@ struct Watch: SessionCommand {
   @Flag(help: "Keys are sessions of gates.") var gate = false
   @Flag(help: "Keys are of debounced calls.") var debounce = false
   @Flag(help: "Keys are scopes.") var scope = false
+  @Flag(help: "Keys are navigation stacks.") var nav = false
+  @Flag(help: "Keys are pages.") var page = false
 
   @Flag(
     help: """
@@ -54,6 +56,7 @@ struct Watch: SessionCommand {
     let kinds = [
       ("countdown", countdown), ("hud", hud), ("timer", timer), ("throttle", throttle),
       ("once", once), ("gate", gate), ("debounce", debounce), ("scope", scope),
+      ("nav", nav), ("page", page),
     ].filter(\.1).map(\.0)
     return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)
   }

@@ -1,0 +1,250 @@
+import CountdownCore
+import TimerWheel
+
+/// Pages and what they have to show; while a first load is to be seen, the HUD of its screen is.
+extension Engine {
+  package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
+
+  // MARK: Commands
+
+  package mutating func appearPage(
+    _ key: UnsafeRawBufferPointer, _ appearance: PageAppearance, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageView {
+    guard let index = settledPage(key, at: now) else {
+      return try insertPage(Array(key), appearance, by: client, at: now)
+    }
+    var options = pages[index].options
+    appearance.apply(to: &options)
+    let isElsewhere = options.screen != pages[index].options.screen
+    if pages[index].machine.isAnimated, pages[index].lease == nil || isElsewhere {
+      try checkLimits(client, forHUDOn: options.screen)
+    }
+    if isElsewhere { endLease(of: index, isDone: true, at: now) }
+    pages[index].options = options
+    if let owner = appearance.owner, owner != pages[index].owner {
+      connections.disown(EntityRef(.page, index), pages[index].owner)
+      connections.own(EntityRef(.page, index), owner)
+      pages[index].owner = owner
+    }
+    let wasVisible = pages[index].machine.isVisible
+    let isNew = pages[index].machine.appear(
+      options.refresh, timeout: options.timeout, at: now.boot)
+    if !wasVisible { publish(page: index, .didAppear, at: now) }
+    if isNew {
+      pages[index].generation = newGeneration()
+      publish(page: index, .loading, at: now)
+    }
+    settleLease(of: index, by: client, at: now)
+    armPage(index)
+    return PageView(pages[index], at: now)
+  }
+
+  package mutating func disappearPage(
+    _ key: UnsafeRawBufferPointer, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageView {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    if pages[index].machine.disappear() {
+      publish(page: index, .didDisappear, at: now)
+      settleLease(of: index, by: client, at: now)
+    }
+    return PageView(pages[index], at: now)
+  }
+
+  package mutating func pageLoaded(
+    _ key: UnsafeRawBufferPointer, items: Int64?, generation: Generation?, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    try change(key, generation, .loaded, by: client, at: now) { $0.loaded(items: items) }
+  }
+
+  package mutating func pageFailed(
+    _ key: UnsafeRawBufferPointer, message: [UInt8]?, generation: Generation?, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    try change(key, generation, .failed, by: client, at: now) { $0.failed(message) }
+  }
+
+  package mutating func retryPage(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    try check(generation, against: pages[index].generation)
+    if pages[index].machine.state == .error, pages[index].machine.isVisible {
+      try checkLimits(client, forHUDOn: pages[index].options.screen)
+    }
+    let timeout = pages[index].options.timeout
+    if let refusal = pages[index].machine.retry(timeout: timeout, at: now.boot) {
+      return (refusal, PageView(pages[index], at: now))
+    }
+    pages[index].generation = newGeneration()
+    publish(page: index, .loading, at: now)
+    settleLease(of: index, by: client, at: now)
+    armPage(index)
+    return (nil, PageView(pages[index], at: now))
+  }
+
+  /// False if there was nothing to close.
+  package mutating func closePage(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledPage(key, at: now) else { return false }
+    try check(generation, against: pages[index].generation)
+    removePage(index, reason: .closed, at: now)
+    return true
+  }
+
+  package mutating func page(_ key: UnsafeRawBufferPointer, at now: Moment) -> PageView? {
+    settledPage(key, at: now).map { PageView(pages[$0], at: now) }
+  }
+
+  package mutating func listPages(_ query: ListQuery, at now: Moment) -> Page<PageView> {
+    for index in pages.lookedAt(query) { _ = settlePage(index, at: now) }
+    return pages.page(query, owner: { $0.owner }, view: { PageView($0, at: now) })
+  }
+
+  // MARK: Time and owners
+
+  mutating func expirePage(_ index: UInt32, at now: Moment) { _ = settlePage(index, at: now) }
+
+  mutating func removePage(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    if reason == .ownerGone { statistics.ownerGone += 1 }
+    endLease(of: index, isDone: reason == .closed, at: now)
+    publish(page: index, .closed, reason: reason, at: now)
+    let reference = EntityRef(.page, index)
+    let entity = pages[index]
+    _ = arm(entity.alarm, for: nil, reference)
+    connections.disown(reference, entity.owner)
+    connections.count(-1, for: entity.uid)
+    pages.remove(index)
+  }
+
+  /// Lets happen what is due for a page; false if it is not there, or not any more.
+  mutating func settlePage(_ index: UInt32, at now: Moment) -> Bool {
+    guard let entity = pages.entity(at: Int(index)) else { return false }
+    guard isThere(entity.owner, at: now) else {
+      removePage(index, reason: .ownerGone, at: now)
+      return false
+    }
+    guard let due = pages[index].machine.expire(at: now.boot) else { return true }
+    statistics.record(late: (now.boot - due).microseconds)
+    publish(page: index, .failed, reason: .timedOut, due: due, at: now)
+    endLease(of: index, isDone: true, at: now)
+    armPage(index)
+    return true
+  }
+
+  private mutating func settledPage(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = pages.find(key), settlePage(index, at: now) else { return nil }
+    return index
+  }
+
+  // MARK: The HUD
+
+  /// Whether a page still wants the HUD that it asked for.
+  mutating func isThere(lease name: OwnerName, at now: Moment) -> Bool {
+    guard let entity = pages.entity(at: Int(name.index)), entity.lease == name else { return false }
+    return isThere(entity.owner, at: now)
+  }
+
+  /// A page's HUD may be one more entity, or one that is kept over restarts.
+  private func checkLimits(
+    _ client: Client, forHUDOn screen: [UInt8], with others: Int = 0
+  ) throws(EngineError) {
+    try checkWritable(hud: huds.find(screen))
+    try checkLimits(client, adding: (huds.find(screen) == nil ? 1 : 0) + others)
+  }
+
+  /// Asks for the HUD while a first load is to be seen, and no longer.
+  private mutating func settleLease(of index: UInt32, by client: Client, at now: Moment) {
+    let entity = pages[index]
+    let isWanted = entity.machine.isAnimated && entity.machine.isVisible
+    guard isWanted != (entity.lease != nil) else { return }
+    guard isWanted else { return endLease(of: index, isDone: true, at: now) }
+    var request = settings.presentation
+    request.kind = .loading
+    request.grace = entity.options.grace
+    request.minimum = entity.options.minimum
+    let name = OwnerName(key: entity.key, index: index, generation: entity.generation)
+    pages[index].lease = name
+    entity.options.screen.withUnsafeBytes { screen in
+      do throws(EngineError) {
+        _ = try showHUD(
+          screen, level: .normal, request, owner: .page(name), by: client, at: now)
+      } catch {
+        preconditionFailure("there was room for it: \(error)")
+      }
+    }
+  }
+
+  /// Gives the HUD back: done with it, or gone.
+  private mutating func endLease(of index: UInt32, isDone: Bool, at now: Moment) {
+    guard let name = pages[index].lease else { return }
+    let screen = pages[index].options.screen
+    if let hud = huds.find(screen), settleHUD(hud, at: now) {
+      if isDone {
+        endLease(of: .page(name), onHUD: hud, at: now)
+      } else {
+        giveBackLeases(hud, of: .page(name), at: now)
+      }
+    }
+    pages[index].lease = nil
+  }
+
+  // MARK: Steps
+
+  private mutating func insertPage(
+    _ key: [UInt8], _ appearance: PageAppearance, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageView {
+    var options = PageOptions(
+      timeout: settings.pageTimeout, screen: key, grace: settings.presentation.grace,
+      minimum: settings.presentation.minimum)
+    appearance.apply(to: &options)
+    try checkLimits(client, forHUDOn: options.screen, with: 1)
+    let owner = appearance.owner ?? .none
+    let index = pages.insert(
+      PageEntity(
+        key: key, machine: PageLoad(timeout: options.timeout, at: now.boot),
+        generation: newGeneration(), owner: owner, uid: client.uid, options: options))
+    connections.own(EntityRef(.page, index), owner)
+    connections.count(1, for: client.uid)
+    publish(page: index, .didAppear, at: now)
+    publish(page: index, .loading, at: now)
+    settleLease(of: index, by: client, at: now)
+    armPage(index)
+    return PageView(pages[index], at: now)
+  }
+
+  private mutating func change(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    by client: Client, at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
+  ) throws(EngineError) -> PageAnswer {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    try check(generation, against: pages[index].generation)
+    if let refusal = body(&pages[index].machine) {
+      return (refusal, PageView(pages[index], at: now))
+    }
+    publish(page: index, event, at: now)
+    settleLease(of: index, by: client, at: now)
+    armPage(index)
+    return (nil, PageView(pages[index], at: now))
+  }
+
+  private mutating func armPage(_ index: UInt32) {
+    pages[index].alarm = arm(
+      pages[index].alarm, for: pages[index].machine.nextExpiry, EntityRef(.page, index))
+  }
+
+  private mutating func publish(
+    page index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, due: Instant? = nil,
+    at now: Moment
+  ) {
+    let view = PageView(pages[index], at: now)
+    publish(.page, view.key) { sequence in
+      Event(
+        name: name, subject: .page(view), generation: view.generation, sequence: sequence,
+        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import CountdownCore
+import Testing
+
+/// Every way from one state of a page to another, and every reason not to go it.
+@Suite struct PageLoadTests {
+  private let start = Instant(microseconds: 0)
+  private let second = Instant(microseconds: 1_000_000)
+
+  private func page(timeout: Interval? = nil) -> PageLoad { PageLoad(timeout: timeout, at: start) }
+
+  /// A page with content that has disappeared.
+  private func covered(items: Int64 = 3) -> PageLoad {
+    var page = page()
+    _ = page.loaded(items: items)
+    _ = page.disappear()
+    return page
+  }
+
+  @Test("The first load is animated; what comes makes it content, nothing makes it empty")
+  func firstLoad() {
+    var page = page()
+    #expect(page.state == .loading)
+    #expect(page.isAnimated)
+    let refusal = page.loaded(items: 5)
+    #expect(refusal == nil)
+    #expect(page.state == .content)
+    #expect(page.items == 5)
+    #expect(!page.isAnimated)
+    var empty = PageLoad(timeout: nil, at: start)
+    _ = empty.loaded(items: 0)
+    #expect(empty.state == .empty)
+    var unsaid = PageLoad(timeout: nil, at: start)
+    _ = unsaid.loaded(items: nil)
+    #expect(unsaid.state == .content)
+  }
+
+  @Test("A first load that fails shows the error page, from which it can be tried again")
+  func failureAndRetry() {
+    var page = page()
+    let failed = page.failed(Array("offline".utf8))
+    #expect(failed == nil)
+    #expect(page.state == .error)
+    #expect(page.message == Array("offline".utf8))
+    let retried = page.retry(timeout: .seconds(1), at: start)
+    #expect(retried == nil)
+    #expect(page.state == .loading)
+    #expect(page.isAnimated)
+    #expect(page.message == nil)
+    #expect(page.deadline == second)
+    _ = page.loaded(items: 1)
+    #expect(page.state == .content)
+  }
+
+  @Test("A return refreshes without animation; it fails back to what there was", arguments: [0, 3])
+  func silentReturn(items: Int64) {
+    var page = covered(items: items)
+    let before = page.state
+    let began = page.appear(.always, timeout: nil, at: start)
+    #expect(began)
+    #expect(page.state == .refreshing)
+    #expect(!page.isAnimated)
+    var other = page
+    _ = page.failed(nil)
+    #expect(page.state == before)
+    #expect(page.items == items)
+    _ = other.loaded(items: 3 - items)
+    #expect(other.state == (items == 0 ? .content : .empty))
+  }
+
+  @Test("REFRESH never: a return shows what there is")
+  func noRefresh() {
+    var page = covered()
+    let began = page.appear(.never, timeout: .seconds(1), at: start)
+    #expect(!began)
+    #expect(page.state == .content)
+    #expect(page.isVisible)
+    #expect(page.deadline == nil)
+  }
+
+  @Test("Appearing where it is already, or while it loads or has failed, begins nothing")
+  func appearWithoutEffect() {
+    var visible = page()
+    _ = visible.loaded(items: 1)
+    let again = visible.appear(.always, timeout: nil, at: start)
+    #expect(!again)
+    #expect(visible.state == .content)
+    var loading = page()
+    _ = loading.disappear()
+    let back = loading.appear(.always, timeout: nil, at: start)
+    #expect(!back)
+    #expect(loading.state == .loading)
+    var failed = page()
+    _ = failed.failed(nil)
+    _ = failed.disappear()
+    let returned = failed.appear(.always, timeout: nil, at: start)
+    #expect(!returned)
+    #expect(failed.state == .error)
+  }
+
+  @Test("Disappearing counts once, and does not end a load")
+  func disappearing() {
+    var page = page()
+    let hidden = [page.disappear(), page.disappear()]
+    #expect(hidden == [true, false])
+    #expect(page.state == .loading)
+    _ = page.loaded(items: 2)
+    #expect(page.state == .content)
+  }
+
+  @Test("What was not asked for is refused, and changes nothing", arguments: [true, false])
+  func notLoading(hasFailed: Bool) {
+    var page = page()
+    if hasFailed { _ = page.failed(nil) } else { _ = page.loaded(items: 1) }
+    let before = page
+    let refusals = [page.loaded(items: 0), page.failed(nil)]
+    #expect(refusals == [.notLoading, .notLoading])
+    #expect(page == before)
+  }
+
+  @Test("Only what failed can be tried again")
+  func notFailed() {
+    var loading = page()
+    let first = loading.retry(timeout: nil, at: start)
+    #expect(first == .notFailed)
+    var content = covered()
+    let second = content.retry(timeout: nil, at: start)
+    #expect(second == .notFailed)
+    _ = content.appear(.always, timeout: nil, at: start)
+    let third = content.retry(timeout: nil, at: start)
+    #expect(third == .notFailed)
+  }
+
+  @Test("Time makes a failure of its own: never early, once, of a refresh silently")
+  func timeout() {
+    var page = page(timeout: .seconds(1))
+    let early = page.expire(at: Instant(microseconds: 999_999))
+    #expect(early == nil)
+    #expect(page.nextExpiry == second)
+    let due = page.expire(at: Instant(microseconds: 5_000_000))
+    #expect(due == second)
+    #expect(page.state == .error)
+    #expect(page.nextExpiry == nil)
+    let again = page.expire(at: Instant(microseconds: 9_000_000))
+    #expect(again == nil)
+    var refreshing = covered()
+    _ = refreshing.appear(.always, timeout: .seconds(1), at: start)
+    _ = refreshing.expire(at: second)
+    #expect(refreshing.state == .content)
+  }
+}

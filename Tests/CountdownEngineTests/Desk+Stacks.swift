@@ -1,0 +1,41 @@
+import CountdownCore
+import CountdownEngine
+
+extension Desk {
+  @discardableResult
+  func push(
+    _ stack: String, _ page: String, edge: Double = 0, below parent: String? = nil,
+    owner: Owner? = nil
+  ) throws -> NavigationStack.Refusal? {
+    var push = PagePush(page: Array(page.utf8))
+    push.edge = edge
+    push.opening.parent = parent.map { Array($0.utf8) }
+    push.opening.owner = owner
+    return try nav(stack) { try $0.pushPage($1, push, by: client(1), at: now) }
+  }
+
+  @discardableResult
+  func swipe(_ stack: String, timeout: Int64? = nil) throws -> NavigationStack.Refusal? {
+    try nav(stack) {
+      try $0.swipe($1, x: 5, dx: 1, timeout: timeout.map { .milliseconds($0) }, at: now)
+    }
+  }
+
+  func nav(
+    _ stack: String, _ body: (inout Engine, UnsafeRawBufferPointer) throws -> Engine.StackAnswer
+  ) rethrows -> NavigationStack.Refusal? {
+    try with(stack) { try body(&engine, $0).refusal }
+  }
+
+  func dismissed(_ stack: String) throws {
+    _ = try with(stack) { try engine.dismissStack($0, generation: nil, at: now) }
+  }
+
+  /// The generation of a new stack of one page.
+  func pushed(_ stack: String, owner: Owner) throws -> Generation {
+    try push(stack, "page of \(stack)", owner: owner)
+    return self.stack(stack)!.generation
+  }
+
+  func stack(_ key: String) -> StackView? { with(key) { engine.stack($0, at: now) } }
+}

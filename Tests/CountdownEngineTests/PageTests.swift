@@ -1,0 +1,193 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// Pages, their HUDs and their owners.
+@Suite struct PageTests {
+  let desk: Desk
+
+  init() {
+    var settings = EngineSettings()
+    settings.presentation = .plain
+    desk = Desk(settings)
+    desk.connect(2)
+  }
+
+  private var hud: HUDView.State? { desk.hud("p")?.state }
+
+  @Test("The HUD of the screen shows while the first load does, and goes on success")
+  func hudOnSuccess() throws {
+    desk.subscribe(1, pattern: "*")
+    try desk.appear("p")
+    #expect(hud == .visible)
+    #expect(desk.hud("p")?.leases == 1)
+    #expect(try desk.loaded("p", items: 3) == nil)
+    #expect(hud == nil)
+    desk.hears(
+      1, "0 p did-appear loading", "0 p loading loading", "0 p will-appear", "0 p did-appear",
+      "0 p loaded content", "0 p will-disappear dismissed", "0 p did-disappear dismissed")
+    try desk.closePage("p")
+    desk.expectEmpty()
+  }
+
+  @Test("It goes on failure just so; the error page is tried again, with the HUD")
+  func hudOnFailure() throws {
+    try desk.appear("p", screen: "main")
+    #expect(try desk.failed("p") == nil)
+    #expect(desk.hud("main") == nil)
+    #expect(desk.page("p")?.state == .error)
+    #expect(try desk.retry("p") == nil)
+    #expect(desk.hud("main")?.state == .visible)
+    #expect(desk.hud("p") == nil)
+    _ = try desk.loaded("p", items: 0)
+    #expect(desk.page("p")?.state == .empty)
+    #expect(desk.hud("main") == nil)
+  }
+
+  @Test("GRACE and MIN are the page's: a quick load shows nothing, a shown HUD stays for MIN")
+  func graceAndMinimum() throws {
+    desk.subscribe(1, "hud:p")
+    try desk.appear("p", grace: 200, minimum: 500)
+    desk.at(100)
+    _ = try desk.loaded("p")
+    desk.hears(1, "0 p snapshot hidden", "100 p updated never-shown")
+    try desk.closePage("p")
+    try desk.appear("p", grace: 200, minimum: 500)
+    desk.at(310)
+    _ = try desk.loaded("p")
+    desk.at(2_000).hears(
+      1, "300 p will-appear", "300 p did-appear", "800 p will-disappear dismissed",
+      "800 p did-disappear dismissed")
+  }
+
+  @Test("A return is silent: no HUD, and a failure shows what there was")
+  func silentReturn() throws {
+    try desk.appear("p")
+    _ = try desk.loaded("p", items: 3)
+    try desk.disappear("p")
+    #expect(try desk.appear("p").state == .refreshing)
+    #expect(hud == nil)
+    #expect(try desk.failed("p") == nil)
+    #expect(desk.page("p")?.state == .content)
+    try desk.disappear("p")
+    #expect(try desk.appear("p", refresh: .never).state == .content)
+    try desk.disappear("p")
+    #expect(try desk.appear("p").state == .content)
+  }
+
+  @Test("TIMEOUT makes a failure of its own, on time; the HUD goes with it")
+  func timeout() throws {
+    try desk.appear("p", timeout: 1_000)
+    #expect(desk.engine.armedCount == 1)
+    desk.subscribe(1, pattern: "*")
+    _ = desk.takeHeard(1)
+    desk.at(2_000).hears(
+      1, "1000 p failed error timed-out", "1000 p will-disappear dismissed",
+      "1000 p did-disappear dismissed")
+    #expect(try desk.loaded("p") == .notLoading)
+    _ = try desk.retry("p")
+    desk.unnoticed(at: 3_000)
+    #expect(desk.page("p")?.state == .error)
+    #expect(hud == nil)
+  }
+
+  @Test("As configured: 30 s; TIMEOUT 0 waits for ever")
+  func timeouts() throws {
+    try desk.appear("p")
+    #expect(desk.page("p")?.remainingMS == 30_000)
+    try desk.appear("q", timeout: 0)
+    #expect(desk.page("q")?.remainingMS == nil)
+  }
+
+  @Test("The answer to an earlier load is stale; one that nobody asked for is refused")
+  func lateAnswers() throws {
+    let first = try desk.appear("p").generation
+    _ = try desk.failed("p")
+    _ = try desk.retry("p")
+    let second = try #require(desk.page("p")?.generation)
+    #expect(second > first)
+    #expect(throws: EngineError.stale(now: second)) { try desk.loaded("p", generation: first) }
+    #expect(throws: EngineError.stale(now: second)) { try desk.failed("p", generation: first) }
+    #expect(desk.page("p")?.state == .loading)
+    #expect(try desk.loaded("p", generation: second) == nil)
+    #expect(try desk.loaded("p", generation: second) == .notLoading)
+    #expect(try desk.retry("p") == .notFailed)
+    #expect(throws: EngineError.notFound) { try desk.loaded("none") }
+    #expect(throws: EngineError.notFound) { try desk.disappear("none") }
+  }
+
+  @Test("Off the screen it shows no HUD; back while it still loads, it does again")
+  func disappearing() throws {
+    try desk.appear("p")
+    try desk.disappear("p")
+    #expect(hud == nil)
+    #expect(desk.page("p")?.state == .loading)
+    try desk.appear("p")
+    #expect(hud == .visible)
+    try desk.appear("p", screen: "other")
+    #expect(hud == nil)
+    #expect(desk.hud("other")?.state == .visible)
+  }
+
+  @Test("Another's HUD on the same screen stays when the page has loaded")
+  func sharedHUD() throws {
+    try desk.show("p")
+    try desk.appear("p")
+    #expect(desk.hud("p")?.leases == 2)
+    _ = try desk.loaded("p")
+    #expect(desk.hud("p")?.leases == 1)
+    // One that was taken away by somebody else is not given back twice.
+    try desk.closePage("p")
+    try desk.appear("p")
+    try desk.dismiss("p")
+    try desk.show("p")
+    _ = try desk.loaded("p")
+    #expect(desk.hud("p")?.leases == 1)
+  }
+
+  @Test("Its owner goes: the page and its HUD with it, at once for who asks")
+  func ownerGoes() throws {
+    try desk.open("scope")
+    try desk.appear("p", owner: try desk.scoped("scope"))
+    #expect(desk.scope("scope")?.owned == 1)
+    desk.subscribe(1, pattern: "*")
+    _ = desk.takeHeard(1)
+    try desk.close("scope")
+    desk.hears(
+      1, "0 p will-disappear owner-gone", "0 p did-disappear owner-gone",
+      "0 p closed loading owner-gone", "0 scope closed closed")
+    desk.expectEmpty()
+    try desk.appear("p", owner: .connection(2))
+    desk.disconnect(2)
+    #expect(hud == nil)
+    #expect(desk.page("p") == nil)
+    desk.advance()
+    desk.expectEmpty()
+  }
+
+  @Test("OWNER of a later APPEAR counts from then on")
+  func newOwner() throws {
+    try desk.appear("p", owner: .connection(2))
+    try desk.appear("p", owner: Owner.none)
+    desk.disconnect(2)
+    desk.advance()
+    #expect(desk.page("p") != nil)
+  }
+
+  @Test("Page and HUD count as two: without room for both nothing is changed")
+  func limits() throws {
+    var settings = EngineSettings()
+    settings.presentation = .plain
+    settings.limits.entities = 2
+    let desk = Desk(settings)
+    try desk.appear("p")
+    _ = try desk.failed("p")
+    try desk.set("t", 60_000)
+    #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.retry("p") }
+    #expect(desk.page("p")?.state == .error)
+    #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("q") }
+    try desk.delete("t")
+    #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("q") }
+    #expect(try desk.retry("p") == nil)
+  }
+}

@@ -1,0 +1,133 @@
+import CountdownCore
+import CountdownEngine
+
+/// What must be true of the events of scopes, stacks and pages, whenever the engine comes to them.
+struct InteractionEvents {
+  private struct Opened {
+    let name: String
+    var children: [Generation] = []
+    var timers: [Generation] = []
+  }
+
+  private enum Presence { case appearing, visible, disappearing }
+
+  private var opened: [Generation: Opened] = [:]
+  private(set) var closed: Set<Generation> = []
+  private var timerOwners: [Generation: Generation?] = [:]
+  private var ended: Set<Generation> = []
+  private var presence: [String: [String: Presence]] = [:]
+  /// Who was told of events of the clients' own since it was last emptied.
+  var emissions: [(scope: String, connection: UInt64)] = []
+
+  mutating func note(scope: Generation, _ name: String, below parent: Generation?) {
+    opened[scope] = Opened(name: name)
+    if let parent { opened[parent]!.children.append(scope) }
+  }
+
+  mutating func note(timer: Generation, ownedBy scope: Generation?) {
+    timerOwners[timer] = scope
+    if let scope { opened[scope]!.timers.append(timer) }
+  }
+
+  /// Whether a scope of that name may still be there, though nobody can see it.
+  func isBeingClosed(_ name: String) -> Bool {
+    opened.contains { $0.value.name == name && !closed.contains($0.key) }
+  }
+
+  /// What is wrong with an event, with the scopes that were open before and are open after what
+  /// caused it.
+  mutating func problem(
+    _ publication: Publication, openBefore: Set<Generation>, openAfter: Set<Generation>
+  ) -> String? {
+    let event = publication.event
+    let key = String(decoding: publication.key, as: UTF8.self)
+    switch event.subject {
+    case .scope where event.name == .closed:
+      return problem(closing: event.generation, openAfter)
+    case .timer:
+      return problem(ofTimer: event, openBefore, openAfter)
+    case .emission:
+      emissions.append((key, publication.subscribers[0]))
+    case .nav(let view):
+      guard let occurrence = view.occurrence else { return nil }
+      let page = String(decoding: occurrence.page, as: UTF8.self)
+      if event.name == .dismissed { return presence.removeValue(forKey: key).flatMap(left) }
+      return problem(event.name, page, in: &presence[key, default: [:]])
+    default: break
+    }
+    return nil
+  }
+
+  private mutating func problem(
+    closing scope: Generation, _ openAfter: Set<Generation>
+  ) -> String? {
+    guard let entry = opened[scope] else { return "a scope closes that was never opened" }
+    if openAfter.contains(scope) { return "\(entry.name) closes, though nothing is over" }
+    guard closed.insert(scope).inserted else { return "\(entry.name) closes twice" }
+    if !entry.children.allSatisfy(closed.contains) { return "\(entry.name) closes before a child" }
+    if !entry.timers.allSatisfy(ended.contains) {
+      return "\(entry.name) closes before what it owns is over"
+    }
+    return nil
+  }
+
+  private mutating func problem(
+    ofTimer event: Event, _ openBefore: Set<Generation>, _ openAfter: Set<Generation>
+  ) -> String? {
+    guard event.name == .fired || event.name == .cancelled else { return nil }
+    guard ended.insert(event.generation).inserted else { return "a timer is over twice" }
+    guard let owner = timerOwners[event.generation] ?? nil else {
+      return event.reason == .ownerGone ? "a timer of nobody is cancelled" : nil
+    }
+    if event.name == .fired, !openBefore.contains(owner) { return "a timer fires for nobody" }
+    if event.reason == .ownerGone, openAfter.contains(owner) {
+      return "a timer is cancelled whose owner is there"
+    }
+    return nil
+  }
+
+  /// Appearing and disappearing come in pairs.
+  private func problem(
+    _ name: Event.Name, _ page: String, in pages: inout [String: Presence]
+  ) -> String? {
+    let before = pages[page]
+    switch (name, before) {
+    case (.willAppear, nil), (.willAppear, .disappearing): pages[page] = .appearing
+    case (.didAppear, .appearing): pages[page] = .visible
+    case (.willDisappear, .visible), (.willDisappear, .appearing): pages[page] = .disappearing
+    case (.didDisappear, .disappearing): pages[page] = nil
+    case (.willAppear, _), (.didAppear, _), (.willDisappear, _), (.didDisappear, _):
+      return "\(page): \(name.text) while it is \(before.map { "\($0)" } ?? "hidden")"
+    default: break
+    }
+    return nil
+  }
+
+  private func left(_ pages: [String: Presence]) -> String? {
+    pages.isEmpty ? nil : "a stack is dismissed, and \(pages.keys.sorted()) did not disappear"
+  }
+
+  /// What is wrong once nothing is due and all is cleared up.
+  func problem(whenFinished model: InteractionModel) -> String? {
+    let open = model.openGenerations
+    if let scope = opened.first(where: { open.contains($0.key) == closed.contains($0.key) }) {
+      return "\(scope.value.name) is \(open.contains(scope.key) ? "open" : "over"), "
+        + "which its events do not say"
+    }
+    let running = Set(model.timers.values.map(\.generation))
+    if timerOwners.keys.contains(where: { running.contains($0) == ended.contains($0) }) {
+      return "a timer's events do not say whether it is over"
+    }
+    for (name, stack) in model.stacks {
+      let top = stack.pages[stack.pages.count - 1].name
+      var expected: [String: Presence] = [top: .visible]
+      if stack.swipe != nil {
+        expected = [top: .disappearing, stack.pages[stack.pages.count - 2].name: .appearing]
+      }
+      if presence[name] != expected {
+        return "\(name): events say \(presence[name] ?? [:]), which must be \(expected)"
+      }
+    }
+    return nil
+  }
+}

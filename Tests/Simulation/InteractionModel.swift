@@ -1,0 +1,204 @@
+import CountdownCore
+import CountdownEngine
+
+/// What scopes, stacks and pages must be, done naively: by their names, and each time anew from the
+/// top down. The second opinion about trees, doom and leases of the engine.
+struct InteractionModel {
+  struct Scope {
+    let generation: Generation
+    var parent: String?
+    /// Whether events go on to the parent.
+    var isRouted: Bool
+    var owner: Owner
+    var ttl: Int64?
+    var leaseEnd: Int64?
+    var handlers: [(connection: UInt64, event: String, captures: Bool)] = []
+  }
+
+  struct Timer {
+    let generation: Generation
+    /// The scope it goes with, and which of that name.
+    var owner: (name: String, generation: Generation)?
+    var due: Int64
+  }
+
+  struct StackPage: Equatable {
+    var name: String
+    var edge: Double
+    var pops: Bool
+    var bar: NavigationStack.Bar
+  }
+
+  struct Stack {
+    var pages: [StackPage]
+    var bar: NavigationStack.Bar
+    var swipe: (timeout: Int64, until: Int64)?
+  }
+
+  struct Content: Equatable {
+    var generation: Generation
+    var state: PageLoad.State
+    var before: PageLoad.State
+    var isVisible = true
+    var items: Int64?
+    var deadline: Int64?
+    var owner: String?
+    var ownerGeneration: Generation?
+    var timeout: Int64?
+  }
+
+  var now: Int64 = 0
+  var connections: Set<UInt64> = []
+  private(set) var scopes: [String: Scope] = [:]
+  var timers: [String: Timer] = [:]
+  var stacks: [String: Stack] = [:]
+  var contents: [String: Content] = [:]
+
+  var openGenerations: Set<Generation> { Set(scopes.values.map(\.generation)) }
+
+  // MARK: Time
+
+  /// Whatever is over by now is gone.
+  mutating func settle() {
+    while let gone = scopes.first(where: { isOver($0.value) })?.key { scopes[gone] = nil }
+    for (name, timer) in timers where timer.due <= now || !isThere(timer.owner) {
+      timers[name] = nil
+    }
+    for name in Array(stacks.keys) { settle(stack: name) }
+    for (name, content) in contents {
+      if let owner = content.owner, scopes[owner]?.generation != content.ownerGeneration {
+        contents[name] = nil
+      } else if let deadline = content.deadline, deadline <= now {
+        _ = fail(name)
+      }
+    }
+  }
+
+  private func isOver(_ scope: Scope) -> Bool {
+    if let end = scope.leaseEnd, end <= now { return true }
+    if case .connection(let id) = scope.owner, !connections.contains(id) { return true }
+    return scope.parent.map { scopes[$0] == nil } ?? false
+  }
+
+  private func isThere(_ owner: (name: String, generation: Generation)?) -> Bool {
+    owner.map { scopes[$0.name]?.generation == $0.generation } ?? true
+  }
+
+  private mutating func settle(stack name: String) {
+    var stack = stacks[name]!
+    if let until = stack.swipe?.until, until <= now { stack.swipe = nil }
+    let left = stack.pages.filter { scopes[$0.name] != nil }
+    if left.suffix(2) != stack.pages.suffix(2) { stack.swipe = nil }
+    if let top = left.last, top != stack.pages.last { stack.bar = top.bar }
+    stack.pages = left
+    stacks[name] = left.isEmpty ? nil : stack
+  }
+
+  // MARK: Scopes
+
+  func depth(_ name: String) -> Int {
+    scopes[name]!.parent.map { depth($0) + 1 } ?? 1
+  }
+
+  func children(_ name: String) -> Int { scopes.values.count { $0.parent == name } }
+
+  func isBelow(_ name: String, _ other: String) -> Bool {
+    name == other || scopes[name]!.parent.map { isBelow($0, other) } ?? false
+  }
+
+  func ownedCount(_ name: String) -> Int {
+    timers.values.count { $0.owner?.name == name } + contents.values.count { $0.owner == name }
+  }
+
+  mutating func open(_ name: String, _ scope: Scope) { scopes[name] = scope }
+
+  mutating func close(_ name: String) {
+    scopes[name] = nil
+    settle()
+  }
+
+  mutating func renew(_ name: String, _ ttl: Int64?) {
+    scopes[name]!.ttl = ttl ?? scopes[name]!.ttl
+    scopes[name]!.leaseEnd = now + scopes[name]!.ttl!
+  }
+
+  // MARK: Events
+
+  mutating func handle(_ name: String, _ event: String, captures: Bool, by id: UInt64) -> Bool {
+    let isNew = !scopes[name]!.handlers.contains {
+      $0.connection == id && $0.event == event && $0.captures == captures
+    }
+    if isNew { scopes[name]!.handlers.append((id, event, captures)) }
+    return isNew
+  }
+
+  mutating func unhandle(_ name: String, _ event: String, by id: UInt64) -> Bool {
+    let before = scopes[name]!.handlers.count
+    scopes[name]!.handlers.removeAll { $0.connection == id && $0.event == event }
+    return scopes[name]!.handlers.count < before
+  }
+
+  func taker(of event: String, for name: String) -> (scope: String, connection: UInt64)? {
+    var way = [name]
+    while let scope = scopes[way.last!], scope.isRouted, let parent = scope.parent {
+      way.append(parent)
+    }
+    for captures in [true, false] {
+      for scope in captures ? way.reversed() : way {
+        let handler = scopes[scope]!.handlers.first {
+          $0.captures == captures && ($0.event == event || $0.event == "*")
+            && connections.contains($0.connection)
+        }
+        if let handler { return (scope, handler.connection) }
+      }
+    }
+    return nil
+  }
+
+  // MARK: Stacks
+
+  func refusal(ofSwipe name: String, x: Double, dx: Double) -> NavigationStack.Refusal? {
+    let stack = stacks[name]!
+    let top = stack.pages.last!
+    if stack.swipe != nil { return .transitioning }
+    if stack.pages.count == 1 { return .root }
+    if !top.pops { return .disabled }
+    if top.edge > 0, x > top.edge { return .outsideEdge }
+    return dx <= 0 ? .direction : nil
+  }
+
+  /// Pages from a place on are gone, and so are their scopes.
+  mutating func cut(_ name: String, from place: Int) {
+    let gone = stacks[name]!.pages[place...]
+    stacks[name]!.pages.removeSubrange(place...)
+    stacks[name]!.swipe = nil
+    if let top = stacks[name]!.pages.last {
+      stacks[name]!.bar = top.bar
+    } else {
+      stacks[name] = nil
+    }
+    for page in gone { close(page.name) }
+  }
+
+  // MARK: Pages
+
+  mutating func fail(_ name: String) -> PageLoad.Refusal? {
+    switch contents[name]!.state {
+    case .loading: contents[name]!.state = .error
+    case .refreshing: contents[name]!.state = contents[name]!.before
+    case .content, .empty, .error: return .notLoading
+    }
+    contents[name]!.deadline = nil
+    return nil
+  }
+
+  /// HUDs that are shown once nothing is due.
+  var hudCount: Int { contents.values.count { $0.isVisible && $0.state == .loading } }
+  var entityCount: Int {
+    scopes.count + timers.count + stacks.count + contents.count + hudCount
+  }
+  var armedCount: Int {
+    timers.count + scopes.values.count { $0.leaseEnd != nil }
+      + stacks.values.count { $0.swipe != nil } + contents.values.count { $0.deadline != nil }
+  }
+}

@@ -1,0 +1,375 @@
+import CountdownCore
+import CountdownEngine
+
+/// Commands on stacks and pages, asked of the engine and of the model.
+extension InteractionSimulation {
+  private static let stacks = ["n0", "n1"]
+  private static let pages = (0..<6).map { "p\($0)" }
+  private static let contents = (0..<3).map { "g\($0)" }
+
+  // MARK: Stacks
+
+  mutating func playStacks() throws(Disagreement) {
+    let name = pick(Self.stacks)
+    switch Int.random(in: 0..<20, using: &random) {
+    case 0..<7: try push(pick(Self.pages), on: name)
+    case 7: try pop(name)
+    case 8: try root(name)
+    case 9: if chance(oneIn: 3) { try dismiss(name) }
+    case 10..<14: try swipe(name)
+    case 14, 15: try progress(name)
+    case 16: try finishSwipe(name)
+    case 17: try cancelSwipe(name)
+    default: try observe("GET \(name)") { this throws(Disagreement) in try this.compareStack(name) }
+    }
+  }
+
+  private mutating func push(_ page: String, on name: String) throws(Disagreement) {
+    var push = PagePush(page: Array(page.utf8))
+    push.edge = pick([0, 20])
+    push.pops = !chance(oneIn: 5)
+    push.bar = pick(NavigationStack.Bar.allCases)
+    var wanted = push
+    let parent: String? = model.stacks[name] == nil && chance(oneIn: 2) ? anyScope() : nil
+    wanted.opening.parent = parent.map { Array($0.utf8) }
+    let pushed = wanted
+    try observe("PUSH \(name) \(page) below \(parent ?? "-")") { this throws(Disagreement) in
+      let asked = this.stackAnswer(name) { (engine, key, now, client) throws(EngineError) in
+        try engine.pushPage(key, pushed, by: client, at: now)
+      }
+      let stack = this.model.stacks[name]
+      if case .failure(.scope(.isClosing)) = asked, this.model.scopes[page] == nil,
+        this.events.isBeingClosed(page)
+      {
+        return
+      }
+      if let expected = this.expected(push: page, on: stack, parent) {
+        return try this.compare("PUSH \(name) \(page)", asked, expected)
+      }
+      try this.compare("PUSH \(name) \(page)", asked, .success(nil))
+      let now = this.now
+      guard let generation = page.withKey({ this.engine.scope($0, at: now)?.generation }) else {
+        throw Disagreement(description: "PUSH \(page): there is no scope")
+      }
+      let entry = InteractionModel.StackPage(
+        name: page, edge: pushed.edge, pops: pushed.pops, bar: pushed.bar)
+      if let parent {
+        this.events.note(scope: generation, page, below: this.model.scopes[parent]!.generation)
+        this.model.open(
+          page,
+          InteractionModel.Scope(
+            generation: generation, parent: parent, isRouted: true, owner: .none))
+      } else {
+        this.opened(page: page, generation, above: stack?.pages.last?.name)
+      }
+      if stack == nil {
+        this.model.stacks[name] = InteractionModel.Stack(pages: [entry], bar: entry.bar)
+      } else {
+        this.model.stacks[name]!.pages.append(entry)
+        this.model.stacks[name]!.bar = entry.bar
+      }
+      try this.compareStack(name)
+    }
+  }
+
+  private func expected(
+    push page: String, on stack: InteractionModel.Stack?, _ parent: String?
+  ) -> Result<NavigationStack.Refusal?, EngineError>? {
+    if let stack {
+      if stack.swipe != nil { return .success(.transitioning) }
+      if stack.pages.count >= 4 { return .failure(.limit(name: "max-stack-pages", value: 4)) }
+    }
+    if model.scopes[page] != nil { return .failure(.scope(.isThere(Array(page.utf8)))) }
+    // Where there is no parent that was named, a page goes with what the one below goes with.
+    let above = parent ?? stack.flatMap { model.scopes[$0.pages.last!.name]!.parent }
+    guard let above else { return nil }
+    if model.scopes[above] == nil { return .failure(.scope(.noScope(Array(above.utf8)))) }
+    if model.depth(above) >= 6 { return .failure(.limit(name: "max-scope-depth", value: 6)) }
+    return nil
+  }
+
+  private mutating func pop(_ name: String) throws(Disagreement) {
+    try change("POP", name) { (engine, key, now) throws(EngineError) in
+      try engine.popPage(key, generation: nil, at: now)
+    } model: { model in
+      if model.stacks[name]!.swipe != nil { return .transitioning }
+      let count = model.stacks[name]!.pages.count
+      if count == 1 { return .root }
+      model.cut(name, from: count - 1)
+      return nil
+    }
+  }
+
+  private mutating func root(_ name: String) throws(Disagreement) {
+    try change("ROOT", name) { (engine, key, now) throws(EngineError) in
+      try engine.popToRoot(key, generation: nil, at: now)
+    } model: { model in
+      if model.stacks[name]!.swipe != nil { return .transitioning }
+      if model.stacks[name]!.pages.count == 1 { return .root }
+      model.cut(name, from: 1)
+      return nil
+    }
+  }
+
+  private mutating func dismiss(_ name: String) throws(Disagreement) {
+    try observe("DISMISS \(name)") { this throws(Disagreement) in
+      let isThere = this.model.stacks[name] != nil
+      let asked = this.ask { (engine, now, _) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try engine.dismissStack(key, generation: nil, at: now)
+        }
+      }
+      try this.compare("DISMISS \(name)", asked, .success(isThere))
+      if isThere { this.model.cut(name, from: 0) }
+      try this.compareStack(name)
+    }
+  }
+
+  private mutating func swipe(_ name: String) throws(Disagreement) {
+    let x = pick([5.0, 50])
+    let dx = pick([3.0, 3, -1])
+    let timeout = Interval.milliseconds(pick([500, 5_000]))
+    try change("SWIPE x \(x) dx \(dx)", name) { (engine, key, now) throws(EngineError) in
+      try engine.swipe(key, x: x, dx: dx, timeout: timeout, at: now)
+    } model: { model in
+      if let refusal = model.refusal(ofSwipe: name, x: x, dx: dx) { return refusal }
+      model.stacks[name]!.swipe = (timeout.microseconds, model.now + timeout.microseconds)
+      return nil
+    }
+  }
+
+  private mutating func progress(_ name: String) throws(Disagreement) {
+    try change("PROGRESS", name) { (engine, key, now) throws(EngineError) in
+      try engine.progressSwipe(key, 0.5, generation: nil, at: now)
+    } model: { model in
+      guard let swipe = model.stacks[name]!.swipe else { return .notTransitioning }
+      model.stacks[name]!.swipe!.until = model.now + swipe.timeout
+      return nil
+    }
+  }
+
+  private mutating func finishSwipe(_ name: String) throws(Disagreement) {
+    try change("FINISH", name) { (engine, key, now) throws(EngineError) in
+      try engine.finishSwipe(key, generation: nil, at: now)
+    } model: { model in
+      guard model.stacks[name]!.swipe != nil else { return .notTransitioning }
+      model.cut(name, from: model.stacks[name]!.pages.count - 1)
+      return nil
+    }
+  }
+
+  private mutating func cancelSwipe(_ name: String) throws(Disagreement) {
+    try change("CANCEL", name) { (engine, key, now) throws(EngineError) in
+      try engine.cancelSwipe(key, generation: nil, at: now)
+    } model: { model in
+      guard model.stacks[name]!.swipe != nil else { return .notTransitioning }
+      model.stacks[name]!.swipe = nil
+      return nil
+    }
+  }
+
+  private mutating func change(
+    _ what: String, _ name: String,
+    engine body: (inout Engine, UnsafeRawBufferPointer, Moment) throws(EngineError)
+      -> Engine.StackAnswer,
+    model: (inout InteractionModel) -> NavigationStack.Refusal?
+  ) throws(Disagreement) {
+    try observe("\(what) \(name)") { this throws(Disagreement) in
+      let asked = this.stackAnswer(name) { (engine, key, now, _) throws(EngineError) in
+        try body(&engine, key, now)
+      }
+      guard this.model.stacks[name] != nil else {
+        return try this.compare("\(what) \(name)", asked, .failure(.notFound))
+      }
+      try this.compare("\(what) \(name)", asked, .success(model(&this.model)))
+      try this.compareStack(name)
+    }
+  }
+
+  private mutating func stackAnswer(
+    _ name: String,
+    _ body: (inout Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+      -> Engine.StackAnswer
+  ) -> Result<NavigationStack.Refusal?, EngineError> {
+    ask { (engine, now, client) throws(EngineError) in
+      try name.withKeyThrowing { key throws(EngineError) in
+        try body(&engine, key, now, client).refusal
+      }
+    }
+  }
+
+  mutating func compareStacks() throws(Disagreement) {
+    for name in Self.stacks { try compareStack(name) }
+  }
+
+  private mutating func compareStack(_ name: String) throws(Disagreement) {
+    model.settle()
+    let now = now
+    let view = name.withKey { engine.stack($0, at: now) }
+    let stack = model.stacks[name]
+    try compare("the pages of \(name)", view?.pages, stack?.pages.map { Array($0.name.utf8) })
+    try compare("the bar of \(name)", view?.bar, stack?.bar)
+    try compare(
+      "the swipe of \(name)", view?.remainingMS,
+      stack?.swipe.map { ($0.until - model.now).roundedUp })
+  }
+
+  // MARK: Pages
+
+  mutating func playPages() throws(Disagreement) {
+    let name = pick(Self.contents)
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<4: try appear(name)
+    case 4: try disappear(name)
+    case 5:
+      let items: Int64? = pick([nil, 0, 7])
+      try answer("LOADED", name) { (engine, key, now, client) throws(EngineError) in
+        try engine.pageLoaded(key, items: items, generation: nil, by: client, at: now)
+      } model: { model in
+        guard [.loading, .refreshing].contains(model.contents[name]!.state) else {
+          return .notLoading
+        }
+        model.contents[name]!.state = items == 0 ? .empty : .content
+        model.contents[name]!.items = items
+        model.contents[name]!.deadline = nil
+        return nil
+      }
+    case 6:
+      try answer("FAILED", name) { (engine, key, now, client) throws(EngineError) in
+        try engine.pageFailed(key, message: nil, generation: nil, by: client, at: now)
+      } model: {
+        $0.fail(name)
+      }
+    case 7:
+      try answer("RETRY", name) { (engine, key, now, client) throws(EngineError) in
+        try engine.retryPage(key, generation: nil, by: client, at: now)
+      } model: { model in
+        guard model.contents[name]!.state == .error else { return .notFailed }
+        model.contents[name]!.state = .loading
+        model.contents[name]!.deadline = model.contents[name]!.timeout.map { model.now + $0 }
+        return nil
+      }
+    case 8: if chance(oneIn: 2) { try closePage(name) }
+    default:
+      try observe("GET \(name)") { this throws(Disagreement) in try this.compareContent(name) }
+    }
+  }
+
+  private mutating func appear(_ name: String) throws(Disagreement) {
+    let refreshes = !chance(oneIn: 3)
+    let timeout = pick([0, 700, 4_000] as [Int64])
+    let ownerName: String? = chance(oneIn: 3) ? anyScope() : nil
+    try observe("APPEAR \(name) \(refreshes) \(timeout) owner \(ownerName ?? "-")") {
+      this throws(Disagreement) in
+      var appearance = PageAppearance()
+      appearance.refresh = refreshes ? .always : .never
+      appearance.timeout = .milliseconds(timeout)
+      if let ownerName {
+        guard let owner = try this.owner(ownerName) else { return }
+        appearance.owner = owner
+      }
+      let said = appearance
+      let asked = this.ask { (engine, now, client) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try engine.appearPage(key, said, by: client, at: now).generation
+        }
+      }
+      guard case .success(let generation) = asked else {
+        throw Disagreement(description: "APPEAR \(name): \(asked)")
+      }
+      let limit = timeout == 0 ? nil : timeout * 1_000
+      let deadline = limit.map { this.model.now + $0 }
+      if var content = this.model.contents[name] {
+        let isBack = !content.isVisible
+        content.isVisible = true
+        content.timeout = limit
+        if isBack, refreshes, [.content, .empty].contains(content.state) {
+          content.before = content.state
+          content.state = .refreshing
+          content.deadline = deadline
+        }
+        this.model.contents[name] = content
+      } else {
+        this.model.contents[name] = InteractionModel.Content(
+          generation: generation, state: .loading, before: .content, deadline: deadline,
+          timeout: limit)
+      }
+      if let ownerName {
+        this.model.contents[name]!.owner = ownerName
+        this.model.contents[name]!.ownerGeneration = this.model.scopes[ownerName]!.generation
+      }
+      try this.compareContent(name)
+    }
+  }
+
+  private mutating func disappear(_ name: String) throws(Disagreement) {
+    try observe("DISAPPEAR \(name)") { this throws(Disagreement) in
+      let asked = this.ask { (engine, now, client) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try engine.disappearPage(key, by: client, at: now).isVisible
+        }
+      }
+      let isThere = this.model.contents[name] != nil
+      try this.compare(
+        "DISAPPEAR \(name)", asked, isThere ? .success(false) : .failure(.notFound))
+      this.model.contents[name]?.isVisible = false
+    }
+  }
+
+  mutating func closePage(_ name: String) throws(Disagreement) {
+    try observe("PAGE CLOSE \(name)") { this throws(Disagreement) in
+      let asked = this.ask { (engine, now, _) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try engine.closePage(key, generation: nil, at: now)
+        }
+      }
+      let isThere = this.model.contents.removeValue(forKey: name) != nil
+      try this.compare("PAGE CLOSE \(name)", asked, .success(isThere))
+    }
+  }
+
+  private mutating func answer(
+    _ what: String, _ name: String,
+    _ body: (inout Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+      -> Engine.PageAnswer,
+    model: (inout InteractionModel) -> PageLoad.Refusal?
+  ) throws(Disagreement) {
+    try observe("\(what) \(name)") { this throws(Disagreement) in
+      let asked: Result<PageLoad.Refusal?, EngineError> = this.ask {
+        (engine, now, client) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try body(&engine, key, now, client).refusal
+        }
+      }
+      guard this.model.contents[name] != nil else {
+        return try this.compare("\(what) \(name)", asked, .failure(.notFound))
+      }
+      try this.compare("\(what) \(name)", asked, .success(model(&this.model)))
+      try this.compareContent(name)
+    }
+  }
+
+  mutating func compareContents() throws(Disagreement) {
+    for name in Self.contents {
+      try compareContent(name)
+      let now = now
+      let hud = name.withKey { engine.hud($0, level: nil, at: now)?.state }
+      let content = model.contents[name]
+      let isShown = content?.isVisible == true && content?.state == .loading
+      try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
+    }
+  }
+
+  private mutating func compareContent(_ name: String) throws(Disagreement) {
+    model.settle()
+    let now = now
+    let view = name.withKey { engine.page($0, at: now) }
+    let content = model.contents[name]
+    try compare("the state of \(name)", view?.state, content?.state)
+    try compare("whether \(name) is visible", view?.isVisible, content?.isVisible)
+    try compare("the items of \(name)", view?.items, content?.items)
+    try compare(
+      "the timeout of \(name)", view?.remainingMS,
+      content?.deadline.map { ($0 - model.now).roundedUp })
+  }
+}
