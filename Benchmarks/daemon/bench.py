@@ -24,6 +24,9 @@ THROUGHPUT = [
     ("unpipelined, 50 clients", 50, 1, None, None, 200_000),
     ("pipeline 16", 50, 16, None, None, 500_000),
     ("pipeline 64", 50, 64, None, None, 500_000),
+    ("brief, 50 clients", 50, 1, None, None, 200_000),
+    ("brief, pipeline 16", 50, 16, None, None, 500_000),
+    ("brief, pipeline 64", 50, 64, None, None, 500_000),
     ("everysec, 1 client", 1, 1, "process", "everysec", 40_000),
     ("everysec, 50 clients", 50, 1, "process", "everysec", 200_000),
     ("everysec, pipeline 16", 50, 16, "process", "everysec", 500_000),
@@ -37,11 +40,12 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def redis_benchmark(server, clients, pipeline, count):
+def redis_benchmark(server, clients, pipeline, count, is_brief=False):
     """What the neutral client says, and what the kernel says of the server meanwhile."""
+    words = server.brief_command if is_brief else server.start_command
     command = [
         "redis-benchmark", "-s", str(server.path), "-c", str(clients), "-P", str(pipeline),
-        "-n", str(count), "-r", "2000000000", "--csv", *server.start_command,
+        "-n", str(count), "-r", "2000000000", "--csv", *words,
     ]  # fmt: skip
     before = server.cpu_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE * 2)
@@ -80,7 +84,9 @@ def throughput(results, options, kinds, number):
             if kind is Beanstalkd:
                 continue
             with make(kind, durability, fsync) as server:
-                found = redis_benchmark(server, clients, pipeline, count // options.shrink)
+                found = redis_benchmark(
+                    server, clients, pipeline, count // options.shrink, row.startswith("brief")
+                )
             results.add(row, kind.name, found)
 
 
@@ -197,6 +203,11 @@ def main():
         "--quick", action="store_true", help="a fifth of everything, one round; print only"
     )
     parser.add_argument("--rounds", type=int, help="5 unless told; 1 with --quick")
+    parser.add_argument("--save", help="a file for what was measured, to be put together later")
+    parser.add_argument(
+        "--put-together", nargs="+", metavar="FILE",
+        help="measures nothing; the page from what was saved of the same build",
+    )
     parser.add_argument("--parts", help="only these: " + ",".join(PARTS))
     parser.add_argument(
         "--output", help="where to write; docs/benchmarks.md unless --quick or --parts"
@@ -224,7 +235,14 @@ def main():
 
     results = report.Results()
     loads = report.load_averages()
-    for number in range(1, options.rounds + 1):
+    if options.put_together:
+        parts = []
+        for name in options.put_together:
+            saved = results.load(name)
+            loads = saved["loads"]
+            options.rounds = saved["rounds"]
+            options.shrink = saved["shrink"]
+    for number in range(1, options.rounds + 1) if parts else []:
         for part in parts:
             say(f"round {number} of {options.rounds}: {part}")
             # Who comes first changes, too. beanstalkd is asked where the work is the same.
@@ -236,9 +254,12 @@ def main():
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 results.trouble(f"{part}, round {number}: {error}")
                 say(results.troubles[-1])
+    if options.save:
+        about = {"loads": loads, "rounds": options.rounds, "shrink": options.shrink}
+        results.save(options.save, about)
     text = report.document(results, options, kinds, missing, loads)
     print(text)
-    if options.output or not (options.quick or options.parts):
+    if options.output or options.put_together or not (options.quick or options.parts):
         report.write(text, results, options.output)
 
 

@@ -129,6 +129,7 @@ class Server:
 class Countdownd(Server):
     name = "countdownd"
     start_command = ["COUNTDOWN", "START", "key:__rand_int__"]
+    brief_command = [*start_command, "BRIEF"]
     ok = b"$4\r\nmeta\r\n$-1\r\n"
 
     # Events of all countdowns at once are many bytes; as many connections as are measured.
@@ -169,6 +170,7 @@ class Countdownd(Server):
 class Redis(Server):
     name = "Redis"
     start_command = ["SET", "key:__rand_int__", "v", "EX", "60"]
+    brief_command = start_command
     ok = b"+OK\r\n"
 
     def __init__(self, fsync=None, settings=()):

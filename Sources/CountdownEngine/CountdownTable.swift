@@ -139,8 +139,13 @@ struct CountdownTable: ~Copyable {
       entity, key: keys.add(key), terms: terms.take(entity.terms))
     if let extras = entity.extras { self.extras[place] = extras }
     let (records, keys) = (records, keys.cells)
-    index.insert(place, hash: hash) {
-      KeyIndex.hash(keys[records[Int($0)].key])
+    index.insert(place, hash: hash) { indices in
+      // Where the keys are, then a look at each, then their hashes: so that the memory they are in is
+      // fetched at once, not one after the other.
+      let places = indices.map { records[Int($0)].key }
+      let bytes = places.reduce(0) { $0 &+ keys[$1].count }
+      precondition(bytes <= indices.count * KeyArena.longestKey, "keys have a bounded length")
+      return places.map { KeyIndex.hash(keys[$0]) }
     }
   }
 

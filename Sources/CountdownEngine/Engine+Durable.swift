@@ -239,7 +239,8 @@ extension Engine {
     guard isDurable(.countdown, index) else { return nil }
     let entity = countdowns[index]
     var kept = DurableCountdown(
-      key: countdowns.key(index), machine: entity.machine, generation: entity.generation, uid: entity.uid)
+      key: countdowns.key(index), machine: entity.machine, generation: entity.generation,
+      uid: entity.uid)
     kept.title = entity.titles?.counting
     kept.readyTitle = entity.titles?.ready
     kept.meta = entity.meta

@@ -171,7 +171,8 @@ package struct Engine: ~Copyable {
     // It may be over by now, and its index another's.
     let index = Int(entity.index)
     switch entity.kind {
-    case .countdown where countdowns.contains(entity.index) && countdowns.owner(entity.index) == owner:
+    case .countdown
+    where countdowns.contains(entity.index) && countdowns.owner(entity.index) == owner:
       cancelCountdown(entity.index, reason: .ownerGone, at: now)
     case .hud where huds.entity(at: index)?.owners.contains(owner) == true:
       giveBackLeases(entity.index, of: owner, at: now)

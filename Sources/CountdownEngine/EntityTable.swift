@@ -68,7 +68,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
 
   private mutating func enter(_ new: UInt32) {
     index.insert(new, hash: hash(new)) { [entities] in
-      entities[Int($0)]!.key.withUnsafeBytes { KeyIndex.hash($0) }
+      $0.map { entities[Int($0)]!.key.withUnsafeBytes { KeyIndex.hash($0) } }
     }
   }
 

@@ -85,15 +85,15 @@ struct KeyIndex: ~Copyable {
 
   /// O(1), amortized; a split looks at the keys of a segment.
   ///
-  /// - Parameter hashOf: the hash of what was inserted before.
-  mutating func insert(_ index: UInt32, hash: UInt64, hashOf: (UInt32) -> UInt64) {
+  /// - Parameter hashes: of what was inserted before, for up to a segment of it at a time.
+  mutating func insert(_ index: UInt32, hash: UInt64, hashes: ([UInt32]) -> [UInt64]) {
     precondition(Int(index) < Self.mostEntries, "the index is full")
     var segment = segment(hash)
     while segments[segment].used >= Self.mostUsed {
       if segments[segment].alive < Self.fewAlive {
-        refill(segment, hashOf)
+        refill(segment, hashes)
       } else {
-        split(segment, hash, hashOf)
+        split(segment, hash, hashes)
       }
       segment = self.segment(hash)
     }
@@ -150,11 +150,12 @@ struct KeyIndex: ~Copyable {
     return all
   }
 
-  private mutating func refill(_ segment: Int, _ hashOf: (UInt32) -> UInt64) {
-    for index in takeAll(segment) { place(index, hashOf(index), in: segment) }
+  private mutating func refill(_ segment: Int, _ hashes: ([UInt32]) -> [UInt64]) {
+    let all = takeAll(segment)
+    for (index, hash) in zip(all, hashes(all)) { place(index, hash, in: segment) }
   }
 
-  private mutating func split(_ old: Int, _ hash: UInt64, _ hashOf: (UInt32) -> UInt64) {
+  private mutating func split(_ old: Int, _ hash: UInt64, _ hashes: ([UInt32]) -> [UInt64]) {
     let new = segments.count
     let bits = UInt64(segments[old].depth) + 1
     precondition(bits < 48, "hashes that differ")
@@ -176,9 +177,10 @@ struct KeyIndex: ~Copyable {
     let names = 1 << Int(depth - bits)
     let first = Int(hash >> (64 - bits) | 1) << Int(depth - bits)
     for name in first..<first + names { directory[name] = UInt32(new) }
-    for index in takeAll(old) {
-      let hash = hashOf(index)
-      place(index, hash, in: segment(hash))
+    let all = takeAll(old)
+    for (index, hash) in zip(all, hashes(all)) {
+      // The bit that the old segment's entries do not have in common.
+      place(index, hash, in: hash >> (64 - bits) & 1 == 0 ? old : new)
     }
   }
 }

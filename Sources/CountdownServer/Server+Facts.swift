@@ -19,6 +19,7 @@ extension Server {
         ("users", "\(dispatcher.users.count)"),
       ]
     case .memory: memoryFacts()
+    case .cpu: ProcessTime.facts
     case .persistence:
       [
         ("loading", dispatcher.isLoading ? "1" : "0"),
@@ -56,6 +57,24 @@ extension Server {
       ("used_memory_rss", "\(resident)"),
       ("used_memory_rss_human", ProcessMemory.humanReadable(resident)),
       ("entities", "\(entities)"),
+      // All that the process has, so it says something once there are many.
+      ("rss_per_entity", entities == 0 ? "" : "\(resident / entities)"),
+    ]
+  }
+}
+
+/// The processor time that this process has used, all its threads together.
+enum ProcessTime {
+  /// In seconds, with microseconds. Source: getrusage(2).
+  static var facts: [(name: String, value: String)] {
+    var usage = rusage()
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+    func seconds(_ time: timeval) -> String {
+      let fraction = "\(1_000_000 + Int(time.tv_usec))".dropFirst()
+      return "\(time.tv_sec).\(fraction)"
+    }
+    return [
+      ("used_cpu_sys", seconds(usage.ru_stime)), ("used_cpu_user", seconds(usage.ru_utime)),
     ]
   }
 }

@@ -44,7 +44,7 @@ extension Server {
     }
   }
 
-  /// Does what is due, for about a millisecond; then sockets come first.
+  /// Does what is due, for half a millisecond; then sockets come first.
   private func passSlice() {
     let now = now
     let end = stopwatch + Self.sliceMicroseconds

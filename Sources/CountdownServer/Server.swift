@@ -20,7 +20,7 @@ import Synchronization
 /// only ever touched on `loop`.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
-  static let sliceMicroseconds: Int64 = 1_000
+  static let sliceMicroseconds: Int64 = 500
   /// How many steps of it are done before the clock is looked at.
   static let stepsPerLook = 64
   /// How many entities a snapshot looks at in one turn.
