@@ -48,6 +48,14 @@ struct MapText: FieldWriter {
     bytes.withUnsafeBytes { text.bulk($0) }
   }
 
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    text.bulk(name)
+    text.byte(UInt8(ascii: "*"))
+    text.decimal(Int64(list.count))
+    text.newline()
+    for element in list { element.withUnsafeBytes { text.bulk($0) } }
+  }
+
   mutating func null(_ name: StaticString) {
     text.bulk(name)
     text.raw(version == .resp3 ? "_\r\n" : "$-1\r\n")

@@ -148,7 +148,7 @@ extension Engine {
   }
 
   /// A page's HUD may be one more entity, or one that is kept over restarts.
-  private func checkLimits(
+  private mutating func checkLimits(
     _ client: Client, forHUDOn screen: [UInt8], with others: Int = 0
   ) throws(EngineError) {
     try checkWritable(hud: huds.find(screen))

@@ -73,7 +73,7 @@ extension EventCoding {
       view.isLeading = reader.byte() != 0
       view.payload = reader.text()
       return .debounce(view)
-    case .countdown, .hud, .timer, .scope, .throttle:
+    case .countdown, .hud, .timer, .scope, .nav, .page, .throttle:
       return nil
     }
   }

@@ -90,7 +90,7 @@ struct GuardTables: ~Copyable {
       case .once: yield onces
       case .gate: yield gates
       case .debounce: yield debounces
-      case .countdown, .hud, .timer, .scope: preconditionFailure("no guard")
+      case .countdown, .hud, .timer, .scope, .nav, .page: preconditionFailure("no guard")
       }
     }
     _modify {
@@ -99,7 +99,7 @@ struct GuardTables: ~Copyable {
       case .once: yield &onces
       case .gate: yield &gates
       case .debounce: yield &debounces
-      case .countdown, .hud, .timer, .scope: preconditionFailure("no guard")
+      case .countdown, .hud, .timer, .scope, .nav, .page: preconditionFailure("no guard")
       }
     }
   }

@@ -80,6 +80,7 @@ extension Server {
     // There is always another portion: sockets are looked at first, or nobody would be told anything.
     defer { yieldToSockets { _ in loading.taken() } }
     let offset = loading.loaded.clock.offset
+    let now = now
     switch portion {
     case .countdowns(let records):
       for record in records {
@@ -121,9 +122,8 @@ extension Server {
       }
     }
     // Whoever is told may be slow to take it.
-    let now = now.boot
-    if toldOfLoading.map({ now - $0 >= .milliseconds(1_000) }) ?? true {
-      toldOfLoading = now
+    if toldOfLoading.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
+      toldOfLoading = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
     }
   }

@@ -14,7 +14,7 @@ package struct ShortText {
 
   @inline(__always)
   private mutating func advance(_ count: Int) {
-    assert(self.count + count <= capacity)
+    precondition(self.count + count <= capacity)
     end += count
   }
 

@@ -174,6 +174,19 @@ import Testing
     #expect(desk.page("p") != nil)
   }
 
+  @Test("Where its HUD could not be kept as it must be, nothing is changed")
+  func readOnly() throws {
+    var request = Presentation.Request.plain
+    request.isDurable = true
+    try desk.show("p", request)
+    desk.engine.isReadOnly = true
+    #expect(throws: EngineError.readOnly) { try desk.appear("p") }
+    #expect(desk.page("p") == nil)
+    // Another screen has nothing that is kept.
+    try desk.appear("p", screen: "other")
+    #expect(desk.hud("other")?.state == .visible)
+  }
+
   @Test("Page and HUD count as two: without room for both nothing is changed")
   func limits() throws {
     var settings = EngineSettings()

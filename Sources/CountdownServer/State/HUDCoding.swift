@@ -29,7 +29,8 @@ enum HUDCoding {
     var bytes = ByteBuffer(bytes: bytes)
     guard bytes.readInteger(as: UInt8.self) == version,
       let presentations = bytes.readList({ bytes in readPresentation(&bytes, offset) }),
-      bytes.readableBytes == 0, !presentations.isEmpty
+      bytes.readableBytes == 0, !presentations.isEmpty,
+      zip(presentations, presentations.dropFirst()).allSatisfy({ $0.level < $1.level })
     else { return nil }
     return presentations
   }

@@ -81,7 +81,7 @@ extension GuardRecord.Kind {
     case .once: self = .once
     case .gate: self = .gate
     case .debounce: self = .debounce
-    case .countdown, .hud, .timer, .scope: preconditionFailure("no guard")
+    case .countdown, .hud, .timer, .scope, .nav, .page: preconditionFailure("no guard")
     }
   }
 

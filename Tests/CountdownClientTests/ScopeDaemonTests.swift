@@ -1,0 +1,83 @@
+import CountdownClient
+import Testing
+
+/// Scopes, stacks and pages by the library, against the daemon itself.
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct ScopeDaemonTests {
+  @Test func whatAScopeOwnsEndsWithIt() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.openScope("app", ttl: .seconds(30))
+    let page = try await client.openScope("page", parent: "app", owner: .connection)
+    #expect(page.parent == "app" && page.depth == 2 && page.state == .open)
+    let code = try await client.startCountdown("code", owner: .scope("page"))
+    #expect(code.owner == "scope:page")
+    #expect(try await client.scope("page")?.owned == 1)
+    #expect(try await client.scopes(matching: "p*").elements.map(\.key) == ["page"])
+    var events = client.events(channels: ["scope:page"]).makeAsyncIterator()
+    #expect(try await events.next()?.scope?.owned == 1)
+    _ = try await client.send("CLOCK", "ADVANCE", "29s")
+    #expect(try await client.touchScope("app").remainingTime == .seconds(30))
+    #expect(try await client.closeScope("app"))
+    let closed = try #require(try await events.next())
+    #expect(closed.name == .closed && closed.scope?.state == .closed)
+    #expect(closed.fields["reason"]?.string == "parent-closed")
+    #expect(try await client.countdown("code") == nil)
+    #expect(try await client.closeScope("app") == false)
+    await #expect {
+      try await client.startCountdown("code", owner: .scope("page"))
+    } throws: { error in
+      guard case CountdownClientError.server("NOTFOUND", _) = error else { return false }
+      return true
+    }
+  }
+
+  @Test func eventsGoToWhoHandlesThem() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.openScope("controller")
+    try await client.openScope("cell", parent: "controller")
+    let events = client.handle("tap", at: "controller")
+    let first = Task { () -> CountdownEvent? in
+      for try await event in events where event.name == .emitted { return event }
+      return nil
+    }
+    try await eventually {
+      try await client.emit("tap", to: "cell", payload: [0x37]) == "controller"
+    }
+    let event = try #require(try await first.value)
+    #expect(event.key == "controller" && event.scope == nil)
+    #expect(event.fields["target"]?.string == "cell")
+    #expect(event.fields["payload"]?.string == "7")
+    #expect(try await client.emit("swipe", to: "cell") == nil)
+    var refused = client.handle("tap", at: "none").makeAsyncIterator()
+    await #expect(throws: CountdownClientError.self) { try await refused.next() }
+  }
+
+  @Test func aSwipeAndALoad() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.pushPage("home", on: "main", bar: .hidden)
+    let pushed = try await client.pushPage("orders", on: "main", edge: 20)
+    #expect(pushed.pages == ["home", "orders"] && pushed.accepted == true)
+    #expect(try await client.beginSwipe(on: "main", x: 30, dx: 2).reason == .outsideEdge)
+    let swipe = try await client.beginSwipe(on: "main", x: 3, dx: 2, timeout: .seconds(1))
+    #expect(swipe.accepted == true && swipe.state == .transitioning)
+    #expect(try await client.progressSwipe(on: "main", fraction: 0.5).fraction == 0.5)
+    #expect(try await client.cancelSwipe(on: "main").state == .settled)
+    #expect(try await client.finishSwipe(on: "main").reason == .notTransitioning)
+
+    let page = try await client.appear("orders", timeout: .seconds(5), owner: .scope("orders"))
+    #expect(page.state == .loading && page.isAnimated)
+    #expect(try await client.failed("orders", message: "offline").state == .error)
+    let retried = try await client.retry("orders")
+    #expect(retried.generation > page.generation)
+    #expect(try await client.loaded("orders", items: 0).state == .empty)
+    #expect(try await client.retry("orders").reason == "not-failed")
+    #expect(try await client.disappear("orders").isVisible == false)
+    #expect(try await client.appear("orders").state == .refreshing)
+    #expect(try await client.popPage(of: "main").pages == ["home"])
+    #expect(try await client.page("orders") == nil)
+    #expect(try await client.dismissStack("main"))
+    #expect(try await client.stack("main") == nil)
+  }
+}

@@ -1,0 +1,85 @@
+import CountdownEngine
+import RESP
+import Testing
+
+@testable import CountdownCommands
+
+/// NAV and PAGE as bytes in, bytes out.
+@Suite struct NavigationCommandTests {
+  /// What a watcher was told since the last call, without what always changes.
+  private func told(_ counter: Counter, _ watcher: Session) throws -> [String] {
+    try counter.take(watcher).map { frame in
+      guard case .push(let message) = frame, let text = message.last?.text else {
+        return "\(frame)"
+      }
+      return text.replacing(/"(generation|seq|(now|due|deadline)_unix_ms)":\d+,?/, with: "")
+    }
+  }
+
+  @Test("What is told of a stack: of the page first, then of the stack")
+  func stackEvents() throws {
+    let counter = Counter()
+    let watcher = counter.open(.resp3)
+    _ = try counter.frames(["SUBSCRIBE", "nav:n"], by: watcher)
+    _ = try counter.say("NAV PUSH n a BAR hidden")
+    #expect(
+      try told(counter, watcher) == [
+        #"{"event":"will-appear","key":"n","state":"settled","page":"a","first":true,"bar":"hidden","depth":1,}"#,
+        #"{"event":"did-appear","key":"n","state":"settled","page":"a","first":true,"bar":"hidden","bar_changed":true,"depth":1,}"#,
+      ])
+    _ = try counter.say("NAV PUSH n b")
+    _ = try told(counter, watcher)
+    _ = try counter.say("NAV SWIPE n X 1 DX 1 TIMEOUT 1s")
+    #expect(
+      try told(counter, watcher).first
+        == #"{"event":"swiping","key":"n","state":"transitioning","page":"b","fraction":0.0,"remaining_ms":1000,"depth":2,}"#
+    )
+    counter.pass(1_000)
+    #expect(
+      try told(counter, watcher).first
+        == #"{"event":"cancelled","key":"n","late_us":0,"reason":"timed-out","state":"settled","page":"b","depth":2,}"#
+    )
+  }
+
+  @Test("A stack's view lists its pages, in both versions")
+  func stackView() throws {
+    let counter = Counter()
+    _ = try counter.say("NAV PUSH n a")
+    let refused = try counter.say("NAV POP n")
+    #expect(refused["accepted"] == .integer(0))
+    #expect(refused["reason"] == .bulk("root"))
+    counter.session.output.version = .resp3
+    let view = try counter.say("NAV PUSH n b EDGE 12.5")
+    #expect(view["accepted"] == .boolean(true))
+    #expect(view["pages"] == .array([.bulk("a"), .bulk("b")]))
+    #expect(view["fraction"] == .null)
+    #expect(try counter.say("NAV PROGRESS n 0.25")["reason"] == .bulk("not-transitioning"))
+    _ = try counter.say("NAV SWIPE n X 12.5 DX 0.5")
+    #expect(try counter.say("NAV PROGRESS n 0.25")["fraction"] == .double("0.25"))
+  }
+
+  @Test("Names of pages that are no text come as base64, all of them")
+  func binaryPages() {
+    var line = JSONLine()
+    line.field("pages", list: [Array("a".utf8), [0xFF]])
+    line.field("empty", list: [])
+    let text = String(decoding: line.finish(), as: UTF8.self)
+    #expect(text == #"{"pages_base64":["YQ==","/w=="],"empty":[]}"#)
+  }
+
+  @Test("What is told of a page")
+  func pageEvents() throws {
+    let counter = Counter()
+    let watcher = counter.open(.resp3)
+    _ = try counter.frames(["SUBSCRIBE", "page:p"], by: watcher)
+    _ = try counter.say("PAGE APPEAR p TIMEOUT 0")
+    _ = try counter.say("PAGE FAILED p MESSAGE offline")
+    _ = try counter.say("PAGE CLOSE p")
+    #expect(
+      try told(counter, watcher).suffix(2) == [
+        #"{"event":"failed","key":"p","state":"error","animated":false,"visible":true,"items":null,"message":"offline","remaining_ms":null,"deadline_unix_ms":null,"error_page":true}"#,
+        #"{"event":"closed","key":"p","reason":"closed","state":"unknown",}"#,
+      ])
+    #expect(try counter.say("PAGE GET p") == .null)
+  }
+}
