@@ -141,6 +141,10 @@ let package = Package(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],
       resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
+      name: "CountdownServerTests",
+      dependencies: ["CountdownServer", "CountdownStore", "CountdownEngine", "CountdownCore"],
+      swiftSettings: settings),
+    .testTarget(
       name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
       swiftSettings: settings),
   ],

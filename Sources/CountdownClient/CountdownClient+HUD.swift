@@ -24,6 +24,8 @@ extension CountdownClient {
     /// The request it is shown for: picks the mask.
     public var request: String?
     public var owner = Owner.none
+    /// Whether it outlives the daemon; with `owner` none only.
+    public var isDurable = false
 
     public init() {}
   }
@@ -45,6 +47,7 @@ extension CountdownClient {
     command.option("LEVEL", options.level)
     command.option("REQUEST", options.request)
     command.owner(options.owner)
+    command.flag("DURABLE", options.isDurable)
     return try await view(command) { try HUDView($0) }
   }
 

@@ -121,6 +121,8 @@ public struct HUDView: Sendable, Hashable {
   /// Why it is over: `dismissed`, `timed-out`, `tapped`, …; nil while it is not.
   public let end: String?
   public let owner: String?
+  /// Whether it outlives the daemon.
+  public let isDurable: Bool
 
   /// Reads a view from a reply or an event.
   ///
@@ -142,6 +144,7 @@ public struct HUDView: Sendable, Hashable {
     nowUnixMS = fields["now_unix_ms"]?.int
     end = fields["end"]?.string
     owner = fields["owner"]?.string
+    isDurable = fields["durable"]?.bool ?? false
   }
 }
 

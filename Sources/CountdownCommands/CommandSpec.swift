@@ -44,8 +44,8 @@ package struct CommandSpec: Sendable {
   /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .timer, .throttle, .once, .gate, .debounce: true
-    case .hud, .scope, .pubsub, .connection, .server: false
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
+    case .scope, .pubsub, .connection, .server: false
     }
   }
 

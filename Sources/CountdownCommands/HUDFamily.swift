@@ -10,7 +10,7 @@ let hudCommands: [CommandSpec] = [
     "screen [KIND loading|progress|info|success|error] [STATUS s] [GRACE d] [MIN d] [MAX d] "
       + "[FADEIN d] [FADEOUT d] [MINFROM visible|request|stop] [EARLY skip|show] "
       + "[MASK none|clear|black|gradient|custom] [LEVEL normal|statusbar|alert] [REQUEST url] "
-      + "[OWNER none|connection|scope:ID]",
+      + "[OWNER none|connection|scope:ID] [DURABLE]",
     group: .hud, [.write],
     "Shows a HUD on a screen, not too early, not too short, not too long."
   ) { call throws(CommandError) in
@@ -39,8 +39,12 @@ let hudCommands: [CommandSpec] = [
       case "REQUEST":
         url = String(decoding: try options.text(atMost: TextLimits.url), as: UTF8.self)
       case "OWNER": owner = try call.owner(try options.value())
+      case "DURABLE": request.isDurable = true
       default: throw options.unknown()
       }
+    }
+    guard !request.isDurable || owner == .none else {
+      throw call.problem("DURABLE is for what outlives its owner; leave out one of them")
     }
     request.mask = mask ?? (url.map(settings.blocking.blocks) == true ? .custom : .none)
     let key = try call.key()

@@ -90,7 +90,7 @@ struct Answer {
 }
 
 extension HUDView {
-  static let fieldCount = 16
+  static let fieldCount = 17
 
   func write(to writer: inout some FieldWriter) {
     writer.field("key", bytes: key)
@@ -113,6 +113,7 @@ extension HUDView {
     writer.field("now_unix_ms", nowUnixMS)
     writer.field("end", end?.rawValue)
     writer.field("owner", owner)
+    writer.field("durable", isDurable)
   }
 }
 

@@ -4,6 +4,13 @@ package struct Leases: Equatable, Sendable {
 
   package init() {}
 
+  /// So many of each owner.
+  package init(_ counts: [(owner: Owner, count: Int64)]) { held = counts.filter { $0.count > 0 } }
+
+  package func count(of owner: Owner) -> Int64 {
+    held.first { $0.owner == owner }?.count ?? 0
+  }
+
   package var count: Int64 { held.reduce(0) { $0 + $1.count } }
   package var isEmpty: Bool { held.isEmpty }
   package var owners: [Owner] { held.map(\.owner) }

@@ -54,6 +54,8 @@ extension Presentation {
     package var mask: Mask
     /// The MIN of the duration rule of messages.
     package var messageMinimum: Interval
+    /// Whether it is to outlive the daemon.
+    package var isDurable = false
 
     package init(
       kind: Kind = .loading, status: [UInt8]? = nil, grace: Interval = .zero,

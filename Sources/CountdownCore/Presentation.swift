@@ -43,22 +43,22 @@ package struct Presentation: Equatable, Sendable {
     package var superseded: Generation?
   }
 
-  package private(set) var request: Request
-  package private(set) var generation: Generation
-  package private(set) var phase: Phase
-  package private(set) var dismissal: Dismissal?
-  package private(set) var leases = Leases()
+  package internal(set) var request: Request
+  package internal(set) var generation: Generation
+  package internal(set) var phase: Phase
+  package internal(set) var dismissal: Dismissal?
+  package internal(set) var leases = Leases()
   /// Who asked for what is shown; one that has leases lives by these instead.
-  package private(set) var owner: Owner
-  package private(set) var fraction: Double?
-  package private(set) var end: End?
+  package internal(set) var owner: Owner
+  package internal(set) var fraction: Double?
+  package internal(set) var end: End?
 
   /// When what is shown was asked for, and when it became visible: MIN counts from these.
-  private var requestedAt: Instant
-  private var visibleSince: Instant
+  var requestedAt: Instant
+  var visibleSince: Instant
   /// MAX and the duration of messages count from here.
-  private var limitedSince: Instant
-  private var pausedAt: Instant?
+  var limitedSince: Instant
+  var pausedAt: Instant?
 
   /// A SHOW on a level where nothing is shown.
   package init(

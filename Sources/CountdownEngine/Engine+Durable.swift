@@ -135,6 +135,9 @@ extension Engine {
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
     }
+    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
+      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
+    }
     noteAllGuards()
   }
 
@@ -185,6 +188,7 @@ extension Engine {
     switch kind {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
+    case .hud where huds.contains(index): discardHUD(index)
     case .throttle, .once, .gate, .debounce:
       if guards.entity(entity) != nil { removeGuard(entity) }
     case .countdown, .timer, .hud, .scope: break
@@ -224,7 +228,8 @@ extension Engine {
     case .timer: timers.contains(index) && timers[index].owner == .none
     case .throttle, .once, .gate, .debounce:
       guards.entity(EntityRef(kind, index))?.owner == Owner.none
-    case .hud, .scope: false
+    case .hud: huds.entity(at: Int(index))?.isDurable == true
+    case .scope: false
     }
   }
 

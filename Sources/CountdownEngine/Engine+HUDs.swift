@@ -12,7 +12,9 @@ extension Engine {
     let maximum = settings.maximumLevel(of: key)
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
 
-    guard let index = settledHUD(screen, at: now) else {
+    let found = settledHUD(screen, at: now)
+    try checkWritable(hud: found, request)
+    guard let index = found else {
       try checkLimits(client)
       let generation = newGeneration()
       var occurrences: [Presentation.Occurrence] = []
@@ -185,6 +187,7 @@ extension Engine {
     guard let position = entity.index(of: wanted) else { return nil }
     let (level, machine) = entity.presentations[position]
     try check(target.generation, against: machine.generation)
+    try checkWritable(hud: index)
     return (index, level)
   }
 
@@ -194,8 +197,9 @@ extension Engine {
   ) -> HUDView {
     var occurrences: [Presentation.Occurrence] = []
     let position = huds[index].index(of: level)!
+    let wasDurable = huds[index].presentations[position].machine.request.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
-    publish(occurrences, ofHUD: index, level, at: now)
+    publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
     return settle(index, level, at: now)
   }
 
@@ -208,9 +212,11 @@ extension Engine {
     return view
   }
 
+  /// Every change ends here.
   private mutating func dropHidden(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.isHidden }
     let reference = EntityRef(.hud, index)
+    changes.note(reference, isKept: huds[index].isDurable)
     let next = huds[index].nextExpiry
     huds[index].alarm = arm(huds[index].alarm, for: next, reference)
     guard huds[index].presentations.isEmpty else { return }
@@ -226,16 +232,20 @@ extension Engine {
   }
 
   private mutating func publish(
-    _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level, at now: Moment
+    _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level,
+    wasDurable: Bool = false, at now: Moment
   ) {
     guard !occurrences.isEmpty, let position = huds[index].index(of: level) else { return }
     let key = huds[index].key
-    let view = HUDView(key, level, huds[index].presentations[position].machine, at: now)
+    let machine = huds[index].presentations[position].machine
+    let view = HUDView(key, level, machine, at: now)
+    let isDurable = wasDurable || machine.request.isDurable
     for occurrence in occurrences {
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
-      publish(.hud, key) { sequence in
+      let name = occurrence.event.name
+      publish(.hud, key, isKept: isDurable && name.tellsOfChange) { sequence in
         Event(
-          name: occurrence.event.name, subject: .hud(view.during(occurrence)),
+          name: name, subject: .hud(view.during(occurrence)),
           generation: occurrence.generation, sequence: sequence,
           dueUnixMS: occurrence.due.map { now.unixMilliseconds(ofPast: $0) },
           lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },

@@ -41,6 +41,9 @@ struct HUDEntity: KeyedEntity {
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 
+  /// Whether anything of it outlives the daemon.
+  var isDurable: Bool { presentations.contains { $0.machine.request.isDurable } }
+
   func index(of level: Level?) -> Int? {
     guard let level else { return presentations.indices.last }
     return presentations.firstIndex { $0.level == level }

@@ -13,7 +13,9 @@ enum EventCoding {
   /// Of an event's name its place here is written; new ones come at the end.
   fileprivate static let names: [Event.Name] = [
     .started, .ready, .paused, .resumed, .retimed, .cancelled, .refunded, .expired, .locked,
-    .passed, .set, .fired, .done, .pending, .run, .dismissed, .opened, .closed,
+    .passed, .set, .fired,
+    .willAppear, .didAppear, .updated, .willDisappear, .didDisappear,
+    .done, .pending, .run, .dismissed, .opened, .closed,
   ]
   /// The same for reasons; 0 is none.
   fileprivate static let reasons: [Event.Reason] = [
@@ -52,8 +54,13 @@ enum EventCoding {
       writer.text(view.key)
       write(event, name, now: view.nowUnixMS, to: &writer)
       write(view, to: &writer)
-    case .hud, .scope, .emission, .nothing:
-      preconditionFailure("what happens to these is not kept")
+    case .hud(let view):
+      writer.byte(EntityKind.hud.rawValue)
+      writer.text(view.key)
+      write(event, name, now: view.nowUnixMS, to: &writer)
+      write(view, superseding: event.superseded, to: &writer)
+    case .scope, .emission, .nothing:
+      preconditionFailure("no event of this is kept")
     }
     swap(&writer.bytes, &bytes)
     let length = UInt32(bytes.count - start - 4)
@@ -106,6 +113,22 @@ enum EventCoding {
     writer.unsigned(view.missed)
     writer.optional(missed)
     writer.text(name == .fired || name == .set ? view.payload : nil)
+  }
+
+  private static func write(
+    _ view: HUDView, superseding old: Generation?, to writer: inout Writer
+  ) {
+    for name in [
+      view.state.rawValue, view.level.rawValue, view.kind.rawValue, view.mask.rawValue,
+      view.end?.rawValue ?? "",
+    ] { writer.text(Array(name.utf8)) }
+    writer.text(view.status)
+    writer.optional(view.fraction.map { Int64(bitPattern: $0.bitPattern) })
+    writer.unsigned(view.leases)
+    writer.byte((view.isDismissing ? 1 : 0) | (view.isPaused ? 2 : 0) | (view.isDurable ? 4 : 0))
+    writer.optional(view.remainingMS)
+    writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
+    writer.optional(old?.value)
   }
 
   // MARK: Reading
@@ -185,7 +208,10 @@ enum EventCoding {
         return nil
       }
       event.subject = .guarded(view)
-    case .hud, .scope:
+    case .hud:
+      guard let view = hud(record, &event, now, &reader) else { return nil }
+      event.subject = .hud(view)
+    case .scope:
       return nil
     }
     return reader.hasFailed ? nil : event
@@ -215,6 +241,30 @@ enum EventCoding {
       nextChannel: reader.text().map { String(decoding: $0, as: UTF8.self) },
       expiresInMS: reader.optional(), attemptsLeft: reader.optional())
     return view
+  }
+
+  private static func hud(
+    _ record: Record, _ event: inout Event, _ now: Int64, _ reader: inout Reader
+  ) -> HUDView? {
+    let names = (0..<5).map { _ in String(decoding: reader.text() ?? [], as: UTF8.self) }
+    guard let state = HUDView.State(rawValue: names[0]), let level = Level(rawValue: names[1]),
+      let kind = Presentation.Kind(rawValue: names[2]),
+      let mask = Presentation.Mask(rawValue: names[3])
+    else { return nil }
+    event.end = Presentation.End(rawValue: names[4])
+    let status = reader.text()
+    let fraction = reader.optional().map { Double(bitPattern: UInt64(bitPattern: $0)) }
+    let leases = reader.unsigned()
+    let flags = reader.byte()
+    let remaining = reader.optional()
+    let deadline = reader.optional().map { $0 &+ now }
+    event.superseded = reader.optional().map { Generation($0) }
+    return HUDView(
+      key: record.key, state: state, generation: event.generation, level: level, kind: kind,
+      status: status, mask: mask, fraction: fraction, leases: leases,
+      isDismissing: flags & 1 != 0, isPaused: flags & 2 != 0, remainingMS: remaining,
+      deadlineUnixMS: deadline, nowUnixMS: now, end: event.end,
+      isDurable: flags & 4 != 0)
   }
 
   private static func timer(

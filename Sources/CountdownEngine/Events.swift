@@ -182,7 +182,8 @@ extension Event {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
     case .guarded(let view): return view.owner == .none
-    case .hud, .scope, .emission, .nothing: return false
+    case .hud(let view): return view.isDurable
+    case .scope, .emission, .nothing: return false
     }
   }
 }

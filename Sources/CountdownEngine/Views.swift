@@ -168,6 +168,7 @@ package struct HUDView: Equatable, Sendable {
   package var nowUnixMS: Int64
   package var end: Presentation.End?
   package var owner: Owner
+  package var isDurable: Bool
 
   init(_ screen: [UInt8], _ level: Level, _ machine: Presentation, at now: Moment) {
     key = screen
@@ -187,6 +188,35 @@ package struct HUDView: Equatable, Sendable {
     nowUnixMS = now.wall.microseconds / 1_000
     end = machine.end
     owner = machine.owner
+    isDurable = machine.request.isDurable
+  }
+}
+
+extension HUDView {
+  /// As it was told of: everything but the owner, as only what nobody owns is kept.
+  init(
+    key: [UInt8], state: State, generation: Generation, level: Level, kind: Presentation.Kind,
+    status: [UInt8]?, mask: Presentation.Mask, fraction: Double?, leases: Int64,
+    isDismissing: Bool, isPaused: Bool, remainingMS: Int64?, deadlineUnixMS: Int64?,
+    nowUnixMS: Int64, end: Presentation.End?, isDurable: Bool
+  ) {
+    self.key = key
+    self.state = state
+    self.generation = generation
+    self.level = level
+    self.kind = kind
+    self.status = status
+    self.mask = mask
+    self.fraction = fraction
+    self.leases = leases
+    self.isDismissing = isDismissing
+    self.isPaused = isPaused
+    self.remainingMS = remainingMS
+    self.deadlineUnixMS = deadlineUnixMS
+    self.nowUnixMS = nowUnixMS
+    self.end = end
+    owner = .none
+    self.isDurable = isDurable
   }
 }
 

@@ -96,6 +96,14 @@ extension Server {
         }
         dispatcher.engine.restore(timer, at: record.index, now: now)
       }
+    case .huds(let records):
+      for record in records {
+        guard let hud = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(hud, at: record.index, now: now)
+      }
     case .guards(let records):
       for record in records {
         guard let kept = record.durable(offset: offset) else {
@@ -160,6 +168,7 @@ extension Server {
       metadata: [
         "countdowns": "\(dispatcher.engine.countdownCount)",
         "timers": "\(dispatcher.engine.timerCount)",
+        "huds": "\(dispatcher.engine.hudCount)",
       ])
     endTurn()
     done.succeed()

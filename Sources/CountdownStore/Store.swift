@@ -211,6 +211,10 @@ package final class Store {
     try timers.row(at: index)
   }
 
+  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
+    try huds.row(at: index)
+  }
+
   package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
     try guards.row(at: index)
   }

@@ -193,6 +193,12 @@ package final class StoreWriter: @unchecked Sendable {
     return try store?.timer(at: index)
   }
 
+  /// The same for a screen.
+  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
+    precondition(underWay.isEmpty, "a commit is under way")
+    return try store?.hud(at: index)
+  }
+
   /// The same for a guard, by the index of its record.
   package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
     precondition(underWay.isEmpty, "a commit is under way")

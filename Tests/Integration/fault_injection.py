@@ -5,27 +5,11 @@
     faults.lose_power()     # the files are now what a loss of power would have left
 """
 
-import functools
 import os
 import pathlib
 import shutil
-import subprocess
-import tempfile
 
-SOURCE = pathlib.Path(__file__).parent / "faults" / "faults.c"
-
-
-@functools.cache
-def library():
-    """The compiled library; it goes with this process."""
-    directory = tempfile.TemporaryDirectory(prefix="countdownd-faults-")
-    target = pathlib.Path(directory.name) / "faults.so"
-    subprocess.run(
-        ["cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", target, SOURCE, "-ldl"],
-        check=True,
-    )
-    # Kept along with it, so that it is not removed before.
-    return target, directory
+from preloaded import compiled
 
 
 class Faults:
@@ -40,7 +24,7 @@ class Faults:
         """`lasting`: calls fail between `damage` and `mend`. `shadow`: so that power can be lost."""
         environment = dict(
             os.environ,
-            LD_PRELOAD=str(library()[0]),
+            LD_PRELOAD=str(compiled("faults")),
             FAULTS_DIRECTORY=str(self.watched),
             FAULTS_AT=str(at),
         )

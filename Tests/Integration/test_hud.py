@@ -8,7 +8,7 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
 
 FIELDS = [
     "key", "state", "generation", "level", "kind", "status", "mask", "fraction", "leases",
-    "dismissing", "paused", "remaining_ms", "deadline_unix_ms", "now_unix_ms", "end", "owner",
+    "dismissing", "paused", "remaining_ms", "deadline_unix_ms", "now_unix_ms", "end", "owner", "durable",
 ]  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_show_replies_with_the_whole_view(speaker):
     assert {name: shown[name] for name in FIELDS if not name.endswith(("generation", "_ms"))} == {
         "key": b"main", "state": b"appearing", "level": b"normal", "kind": b"loading",
         "status": "Loading…".encode(), "mask": b"none", "fraction": None, "leases": 1,
-        "dismissing": no, "paused": no, "end": None, "owner": b"none",
+        "dismissing": no, "paused": no, "end": None, "owner": b"none", "durable": no,
     }  # fmt: skip
     assert shown["remaining_ms"] is None and shown["deadline_unix_ms"] is None
 

@@ -161,7 +161,7 @@ def test_command_docs(speaker):
     assert arguments[0]["name"] == b"key" and arguments[0]["type"] == b"key"
     assert [argument.get("token") for argument in arguments[2:5]] == [b"COUNT", b"EVERY", b"FIRE"]
     owner = next(one for one in arguments if one.get("token") == b"OWNER")
-    assert [view(choice)["token"] for choice in owner["arguments"]] == [b"none", b"connection"]
+    assert [view(choice)["token"] for choice in owner["arguments"]] == [b"none", b"connection", b"scope:ID"]
     assert list(view(speaker("COMMAND", "DOCS", "ping", "nonsense", "ping"))) == ["ping"]
 
 

@@ -40,7 +40,7 @@ enum SendingCoding {
     for send in record.sends {
       bytes.writeInteger(send.generation.value)
       bytes.writeInteger(send.at.microseconds + offset)
-      write(send.expires.map { $0.microseconds + offset }, to: &bytes)
+      bytes.writeOptional(send.expires.map { $0.microseconds + offset })
       bytes.writeInteger(send.attempts)
     }
   }
@@ -48,7 +48,7 @@ enum SendingCoding {
   private static func readRecord(_ bytes: inout ByteBuffer, _ offset: Int64) -> SendRecord? {
     guard let number = bytes.readInteger(as: UInt32.self),
       let isPassed = bytes.readInteger(as: UInt8.self),
-      let sends = readList(&bytes, { bytes in readSend(&bytes, offset) })
+      let sends = bytes.readList({ bytes in readSend(&bytes, offset) })
     else { return nil }
     return SendRecord(sends: sends, number: number, isPassed: isPassed != 0)
   }
@@ -57,7 +57,7 @@ enum SendingCoding {
     guard let generation = bytes.readInteger(as: Int64.self),
       let storedAt = bytes.readInteger(as: Int64.self),
       let at = Instant(stored: storedAt, offset: offset),
-      let storedExpires = readOptional(&bytes),
+      let storedExpires = bytes.readOptional(),
       let attempts = bytes.readInteger(as: UInt32.self)
     else { return nil }
     var expires: Instant?
@@ -72,7 +72,7 @@ enum SendingCoding {
   // MARK: Rules
 
   private static func write(_ rules: SendPolicy.Rules, to bytes: inout ByteBuffer) {
-    write(rules.count.map(Int64.init), to: &bytes)
+    bytes.writeOptional(rules.count.map(Int64.init))
     bytes.writeInteger(rules.every.microseconds)
     bytes.writeInteger(UInt32(rules.ladder.count))
     for cooldown in rules.ladder { bytes.writeInteger(cooldown.microseconds) }
@@ -82,25 +82,25 @@ enum SendingCoding {
       bytes.writeInteger(window.length.microseconds)
     }
     bytes.writeInteger(UInt32(rules.channels.count))
-    for channel in rules.channels { write(Array(channel.utf8), to: &bytes) }
-    write(rules.validity?.microseconds, to: &bytes)
-    write(rules.attempts.map(Int64.init), to: &bytes)
-    write(Array(rules.onResend.rawValue.utf8), to: &bytes)
-    write(rules.title, to: &bytes)
-    write(rules.readyTitle, to: &bytes)
+    for channel in rules.channels { bytes.writeText(Array(channel.utf8)) }
+    bytes.writeOptional(rules.validity?.microseconds)
+    bytes.writeOptional(rules.attempts.map(Int64.init))
+    bytes.writeText(Array(rules.onResend.rawValue.utf8))
+    bytes.writeOptionalText(rules.title)
+    bytes.writeOptionalText(rules.readyTitle)
   }
 
   private static func readRules(_ bytes: inout ByteBuffer) -> SendPolicy.Rules? {
     var rules = SendPolicy.Rules()
-    guard let count = readOptional(&bytes), let every = bytes.readInteger(as: Int64.self),
-      let ladder = readList(&bytes, { $0.readInteger(as: Int64.self) }),
-      let windows = readList(&bytes, readWindow),
-      let channels = readList(&bytes, readText),
-      let validity = readOptional(&bytes), let attempts = readOptional(&bytes),
-      let onResend = readText(&bytes).flatMap({
+    guard let count = bytes.readOptional(), let every = bytes.readInteger(as: Int64.self),
+      let ladder = bytes.readList({ $0.readInteger(as: Int64.self) }),
+      let windows = bytes.readList(readWindow),
+      let channels = bytes.readList({ $0.readText() }),
+      let validity = bytes.readOptional(), let attempts = bytes.readOptional(),
+      let onResend = bytes.readText().flatMap({
         SendPolicy.OnResend(rawValue: String(decoding: $0, as: UTF8.self))
       }),
-      let title = readOptionalText(&bytes), let readyTitle = readOptionalText(&bytes)
+      let title = bytes.readOptionalText(), let readyTitle = bytes.readOptionalText()
     else { return nil }
     rules.count = count.map { UInt32(clamping: $0) }
     rules.every = Interval(microseconds: every)
@@ -120,58 +120,5 @@ enum SendingCoding {
       let length = bytes.readInteger(as: Int64.self)
     else { return nil }
     return SendPolicy.Window(limit: Int(limit), length: Interval(microseconds: length))
-  }
-
-  // MARK: Parts
-
-  private static func readList<Element>(
-    _ bytes: inout ByteBuffer, _ read: (inout ByteBuffer) -> Element?
-  ) -> [Element]? {
-    guard let count = bytes.readInteger(as: UInt32.self), count <= bytes.readableBytes else {
-      return nil
-    }
-    var list: [Element] = []
-    list.reserveCapacity(Int(count))
-    for _ in 0..<count {
-      guard let element = read(&bytes) else { return nil }
-      list.append(element)
-    }
-    return list
-  }
-
-  private static func write(_ number: Int64?, to bytes: inout ByteBuffer) {
-    bytes.writeInteger(UInt8(number == nil ? 0 : 1))
-    if let number { bytes.writeInteger(number) }
-  }
-
-  /// Nil if there is neither a number nor the word that there is none.
-  private static func readOptional(_ bytes: inout ByteBuffer) -> Int64?? {
-    switch bytes.readInteger(as: UInt8.self) {
-    case 0: .some(nil)
-    case 1: bytes.readInteger(as: Int64.self).map { .some($0) }
-    default: nil
-    }
-  }
-
-  private static func write(_ text: [UInt8], to bytes: inout ByteBuffer) {
-    bytes.writeInteger(UInt32(text.count))
-    bytes.writeBytes(text)
-  }
-
-  private static func readText(_ bytes: inout ByteBuffer) -> [UInt8]? {
-    bytes.readInteger(as: UInt32.self).flatMap { bytes.readBytes(length: Int($0)) }
-  }
-
-  private static func write(_ text: [UInt8]?, to bytes: inout ByteBuffer) {
-    bytes.writeInteger(UInt8(text == nil ? 0 : 1))
-    if let text { write(text, to: &bytes) as Void }
-  }
-
-  private static func readOptionalText(_ bytes: inout ByteBuffer) -> [UInt8]?? {
-    switch bytes.readInteger(as: UInt8.self) {
-    case 0: .some(nil)
-    case 1: readText(&bytes).map { .some($0) }
-    default: nil
-    }
   }
 }

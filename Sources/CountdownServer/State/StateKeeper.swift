@@ -65,6 +65,14 @@ final class StateKeeper {
         batch.timers.gone.append(index)
       }
     }
+    engine.takeHUDChanges { change in
+      switch change {
+      case .current(let index, let hud):
+        batch.huds.current.append(HUDRecord(hud, at: index, offset: offset))
+      case .gone(let index):
+        batch.huds.gone.append(index)
+      }
+    }
     engine.takeGuardChanges { kind, change in
       switch change {
       case .current(let index, let kept):
@@ -102,6 +110,8 @@ final class StateKeeper {
     for index in batch.countdowns.gone { engine.noteAgain(.countdown, index, wasGone: true) }
     for record in batch.timers.current { engine.noteAgain(.timer, record.index, wasGone: false) }
     for index in batch.timers.gone { engine.noteAgain(.timer, index, wasGone: true) }
+    for record in batch.huds.current { engine.noteAgain(.hud, record.index, wasGone: false) }
+    for index in batch.huds.gone { engine.noteAgain(.hud, index, wasGone: true) }
     let guards = batch.guards()
     for (kind, index) in guards.current { engine.noteAgain(kind, index, wasGone: false) }
     for (kind, index) in guards.gone { engine.noteAgain(kind, index, wasGone: true) }
@@ -120,14 +130,20 @@ final class StateKeeper {
     for index in batch.timers.current.map(\.index) + batch.timers.gone {
       timers.append((index, try writer.timer(at: index)?.durable(offset: offset)))
     }
+    var huds: [(UInt32, DurableHUD?)] = []
+    for index in batch.huds.current.map(\.index) + batch.huds.gone {
+      huds.append((index, try writer.hud(at: index)?.durable(offset: offset)))
+    }
     let changed = batch.guards.current.map(\.index) + batch.guards.gone
     let guards = try changed.map { index throws(StoreError) in
       try writer.guardRecord(at: index)
     }
     for (index, _) in countdowns { engine.discard(.countdown, index) }
     for (index, _) in timers { engine.discard(.timer, index) }
+    for (index, _) in huds { engine.discard(.hud, index) }
     for case (let index, let stored?) in countdowns { engine.putBack(stored, at: index, now: now) }
     for case (let index, let stored?) in timers { engine.putBack(stored, at: index, now: now) }
+    for case (let index, let stored?) in huds { engine.putBack(stored, at: index, now: now) }
     let (current, gone) = batch.guards()
     for (kind, index) in current + gone { engine.discard(kind, index) }
     for case let record? in guards {
@@ -141,6 +157,7 @@ final class StateKeeper {
   func confirm(_ batch: Batch, _ engine: inout Engine) {
     for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
     for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
+    for index in batch.huds.gone { engine.noteGone(.hud, index, in: batch.number) }
     for (kind, index) in batch.guards().gone {
       engine.noteGone(kind, index, in: batch.number)
     }

@@ -15,6 +15,7 @@ final class StateLoading: @unchecked Sendable {
   enum Portion: Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
+    case huds([HUDRecord])
     case guards([GuardRecord])
     case events([StoredEvents])
   }
@@ -91,6 +92,16 @@ final class StateLoading: @unchecked Sendable {
       }
     }
     hand(.timers(timers))
+    if isStopped.load(ordering: .relaxed) { return }
+    var huds: [HUDRecord] = []
+    try store.loadHUDs { record in
+      huds.append(record)
+      if huds.count == Self.portion {
+        hand(.huds(huds))
+        huds = []
+      }
+    }
+    hand(.huds(huds))
     if isStopped.load(ordering: .relaxed) { return }
     var guards: [GuardRecord] = []
     try store.loadGuards { record in

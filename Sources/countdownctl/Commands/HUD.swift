@@ -58,10 +58,11 @@ struct HUD: AsyncParsableCommand {
     @Option(help: .init("The request it is for; picks the mask.", valueName: "url"))
     var request: String?
     @OptionGroup var owner: OwnerOption
+    @Flag(help: "It outlives the daemon.") var durable = false
 
     func run(_ session: Session) async throws {
       try await session.hud(
-        "SHOW", target, [],
+        "SHOW", target, durable ? ["DURABLE"] : [],
         [
           ("KIND", kind), ("STATUS", status), ("GRACE", grace?.text), ("MIN", min?.text),
           ("MAX", max?.text), ("FADEIN", fadeIn?.text), ("FADEOUT", fadeOut?.text),

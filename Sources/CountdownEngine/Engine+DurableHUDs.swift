@@ -1,0 +1,127 @@
+import CountdownCore
+
+/// A screen as a store keeps it: what is durable of it. Instants are on the boot clock of this boot.
+package struct DurableHUD: Sendable {
+  package var key: [UInt8]
+  package var uid: UInt32
+  /// By rising level; never empty.
+  package var presentations: [(level: Level, memory: Presentation.Memory)]
+
+  package init(
+    key: [UInt8], uid: UInt32, presentations: [(level: Level, memory: Presentation.Memory)]
+  ) {
+    self.key = key
+    self.uid = uid
+    self.presentations = presentations
+  }
+
+  /// When time next means something; nil while all of it is paused.
+  package var nextExpiry: Instant? {
+    presentations.compactMap { Presentation($0.memory, departed: .none).nextExpiry }.min()
+  }
+}
+
+/// HUDs that were shown with DURABLE outlive the daemon. A screen can have other levels that do not.
+extension Engine {
+  /// Whoever had leases when the daemon ended: a connection that never is.
+  private static let departed = Owner.connection(0)
+
+  /// Each screen that has changed since the last call, once, as it is now.
+  package mutating func takeHUDChanges(_ body: (DurableChange<DurableHUD>) -> Void) {
+    for index in changes.take(.hud) {
+      let entity = EntityRef(.hud, index)
+      if let kept = durableHUD(index) {
+        changes.setKept(entity, true)
+        body(.current(index, kept))
+      } else if changes.isKept(entity) {
+        changes.setGone(entity)
+        body(.gone(index))
+      }
+    }
+  }
+
+  private func durableHUD(_ index: UInt32) -> DurableHUD? {
+    guard let entity = huds.entity(at: Int(index)) else { return nil }
+    let durable = entity.presentations.filter { $0.machine.request.isDurable }
+    guard !durable.isEmpty else { return nil }
+    return DurableHUD(
+      key: entity.key, uid: entity.uid, presentations: durable.map { ($0.level, $0.machine.memory) }
+    )
+  }
+
+  /// Puts a screen where it was. Whatever has fallen due since happens as time goes on, late as it
+  /// is; leases of owners are given back.
+  package mutating func restore(_ kept: DurableHUD, at index: UInt32, now: Moment) {
+    restore(kept, besides: [], owners: [], at: index, now: now)
+  }
+
+  private mutating func restore(
+    _ kept: DurableHUD, besides others: [(level: Level, machine: Presentation)],
+    owners: Set<Owner>, at index: UInt32, now: Moment
+  ) {
+    let stored = kept.presentations.map { level, memory in
+      (level: level, machine: Presentation(memory, departed: Self.departed))
+    }
+    let levels = Set(stored.map(\.level))
+    let presentations = (stored + others.filter { !levels.contains($0.level) })
+      .sorted { $0.level < $1.level }
+    let hasDeparted = kept.presentations.contains { $0.memory.ownedLeases > 0 }
+    let all = hasDeparted ? owners.union([Self.departed]) : owners
+    huds.insert(
+      HUDEntity(key: kept.key, presentations: presentations, owners: all, uid: kept.uid), at: index)
+    let reference = EntityRef(.hud, index)
+    for owner in owners { connections.own(reference, owner) }
+    connections.count(1, for: kept.uid)
+    changes.setKept(reference, true)
+    let next = hasDeparted ? now.boot : huds[index].nextExpiry
+    huds[index].alarm = arm(nil, for: next, reference)
+  }
+
+  /// Takes out what is durable. Nobody is told.
+  mutating func discardHUD(_ index: UInt32) {
+    huds[index].presentations.removeAll { $0.machine.request.isDurable }
+    if huds[index].presentations.isEmpty { takeOut(index) }
+  }
+
+  /// Puts back what is stored, after `discard`. What is shown on other levels of the screen stays;
+  /// what is shown on the same ones makes way, as does a screen that has its place by now.
+  package mutating func putBack(_ kept: DurableHUD, at index: UInt32, now: Moment) {
+    var others: [(level: Level, machine: Presentation)] = []
+    var owners: Set<Owner> = []
+    if let same = huds.find(kept.key) {
+      let entity = takeOut(same)
+      (others, owners) = (entity.presentations, entity.owners)
+    }
+    let displaced = huds.contains(index) ? takeOut(index) : nil
+    restore(kept, besides: others, owners: owners, at: index, now: now)
+    if let displaced { putElsewhere(displaced) }
+  }
+
+  private mutating func putElsewhere(_ displaced: HUDEntity) {
+    let index = huds.insert(displaced)
+    let reference = EntityRef(.hud, index)
+    for owner in displaced.owners { connections.own(reference, owner) }
+    connections.count(1, for: displaced.uid)
+    huds[index].alarm = arm(nil, for: huds[index].nextExpiry, reference)
+  }
+
+  @discardableResult
+  private mutating func takeOut(_ index: UInt32) -> HUDEntity {
+    let reference = EntityRef(.hud, index)
+    huds[index].alarm = arm(huds[index].alarm, for: nil, reference)
+    let entity = huds.remove(index)
+    for owner in entity.owners { connections.disown(reference, owner) }
+    connections.count(-1, for: entity.uid)
+    return entity
+  }
+
+  // MARK: Refusing
+
+  /// Refuses to change what could not be stored.
+  func checkWritable(
+    hud index: UInt32?, _ request: Presentation.Request? = nil
+  ) throws(EngineError) {
+    let isDurable = index.map { huds[$0].isDurable } == true || request?.isDurable == true
+    if isReadOnly, isDurable { throw .readOnly }
+  }
+}

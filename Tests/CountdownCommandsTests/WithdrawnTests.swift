@@ -1,0 +1,67 @@
+import CountdownCommands
+import CountdownEngine
+import Testing
+
+/// What is said of changes that turn out not to be possible is not said.
+@Suite struct WithdrawnTests {
+  private let counter: Counter
+  private let refusal = "READONLY it is not possible"
+
+  init() {
+    counter = Counter()
+    counter.dispatcher.engine.noteChanges()
+  }
+
+  /// What a session is told of its turn if the changes were not possible.
+  private func withdrawn(_ session: Session) throws -> [Reply] {
+    try Reply.all(session.takeSaid().withdrawn(refusal))
+  }
+
+  private func isRefused(_ reply: Reply) -> Bool {
+    if case .error(let text) = reply { text == refusal } else { false }
+  }
+
+  @Test(arguments: [
+    (["COUNTDOWN", "START", "k"], ["COUNTDOWN", "GET", "k"]),
+    (["COUNTDOWN", "START", "k"], ["COUNTDOWN", "LIST"]),
+    (["TIMER", "SET", "k", "1m"], ["TIMER", "GET", "k"]),
+    (["HUD", "SHOW", "k", "DURABLE"], ["HUD", "GET", "k"]),
+  ])
+  func whatRestsOnUnstoredChangesIsWithdrawn(command: [String], question: [String]) throws {
+    let other = counter.open()
+    counter.run(["PING"])
+    counter.run(command)
+    counter.run(["PING"])
+    // Others in the same turn would be told of what is not so.
+    counter.run(question, by: other)
+    counter.run(["ECHO", "x"], by: other)
+    let mine = try withdrawn(counter.session)
+    #expect(mine.map(isRefused) == [false, true, false])
+    let theirs = try withdrawn(other)
+    #expect(theirs.map(isRefused) == [true, false])
+    #expect(theirs.last?.text == "x")
+  }
+
+  @Test func whatDoesNotRestOnThemStays() throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:kept", "countdown:mine"], by: listener)
+    _ = try counter.take(listener)
+    counter.run(["COUNTDOWN", "START", "mine", "OWNER", "connection"])
+    counter.run(["HUD", "SHOW", "mine"])
+    #expect(try withdrawn(counter.session).map(isRefused) == [false, false])
+    counter.run(["COUNTDOWN", "START", "kept"])
+    #expect(try withdrawn(counter.session).map(isRefused) == [true])
+    // Of the two events the one that did not happen is gone, without a word.
+    let heard = try withdrawn(listener)
+    #expect(heard.count == 1)
+    #expect(heard.first?.elements.last?.text.contains("\"key\":\"mine\"") == true)
+  }
+
+  @Test func turnsBeforeThatAreStillBeingStoredCountAsWell() throws {
+    counter.run(["COUNTDOWN", "GET", "k"])
+    #expect(try withdrawn(counter.session).map(isRefused) == [false])
+    counter.dispatcher.turnsUnderWay = 1
+    counter.run(["COUNTDOWN", "GET", "k"])
+    #expect(try withdrawn(counter.session).map(isRefused) == [true])
+  }
+}

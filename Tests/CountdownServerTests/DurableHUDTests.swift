@@ -1,0 +1,169 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+@testable import CountdownServer
+
+/// HUDs that were shown with DURABLE, over the end of the daemon.
+@Suite final class DurableHUDTests {
+  private var kept: KeptEngine
+
+  init() throws { kept = try KeptEngine() }
+  deinit { kept.remove() }
+
+  private func restart(away milliseconds: Int64 = 0, bootID: String = "boot-1") throws {
+    try kept.store()
+    kept.end()
+    var now = kept.now
+    now.boot = now.boot + .milliseconds(milliseconds)
+    now.wall = now.wall + .milliseconds(milliseconds)
+    // A machine that has just come up.
+    if bootID != "boot-1" { now.boot = Instant(microseconds: 7) }
+    kept = try KeptEngine(kept.directory, at: now, bootID: bootID)
+    kept.pass(0)
+  }
+
+  @Test(arguments: ["boot-1", "boot-2"])
+  func itIsAsItWasWithItsMoments(bootID: String) throws {
+    try kept.show("s", durable: true) {
+      $0.status = Array("Loading".utf8)
+      $0.minimum = .seconds(10)
+      $0.maximum = .seconds(60)
+      $0.mask = .black
+    }
+    try kept.show("s", durable: true, level: .alert) { $0.kind = .progress }
+    try kept.dismiss("s", level: .normal)
+    kept.pass(2_000)
+    let before = try #require(kept.hud("s", level: .normal))
+    #expect(before.state == .visible && before.isDismissing && before.remainingMS == 8_000)
+    try restart(away: 3_000, bootID: bootID)
+    var after = try #require(kept.hud("s", level: .normal))
+    #expect(after.remainingMS == 5_000)
+    after.remainingMS = before.remainingMS
+    after.nowUnixMS = before.nowUnixMS
+    #expect(after == before)
+    #expect(kept.hud("s")?.level == .alert && kept.hud("s")?.kind == .progress)
+    kept.pass(4_999)
+    #expect(kept.hud("s", level: .normal) != nil)
+    kept.pass(1)
+    #expect(kept.hud("s", level: .normal) == nil && kept.hud("s") != nil)
+  }
+
+  @Test func whatFellDueHappensLate() throws {
+    try kept.show("s", durable: true) { $0.maximum = .seconds(5) }
+    try restart(away: 60_000)
+    #expect(kept.hud("s") == nil)
+    #expect(kept.latest >= 55_000_000)
+    try restart()
+    #expect(kept.entityCount == 0)
+  }
+
+  @Test func onlyWhatIsDurableIsKept() throws {
+    try kept.show("s", durable: true)
+    try kept.show("s", durable: false, level: .alert)
+    try kept.show("gone", durable: false)
+    try kept.show("superseded", durable: true)
+    try kept.store()
+    try kept.show("superseded", durable: false)
+    try restart()
+    #expect(kept.entityCount == 1)
+    #expect(kept.hud("s")?.level == .normal)
+  }
+
+  @Test func whatIsPausedStaysSo() throws {
+    try kept.show("s", durable: true) { $0.maximum = .seconds(10) }
+    kept.pass(4_000)
+    _ = try kept.with("s") { try kept.engine.pauseHUD(HUDTarget(screen: $0), at: kept.now) }
+    try restart(away: 100_000, bootID: "boot-2")
+    let paused = try #require(kept.hud("s"))
+    #expect(paused.isPaused && paused.remainingMS == 6_000)
+    _ = try kept.with("s") { try kept.engine.resumeHUD(HUDTarget(screen: $0), at: kept.now) }
+    kept.pass(6_000)
+    #expect(kept.hud("s") == nil)
+  }
+
+  @Test func leasesOfConnectionsEndWithTheDaemon() throws {
+    // Two of a connection, one of nobody.
+    try kept.show("s", durable: false, owner: .connection(1))
+    try kept.show("s", durable: false, owner: .connection(1))
+    try kept.show("s", durable: true)
+    #expect(kept.hud("s")?.leases == 3)
+    try restart()
+    #expect(kept.hud("s")?.leases == 1)
+    // Only the connection's are left: nobody wants it once that is gone.
+    try kept.show("t", durable: false, owner: .connection(1))
+    try kept.show("t", durable: true)
+    _ = try kept.with("t") {
+      try kept.engine.popHUD(
+        HUDTarget(screen: $0), by: Client(connection: 2, uid: 1_000), at: kept.now)
+    }
+    #expect(kept.hud("t")?.leases == 1)
+    try restart()
+    #expect(kept.hud("t") == nil && kept.hud("s") != nil)
+  }
+
+  @Test("Whatever a presentation is, bytes and back it is the same", arguments: 0..<50)
+  func randomPresentations(seed: UInt64) throws {
+    var random = SplitMix(state: seed)
+    func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
+    func time() -> Instant {
+      Instant(microseconds: .random(in: -9_000_000...9_000_000, using: &random))
+    }
+    var presentations: [(level: Level, memory: Presentation.Memory)] = []
+    for level in Level.allCases {
+      var request = Presentation.Request(
+        kind: pick(Presentation.Kind.allCases),
+        status: pick([nil, [], [0, 255], Array("x".utf8)]),
+        grace: .milliseconds(.random(in: 0...9, using: &random)),
+        minimum: .milliseconds(.random(in: 0...9, using: &random)),
+        maximum: pick([nil, .zero, .seconds(3)]), fadeIn: .milliseconds(pick([0, 3])),
+        fadeOut: .milliseconds(pick([0, 4])), minimumFrom: pick(Presentation.MinimumFrom.allCases),
+        early: pick(Presentation.Early.allCases), mask: pick(Presentation.Mask.allCases),
+        messageMinimum: .milliseconds(pick([0, 5])))
+      request.isDurable = true
+      var memory = Presentation.Memory(
+        request, generation: Generation(.random(in: 1...Int64.max, using: &random)),
+        phase: pick([
+          .waiting(until: time()), .appearing(until: time()), .visible,
+          .disappearing(until: time()),
+        ]), requestedAt: time(), visibleSince: time(), limitedSince: time())
+      memory.dismissal = pick([
+        nil, .delayed(until: time()), .held(since: time(), .tapped),
+        .held(since: time(), .ownerGone),
+      ])
+      memory.end = pick([nil, .timedOut, .dismissed])
+      memory.fraction = pick([nil, 0, 0.3, 1])
+      memory.unownedLeases = pick([0, 1, 7])
+      memory.ownedLeases = pick([0, 2])
+      memory.pausedAt = pick([nil, time()])
+      presentations.append((level, memory))
+    }
+    let hud = DurableHUD(key: Array("s".utf8), uid: 5, presentations: presentations)
+    let bytes = HUDCoding.encode(hud, offset: 77)
+    let back = try #require(HUDCoding.decode(bytes, offset: 77))
+    #expect(back.map(\.level) == Level.allCases)
+    #expect(back.map(\.memory) == presentations.map(\.memory))
+    // Another boot: the same moments of the store's clock.
+    let moved = try #require(HUDCoding.decode(bytes, offset: 100))
+    #expect(
+      moved[0].memory.requestedAt.microseconds == back[0].memory.requestedAt.microseconds - 23)
+    for (level, memory) in presentations {
+      #expect(Presentation(memory, departed: .connection(0)).memory == memory, "\(level)")
+    }
+    for length in 0..<bytes.count {
+      #expect(HUDCoding.decode(Array(bytes[..<length]), offset: 77) == nil)
+    }
+  }
+}
+
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}

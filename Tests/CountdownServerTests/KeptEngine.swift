@@ -1,0 +1,199 @@
+import CountdownCore
+import CountdownEngine
+import Foundation
+import Testing
+
+@testable import CountdownServer
+@testable import CountdownStore
+
+/// An engine and the store behind it, turn by turn, as the server drives them:
+///
+///     let kept = try KeptEngine()
+///     try kept.start("a")
+///     try kept.store()
+///     kept.isBroken = true
+///     try kept.cancel("a")
+///     try kept.takeBack()
+///     #expect(kept.left("a") == 60_000)
+///
+/// Times are in milliseconds on the boot clock.
+final class KeptEngine {
+  let directory: String
+  /// Let go of at the end, as is its lock on the directory.
+  private var database: Store?
+  let keeper: StateKeeper
+  var engine: Engine
+  private(set) var now: Moment
+  /// Nothing can be stored while it is.
+  var isBroken = false {
+    didSet { try? database?.database.execute("PRAGMA query_only = \(isBroken ? 1 : 0)") }
+  }
+
+  static let start = Moment(
+    boot: Instant(microseconds: 1_000_000),
+    wall: Instant(microseconds: 1_790_000_000_000_000))
+  private static let bootID = "boot-1"
+
+  /// - Parameter directory: of one that has ended; its state is loaded.
+  init(_ directory: String? = nil, at now: Moment = start, bootID: String = bootID) throws {
+    self.directory = directory ?? NSTemporaryDirectory() + "kept-engine-\(UUID().uuidString)"
+    self.now = now
+    nonisolated(unsafe) let store = try Store(
+      Store.Options(directory: self.directory, durability: .process, product: "test"),
+      at: StoreClock.Reading(bootID: bootID, now))
+    database = store
+    var settings = EngineSettings()
+    settings.firstGeneration = store.firstNumber
+    engine = Engine(settings: settings, at: now)
+    engine.noteChanges()
+    engine.connect(1)
+    let offset = store.clock.offset
+    var records = (
+      countdowns: [CountdownRecord](), timers: [TimerRecord](), huds: [HUDRecord]()
+    )
+    try store.loadCountdowns { records.countdowns.append($0) }
+    try store.loadTimers { records.timers.append($0) }
+    try store.loadHUDs { records.huds.append($0) }
+    try store.beginEvents(after: engine.lastSequence)
+    keeper = try StateKeeper(store, bootID: bootID) { _ in }
+    for record in records.countdowns {
+      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
+    }
+    for record in records.timers {
+      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
+    }
+    for record in records.huds {
+      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
+    }
+  }
+
+  var hasChanges: Bool { engine.hasChanges }
+  var entityCount: Int { engine.entityCount }
+  var armedCount: Int { engine.armedCount }
+  var eventCount: Int { engine.eventTail.count }
+  var latest: Int64 { Int64(engine.statistics.lateness.max) }
+
+  func end() {
+    keeper.close()
+    database = nil
+  }
+
+  func remove() {
+    end()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  // MARK: Turns
+
+  /// Stores a turn; the error that it was answered with.
+  @discardableResult
+  func store(
+    _ whenItFails: (StateKeeper.Batch) throws -> Void = { _ in }
+  ) throws -> StoreError? {
+    var failure: StoreError?
+    var problem: (any Error)?
+    withoutActuallyEscaping(whenItFails) { whenItFails in
+      keeper.store(keeper.takeBatch(from: &engine), at: now) { [self] batch, error in
+        failure = error
+        do {
+          if error == nil { keeper.confirm(batch, &engine) } else { try whenItFails(batch) }
+        } catch { problem = error }
+      }
+    }
+    if let problem { throw problem }
+    return failure
+  }
+
+  /// A turn of commands that cannot be stored.
+  func takeBack() throws {
+    let error = try store { [self] in try keeper.takeBack($0, &engine, at: now) }
+    #expect(error?.kind == .readOnly)
+  }
+
+  /// A turn of time alone that cannot be stored.
+  func keepForLater() throws {
+    let error = try store { [self] in keeper.keepForLater($0, &engine) }
+    #expect(error?.kind == .readOnly)
+  }
+
+  func pass(_ milliseconds: Int64) {
+    now.boot = now.boot + .milliseconds(milliseconds)
+    now.wall = now.wall + .milliseconds(milliseconds)
+    while !engine.advance(to: now, budget: 1_000) {}
+  }
+
+  // MARK: Commands
+
+  private let client = Client(connection: 1, uid: 1_000)
+
+  func with<R>(_ key: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    try Array(key.utf8).withUnsafeBytes { try body($0) }
+  }
+
+  @discardableResult
+  func start(_ key: String, owner: Owner = .none, count: UInt32 = 60) throws -> CountdownView {
+    var start = CountdownStart(Countdown.Plan(count: count, every: .seconds(1))!)
+    start.owner = owner
+    return try with(key) {
+      try engine.startCountdown($0, start, by: client, at: now).1
+    }
+  }
+
+  func cancel(_ key: String) throws {
+    let done = try with(key) { try engine.cancelCountdown($0, generation: nil, at: now) }
+    #expect(done)
+  }
+
+  func countdown(_ key: String) -> CountdownView? { with(key) { engine.countdown($0, at: now) } }
+
+  /// Milliseconds that are left; nil if it does not count.
+  func left(_ key: String) -> Int64? {
+    countdown(key).flatMap { $0.state == .counting ? $0.remainingMS : nil }
+  }
+
+  @discardableResult
+  func set(_ key: String, _ seconds: Int64, owner: Owner = .none) throws -> TimerView {
+    var set = TimerSet(after: .seconds(seconds))
+    set.owner = owner
+    return try with(key) { try engine.setTimer($0, set, by: client, at: now) }
+  }
+
+  func delete(_ key: String) throws {
+    let done = try with(key) { try engine.deleteTimer($0, generation: nil, at: now) }
+    #expect(done)
+  }
+
+  func timer(_ key: String) -> TimerView? { with(key) { engine.timer($0, at: now) } }
+
+  @discardableResult
+  func show(
+    _ screen: String, durable: Bool, level: Level = .normal, owner: Owner = .none,
+    _ change: (inout Presentation.Request) -> Void = { _ in }
+  ) throws -> HUDView {
+    engine.reload(Self.allLevels)
+    var request = Presentation.Request(fadeIn: .zero, fadeOut: .zero)
+    request.isDurable = durable
+    change(&request)
+    return try with(screen) {
+      try engine.showHUD($0, level: level, request, owner: owner, by: client, at: now)
+    }
+  }
+
+  private static var allLevels: EngineSettings {
+    var settings = EngineSettings()
+    settings.maximumLevel = .alert
+    return settings
+  }
+
+  func dismiss(_ screen: String, level: Level? = nil) throws {
+    _ = try with(screen) {
+      var target = HUDTarget(screen: $0)
+      target.level = level
+      return try engine.dismissHUD(target, delay: nil, at: now)
+    }
+  }
+
+  func hud(_ screen: String, level: Level? = nil) -> HUDView? {
+    with(screen) { engine.hud($0, level: level, at: now) }
+  }
+}
