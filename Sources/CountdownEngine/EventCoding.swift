@@ -13,9 +13,8 @@ enum EventCoding {
   /// Of an event's name its place here is written; new ones come at the end.
   fileprivate static let names: [Event.Name] = [
     .started, .ready, .paused, .resumed, .retimed, .cancelled, .refunded, .expired, .locked,
-    .passed, .set, .fired,
+    .passed, .set, .fired, .done, .pending, .run, .dismissed, .opened, .closed,
     .willAppear, .didAppear, .updated, .willDisappear, .didDisappear,
-    .done, .pending, .run, .dismissed, .opened, .closed,
   ]
   /// The same for reasons; 0 is none.
   fileprivate static let reasons: [Event.Reason] = [
@@ -32,39 +31,58 @@ enum EventCoding {
     guard let name = names.firstIndex(of: event.name) else {
       preconditionFailure("\(event.name) changes nothing")
     }
-    let start = bytes.count
-    bytes.append(contentsOf: [0, 0, 0, 0])
-    // Taken out, not shared: else the first byte written would copy all that was there.
-    var writer = Writer(bytes: [])
-    swap(&writer.bytes, &bytes)
-    writer.unsigned(event.sequence)
+    withUnsafeTemporaryAllocation(byteCount: mostBytes(event), alignment: 8) { memory in
+      var writer = Writer(memory)
+      // The length, which is known at the end.
+      writer.skip(4)
+      writer.unsigned(event.sequence)
+      switch event.subject {
+      case .countdown(let view):
+        writer.byte(EntityKind.countdown.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, to: &writer)
+      case .timer(let view):
+        writer.byte(EntityKind.timer.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, missed: event.missed, to: &writer)
+      case .hud(let view):
+        writer.byte(EntityKind.hud.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, superseding: event.superseded, to: &writer)
+      case .guarded(let view):
+        writer.byte(view.kind.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, to: &writer)
+      case .scope, .emission, .nothing:
+        preconditionFailure("what happens to these is not kept")
+      }
+      memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
+    }
+  }
+
+  /// What it can take at most: each of its integers eleven bytes.
+  private static func mostBytes(_ event: Event) -> Int {
+    let integers = 256
     switch event.subject {
     case .countdown(let view):
-      writer.byte(EntityKind.countdown.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, to: &writer)
+      let texts = view.key.count + (view.title?.count ?? 0) + (view.meta?.count ?? 0)
+      guard let quota = view.quota else { return integers + texts }
+      return integers + texts + quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
+        + (quota.nextChannel?.utf8.count ?? 0)
     case .timer(let view):
-      writer.byte(EntityKind.timer.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, missed: event.missed, to: &writer)
-    case .guarded(let view):
-      writer.byte(view.kind.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, to: &writer)
+      return integers + view.key.count + (view.payload?.count ?? 0)
     case .hud(let view):
-      writer.byte(EntityKind.hud.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, superseding: event.superseded, to: &writer)
+      return integers + view.key.count + (view.status?.count ?? 0)
+    case .guarded(let view):
+      return integers + view.key.count + mostBytes(view)
     case .scope, .emission, .nothing:
-      preconditionFailure("no event of this is kept")
+      return integers
     }
-    swap(&writer.bytes, &bytes)
-    let length = UInt32(bytes.count - start - 4)
-    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }
 
   private static func write(
@@ -203,14 +221,14 @@ enum EventCoding {
       event.subject = .countdown(view)
     case .timer:
       event.subject = .timer(timer(record, &event, now, &reader))
+    case .hud:
+      guard let view = hud(record, &event, now, &reader) else { return nil }
+      event.subject = .hud(view)
     case .throttle, .once, .gate, .debounce:
       guard let view = guardView(record.kind, record.key, generation, now, &reader) else {
         return nil
       }
       event.subject = .guarded(view)
-    case .hud:
-      guard let view = hud(record, &event, now, &reader) else { return nil }
-      event.subject = .hud(view)
     case .scope:
       return nil
     }

@@ -181,8 +181,8 @@ extension Event {
     switch subject {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
-    case .guarded(let view): return view.owner == .none
     case .hud(let view): return view.isDurable
+    case .guarded(let view): return view.owner == .none
     case .scope, .emission, .nothing: return false
     }
   }

@@ -77,7 +77,8 @@ extension Server {
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
-    defer { loading.taken() }
+    // There is always another portion: sockets are looked at first, or nobody would be told anything.
+    defer { yieldToSockets { _ in loading.taken() } }
     let offset = loading.loaded.clock.offset
     switch portion {
     case .countdowns(let records):
