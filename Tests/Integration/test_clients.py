@@ -102,7 +102,7 @@ def test_redis_cli_help_and_hints_on_a_terminal(daemon):
         plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
         assert "summary: Asks whether a code may be sent now" in plain
         usage = plain.split("COUNTDOWN START key")[1]
-        assert re.search(r"\[COUNT n\].*\[FIRE\].*\[OWNER none\|connection\]", usage), plain
+        assert re.search(r"\[COUNT n\].*\[FIRE\].*\[OWNER none\|connection\|scope:ID\]", usage), plain
     finally:
         process.kill()
         process.wait()
