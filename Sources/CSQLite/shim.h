@@ -16,3 +16,13 @@ static inline int countdownd_bind_text(
 static inline int countdownd_checkpoint_on_close(sqlite3 *database, int on) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
 }
+
+// errno of the last call on the write-ahead log that failed; 0 if none has. By the time that an error is told
+// SQLite itself may have forgotten it.
+static inline int countdownd_log_errno(sqlite3 *database) {
+  sqlite3_file *log = 0;
+  int number = 0;
+  if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK) return 0;
+  if (!log || !log->pMethods) return 0;
+  return log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number) == SQLITE_OK ? number : 0;
+}

@@ -1,6 +1,6 @@
 import RESP
 
-/// Who a countdown, HUD, timer or scope belongs to.
+/// Who a countdown, HUD, timer, guard or scope belongs to.
 public enum Owner: Sendable, Hashable {
   /// Nobody: it outlives the connection.
   case none
@@ -36,6 +36,8 @@ struct CommandBuilder {
   init(_ words: String...) {
     self.words = words.map { Array($0.utf8) }
   }
+
+  mutating func argument(_ value: [UInt8]) { words.append(value) }
 
   mutating func option(_ name: String, _ value: String?) {
     guard let value else { return }

@@ -1,10 +1,12 @@
 import RESP
 
-/// One thing that happened to a countdown, a HUD, a timer, a scope, a stack or a page.
+/// One thing that happened to a countdown, a HUD, a timer, a guard, a scope, a stack or a page.
 public struct CountdownEvent: Sendable, Hashable {
   /// What it happened to.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
-    case countdown, hud, timer, scope, nav, page
+    case countdown, hud, timer, scope
+    case throttle, once, gate, debounce
+    case nav, page
     /// The connection that the events come by; such events are made by the client itself.
     case connection
   }
@@ -41,12 +43,19 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let didDisappear = Name(rawValue: "did-disappear")
     public static let set = Name(rawValue: "set")
     public static let fired = Name(rawValue: "fired")
+    public static let accepted = Name(rawValue: "accepted")
+    public static let done = Name(rawValue: "done")
+    /// An action waits for its session to open.
+    public static let pending = Name(rawValue: "pending")
+    /// The action that waited is to be run, now and once.
+    public static let run = Name(rawValue: "run")
+    /// The action that waited is not going to be run; or a stack has no page left.
+    public static let dismissed = Name(rawValue: "dismissed")
     public static let opened = Name(rawValue: "opened")
     public static let closed = Name(rawValue: "closed")
     public static let swiping = Name(rawValue: "swiping")
     public static let progress = Name(rawValue: "progress")
     public static let finished = Name(rawValue: "finished")
-    public static let dismissed = Name(rawValue: "dismissed")
     public static let loading = Name(rawValue: "loading")
     public static let loaded = Name(rawValue: "loaded")
     public static let failed = Name(rawValue: "failed")

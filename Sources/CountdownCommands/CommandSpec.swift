@@ -4,7 +4,8 @@ import RESP
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
 package struct CommandSpec: Sendable {
   package enum Group: String, Sendable {
-    case countdown, hud, timer, scope, nav, page, connection, pubsub, server
+    case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
+    case connection, pubsub, server
 
     /// What its keys name.
     var noun: String { self == .nav ? "stack" : rawValue }
@@ -37,7 +38,8 @@ package struct CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     switch group {
-    case .countdown, .hud, .timer, .scope, .nav, .page, .pubsub: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
+    case .scope, .nav, .page: true
     case .connection, .server: flags.contains(.afterLoading)
     }
   }
@@ -46,7 +48,7 @@ package struct CommandSpec: Sendable {
   /// it is refused.
   var showsState: Bool {
     switch group {
-    case .countdown, .hud, .timer: true
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
     case .scope, .nav, .page, .pubsub, .connection, .server: false
     }
   }

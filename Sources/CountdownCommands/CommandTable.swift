@@ -6,8 +6,8 @@ package struct CommandTable: Sendable {
 
   package init() {
     rows =
-      countdownCommands + hudCommands + timerCommands + scopeCommands + navigationCommands
-      + pageCommands + connectionCommands
+      countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
+      + navigationCommands + pageCommands + connectionCommands
       + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
       + introspectionCommands
     for (index, row) in rows.enumerated() {
@@ -33,8 +33,10 @@ package struct CommandTable: Sendable {
       if let second, let subcommand = CommandName(second), let index = family[subcommand] {
         return .found(index)
       }
-      // COMMAND is both: a command, and a family.
-      if second == nil, let index = single[name] { return .found(index) }
+      // COMMAND and THROTTLE are both: a command, and a family. What is no subcommand can be a key.
+      if let index = single[name], second == nil || rows[index].keyPosition > 0 {
+        return .found(index)
+      }
       return .unknownSubcommand
     }
     return single[name].map { .found($0) } ?? .unknown
@@ -55,6 +57,8 @@ package struct CommandTable: Sendable {
     return rows.map(\.name).filter { seen.insert($0).inserted }
   }
 }
+
+private let guardCommands = throttleCommands + onceCommands + gateCommands + debounceCommands
 
 /// A name of up to 16 bytes, in capitals, as two numbers: cheap to hash and compare.
 struct CommandName: Hashable, Sendable {

@@ -8,6 +8,7 @@ enum TextLimits {
   static let meta = 4_096
   static let payload = 4_096
   static let token = 64
+  static let action = 512
   static let url = 8_192
   static let clientName = 256
 }

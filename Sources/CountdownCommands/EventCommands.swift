@@ -5,7 +5,7 @@ let eventCommands: [CommandSpec] = [
   CommandSpec(
     "EVENTS", "SINCE", "seq [MATCH pattern] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
     [.readOnly, .pubsub], complexity: "O(log events), and O(1) for each that is looked at",
-    "What happened after an event, to countdowns and timers that nobody owns."
+    "What happened after an event, to what nobody owns."
   ) { call throws(CommandError) in
     try eventsSince(call)
   },
@@ -70,6 +70,7 @@ extension Event {
     case .countdown(let view): EntityKind.countdown.channelPrefix + view.key
     case .hud(let view): EntityKind.hud.channelPrefix + view.key
     case .timer(let view): EntityKind.timer.channelPrefix + view.key
+    case .guarded(let view): view.kind.channelPrefix + view.key
     case .scope(let view): EntityKind.scope.channelPrefix + view.key
     case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
     case .nav(let view): EntityKind.nav.channelPrefix + view.key

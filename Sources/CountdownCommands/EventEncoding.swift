@@ -17,6 +17,7 @@ extension Event {
     case .countdown(let view): write(view, to: &line)
     case .hud(let view): write(view, to: &line)
     case .timer(let view): write(view, to: &line)
+    case .guarded(let view): view.writeState(to: &line)
     case .scope(let view): write(view, to: &line)
     case .emission(let emission): emission.write(to: &line)
     case .nav(let view): view.writeEvent(name, to: &line)
@@ -104,6 +105,7 @@ extension Event.Subject {
     case .countdown(let view): view.key
     case .hud(let view): view.key
     case .timer(let view): view.key
+    case .guarded(let view): view.key
     case .scope(let view): view.key
     case .emission(let emission): emission.key
     case .nav(let view): view.key

@@ -53,6 +53,10 @@ enum ShownArguments {
     CommandName("META")!, CommandName("PAYLOAD")!, CommandName("TOKEN")!,
   ]
 
+  /// `ONCE DONE key result`
+  private static let once = CommandName("ONCE")!
+  private static let done = CommandName("DONE")!
+
   /// `HELLO 3 AUTH user password`: refused, but the password may open something else.
   private static let hello = CommandName("HELLO")!
   private static let auth = CommandName("AUTH")!
@@ -61,14 +65,17 @@ enum ShownArguments {
     var shown: [[UInt8]] = []
     var secretsToCome = 0
     let isHello = arguments.count > 0 && CommandName(arguments[0]) == hello
+    let isResult =
+      arguments.count > 3 && CommandName(arguments[0]) == once
+      && CommandName(arguments[1]) == done
     for index in 0..<arguments.count {
       if shown.count == most - 1, arguments.count > most {
         shown.append(Array("... (\(arguments.count - index) more arguments)".utf8))
         break
       }
       let argument = arguments[index]
-      let isRedacted = secretsToCome > 0
-      if isRedacted { secretsToCome -= 1 }
+      let isRedacted = secretsToCome > 0 || isResult && index == 3
+      if secretsToCome > 0 { secretsToCome -= 1 }
       // Names and keys come first; a key may well be called "meta". A value may be, too: so what
       // follows a word that looks like one of these is hidden, whether that was a value or not.
       if index > 2, CommandName(argument).map(secrets.contains) == true { secretsToCome = 1 }

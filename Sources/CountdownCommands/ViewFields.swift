@@ -89,7 +89,7 @@ struct Answer {
     if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }
   }
 
-  private init(isAccepted: Bool, reason: Event.Reason? = nil) {
+  init(isAccepted: Bool, reason: Event.Reason? = nil) {
     self.isAccepted = isAccepted
     self.reason = reason
   }

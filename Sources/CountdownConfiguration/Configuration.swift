@@ -16,6 +16,7 @@ package struct Configuration: Equatable, Sendable {
   /// What COUNTDOWN START POLICY can name.
   package var policies: [String: SendPolicy] = [:]
   package var hud = HUD()
+  package var gate = Gate()
   package var nav = Navigation()
   package var page = Page()
   package var limits = Limits()
@@ -93,6 +94,12 @@ package struct Configuration: Equatable, Sendable {
     package var blocking = Blocking()
   }
 
+  /// What GATE CHECK takes when it is not told.
+  package struct Gate: Equatable, Sendable {
+    /// How long an action waits for its session to open.
+    package var keepPending = Duration.seconds(600)
+  }
+
   /// Lowest first.
   package enum Level: String, CaseIterable, Equatable, Sendable {
     case normal
@@ -143,6 +150,7 @@ package struct Configuration: Equatable, Sendable {
     package var maxEntities = 20_000_000
     package var maxEntitiesPerUID = 10_000_000
     package var maxSubscriptions = 100_000
+    package var maxPayloadLength = 4_096
     package var maxScopeDepth = 10_000
     package var maxScopeChildren = 1_000_000
     package var maxScopeHandlers = 1_000

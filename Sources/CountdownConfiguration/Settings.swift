@@ -50,6 +50,8 @@ struct Setting: Sendable {
     Setting("hud.blocking.paths", \.hud.blocking.paths, .paths),
     Setting("hud.blocking.verbs", \.hud.blocking.verbs, .words),
 
+    Setting("gate.keep-pending", \.gate.keepPending, .duration(from: 1)),
+
     Setting("nav.swipe-timeout", \.nav.swipeTimeout, .duration(from: 1)),
 
     Setting("page.timeout", \.page.timeout, .duration()),
@@ -67,6 +69,7 @@ struct Setting: Sendable {
     Setting("limits.max-entities", \.limits.maxEntities, .count(1...1_000_000_000)),
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...1_000_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
+    Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),
     Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
     Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),
     Setting("limits.max-scope-handlers", \.limits.maxScopeHandlers, .count(1...1_000_000)),

@@ -64,7 +64,7 @@ package enum DurableChange<Entity> {
 /// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
 /// changed, and takes back what was kept.
 extension Engine {
-  /// Changes are noted from now on, for `takeCountdownChanges` and `takeTimerChanges`.
+  /// Changes are noted from now on, for `takeCountdownChanges` and its like.
   package mutating func noteChanges() { changes.isOn = true }
 
   /// Whether anything that is to be kept has changed since the changes were taken.
@@ -138,6 +138,7 @@ extension Engine {
     for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
       changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
     }
+    noteAllGuards()
   }
 
   // MARK: Restoring
@@ -188,6 +189,8 @@ extension Engine {
     case .countdown where countdowns.contains(index): removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
     case .hud where huds.contains(index): discardHUD(index)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity) != nil { removeGuard(entity) }
     case .countdown, .timer, .hud, .scope, .nav, .page: break
     }
     changes.setKept(entity, false)
@@ -224,6 +227,8 @@ extension Engine {
     case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
     case .hud: huds.entity(at: Int(index))?.isDurable == true
+    case .throttle, .once, .gate, .debounce:
+      guards.entity(EntityRef(kind, index))?.owner == Owner.none
     case .scope, .nav, .page: false
     }
   }

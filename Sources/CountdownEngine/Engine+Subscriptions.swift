@@ -161,6 +161,7 @@ extension Engine {
     case .countdown: settleCountdown(entity.index, at: now)
     case .hud: settleHUD(entity.index, at: now)
     case .timer: settleTimer(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
     case .scope: settleScope(entity.index, at: now)
     case .nav: settleStack(entity.index, at: now)
     case .page: settlePage(entity.index, at: now)
@@ -172,6 +173,7 @@ extension Engine {
     case .countdown: countdowns.find(key)
     case .hud: huds.find(key)
     case .timer: timers.find(key)
+    case .throttle, .once, .gate, .debounce: guards[kind].find(key)
     case .scope: scopes.table.find(key)
     case .nav: stacks.find(key)
     case .page: pages.find(key)
@@ -197,6 +199,10 @@ extension Engine {
       let view = TimerView(timers[entity.index], at: now)
       sendSnapshot(
         .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
+    case .throttle, .once, .gate, .debounce:
+      let view = GuardView(guards[entity], at: now)
+      sendSnapshot(
+        .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
     case .scope:
       let view = scopeView(entity.index, at: now)
       sendSnapshot(
@@ -239,6 +245,7 @@ extension Engine {
     case .countdown: countdowns.entity(at: index)?.key
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
+    case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
     case .scope: scopes.table.entity(at: index)?.key
     case .nav: stacks.entity(at: index)?.key
     case .page: pages.entity(at: index)?.key
@@ -250,6 +257,7 @@ extension Engine {
     case .countdown: countdowns.indexEnd
     case .hud: huds.indexEnd
     case .timer: timers.indexEnd
+    case .throttle, .once, .gate, .debounce: guards[kind].indexEnd
     case .scope: scopes.table.indexEnd
     case .nav: stacks.indexEnd
     case .page: pages.indexEnd

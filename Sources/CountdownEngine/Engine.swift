@@ -1,7 +1,7 @@
 import CountdownCore
 import TimerWheel
 
-/// All countdowns, HUDs and timers, and the one wheel that wakes them.
+/// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
 ///
 /// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
 /// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
@@ -17,6 +17,7 @@ package struct Engine: ~Copyable {
   var huds = EntityTable<HUDEntity>()
   var timers = EntityTable<TimerEntity>()
   var scopes = Scopes()
+  var guards = GuardTables()
   var stacks = EntityTable<StackEntity>()
   var pages = EntityTable<PageEntity>()
 
@@ -57,8 +58,8 @@ package struct Engine: ~Copyable {
   package mutating func reload(_ settings: EngineSettings) { self.settings = settings }
 
   package var entityCount: Int {
-    countdowns.count + huds.count + timers.count + scopes.count + stacks.count
-      + pages.count
+    countdowns.count + huds.count + timers.count + guards.count + scopes.count
+      + stacks.count + pages.count
   }
   package var countdownCount: Int { countdowns.count }
   package var hudCount: Int { huds.count }
@@ -134,6 +135,9 @@ package struct Engine: ~Copyable {
     case .scope:
       scopes.table[entity.index].alarm = nil
       expireScope(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce:
+      guards[entity].alarm = nil
+      expireGuard(entity, at: now)
     case .nav:
       stacks[entity.index].alarm = nil
       expireStack(entity.index, at: now)
@@ -168,6 +172,8 @@ package struct Engine: ~Copyable {
       giveBackLeases(entity.index, of: owner, at: now)
     case .timer where timers.entity(at: index)?.owner == owner:
       cancelTimer(entity.index, reason: .ownerGone, at: now)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
     case .scope where scopes.tree.contains(entity.index):
       scopeOwnerGone(entity.index, owner, at: now)
     case .page where pages.entity(at: index)?.owner == owner:

@@ -7,6 +7,8 @@ package struct EngineSettings: Sendable {
     package var entitiesPerUser = 10_000_000
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
+    /// Bytes of a payload or a result of a guard.
+    package var payloadLength = 4_096
     /// How many scopes there may be one below the other.
     package var scopeDepth = 10_000
     /// Scopes right below one.
@@ -28,6 +30,9 @@ package struct EngineSettings: Sendable {
   package var keepReady = Interval.seconds(600)
   /// What START POLICY can name.
   package var policies: [String: SendPolicy] = [:]
+
+  /// How long an action waits for its session to open.
+  package var keepPending = Interval.seconds(600)
 
   /// A HUD that SHOW says nothing about.
   package var presentation = Presentation.Request()

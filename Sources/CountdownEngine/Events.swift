@@ -2,7 +2,9 @@ import CountdownCore
 
 /// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
 package enum EntityKind: UInt8, CaseIterable, Sendable {
-  case countdown, hud, timer, scope, nav, page
+  case countdown, hud, timer, scope
+  case throttle, once, gate, debounce
+  case nav, page
 
   package var name: StaticString {
     switch self {
@@ -10,6 +12,10 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: "hud"
     case .timer: "timer"
     case .scope: "scope"
+    case .throttle: "throttle"
+    case .once: "once"
+    case .gate: "gate"
+    case .debounce: "debounce"
     case .nav: "nav"
     case .page: "page"
     }
@@ -22,6 +28,10 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     case .hud: Self.hudPrefix
     case .timer: Self.timerPrefix
     case .scope: Self.scopePrefix
+    case .throttle: Self.throttlePrefix
+    case .once: Self.oncePrefix
+    case .gate: Self.gatePrefix
+    case .debounce: Self.debouncePrefix
     case .nav: Self.navPrefix
     case .page: Self.pagePrefix
     }
@@ -30,6 +40,10 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   private static let countdownPrefix = Array("countdown:".utf8)
   private static let hudPrefix = Array("hud:".utf8)
   private static let timerPrefix = Array("timer:".utf8)
+  private static let throttlePrefix = Array("throttle:".utf8)
+  private static let oncePrefix = Array("once:".utf8)
+  private static let gatePrefix = Array("gate:".utf8)
+  private static let debouncePrefix = Array("debounce:".utf8)
   private static let scopePrefix = Array("scope:".utf8)
   private static let navPrefix = Array("nav:".utf8)
   private static let pagePrefix = Array("page:".utf8)
@@ -37,9 +51,9 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   /// The state of what is not there, as snapshots tell it.
   package var stateOfNothing: StaticString {
     switch self {
-    case .countdown, .timer: "idle"
+    case .countdown, .timer, .throttle, .once, .debounce: "idle"
     case .hud: "hidden"
-    case .scope: "closed"
+    case .scope, .gate: "closed"
     case .nav: "empty"
     case .page: "unknown"
     }
@@ -54,6 +68,7 @@ package struct Event: Sendable {
     case timer(TimerView)
     case scope(ScopeView)
     case emission(Emission)
+    case guarded(GuardView)
     case nav(StackView)
     case page(PageView)
     /// Nothing has this key: in snapshots only.
@@ -66,8 +81,8 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
-    case opened, closed, emitted
-    case swiping, progress, finished, dismissed
+    case accepted, done, pending, run, dismissed, opened, closed, emitted
+    case swiping, progress, finished
     case loading, loaded, failed
 
     /// Whether something is another way since; a tick or a refusal changes nothing.
@@ -104,6 +119,10 @@ package struct Event: Sendable {
       case .didDisappear: "did-disappear"
       case .set: "set"
       case .fired: "fired"
+      case .accepted: "accepted"
+      case .done: "done"
+      case .pending: "pending"
+      case .run: "run"
       case .opened: "opened"
       case .closed: "closed"
       case .emitted: "emitted"
@@ -124,6 +143,8 @@ package struct Event: Sendable {
     case cancelled, ownerGone, replaced
     case expired, locked, passed
     case closed, parentClosed
+    case rate, login
+    case leading, quiet, maximumWait, flush
     case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
     case notLoading, notFailed
 
@@ -149,6 +170,12 @@ package struct Event: Sendable {
       case .passed: "passed"
       case .closed: "closed"
       case .parentClosed: "parent-closed"
+      case .rate: "rate"
+      case .login: "login"
+      case .leading: "leading"
+      case .quiet: "quiet"
+      case .maximumWait: "max-wait"
+      case .flush: "flush"
       case .transitioning: "transitioning"
       case .root: "root"
       case .disabled: "disabled"
@@ -188,6 +215,7 @@ extension Event {
     case .countdown(let view): return view.owner == .none
     case .timer(let view): return view.owner == .none
     case .hud(let view): return view.isDurable
+    case .guarded(let view): return view.owner == .none
     case .scope, .emission, .nav, .page, .nothing: return false
     }
   }

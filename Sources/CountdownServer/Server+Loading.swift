@@ -77,7 +77,8 @@ extension Server {
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
-    defer { loading.taken() }
+    // There is always another portion: sockets are looked at first, or nobody would be told anything.
+    defer { yieldToSockets { _ in loading.taken() } }
     let offset = loading.loaded.clock.offset
     switch portion {
     case .countdowns(let records):
@@ -103,6 +104,14 @@ extension Server {
           continue
         }
         dispatcher.engine.restore(hud, at: record.index, now: now)
+      }
+    case .guards(let records):
+      for record in records {
+        guard let kept = record.durable(offset: offset) else {
+          loading.unreadable += 1
+          continue
+        }
+        dispatcher.engine.restore(kept, at: record.place, now: now)
       }
     case .events(let turns):
       for events in turns {

@@ -74,8 +74,10 @@ final class Database {
   }
 
   func error(_ code: Int32) -> StoreError {
-    StoreError(
-      code: code, systemError: sqlite3_system_errno(handle), path: path,
+    var systemError = sqlite3_system_errno(handle)
+    if systemError == 0, code & 0xff == SQLITE_IOERR { systemError = countdownd_log_errno(handle) }
+    return StoreError(
+      code: code, systemError: systemError, path: path,
       message: String(cString: sqlite3_errmsg(handle)))
   }
 }

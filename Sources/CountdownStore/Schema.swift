@@ -12,7 +12,7 @@ struct Schema {
 
   var version: Int { steps.count }
 
-  static let current = Schema(steps: [version1])
+  static let current = Schema(steps: [version1, version2])
 
   /// Whatever version the file is of, it is of this one afterwards; or unchanged.
   func migrate(_ database: Database) throws(StoreError) {

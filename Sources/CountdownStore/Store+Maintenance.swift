@@ -9,6 +9,7 @@ extension Store {
     package var countdowns = 0
     package var timers = 0
     package var huds = 0
+    package var guards: [GuardRecord.Kind: Int] = [:]
     /// Empty if all is well.
     package var problems: [String] = []
   }
@@ -36,6 +37,7 @@ extension Store {
       try Table<CountdownRecord>(database).load { _ in report.countdowns += 1 }
       try Table<TimerRecord>(database).load { _ in report.timers += 1 }
       try Table<HUDRecord>(database).load { _ in report.huds += 1 }
+      try Table<GuardRecord>(database).load { report.guards[$0.state.kind, default: 0] += 1 }
     } catch {
       guard error.kind == .corrupt else { throw error }
       report.problems.append(error.detail)

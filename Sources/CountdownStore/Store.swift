@@ -57,6 +57,7 @@ package final class Store {
   private let countdowns: Table<CountdownRecord>
   private let timers: Table<TimerRecord>
   private let huds: Table<HUDRecord>
+  private let guards: Table<GuardRecord>
   let events: EventTail
   private let begin: Statement
   private let end: Statement
@@ -98,6 +99,7 @@ package final class Store {
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
+    guards = try Table(database)
     events = try EventTail(database, limit: options.eventLimit)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
@@ -141,6 +143,7 @@ package final class Store {
         try countdowns.write(batch.countdowns)
         try timers.write(batch.timers)
         try huds.write(batch.huds)
+        try guards.write(batch.guards)
         if let new = batch.events { try events.append(new) }
       }
       if isProbe || clock.isOutdated(at: now) {
@@ -210,6 +213,14 @@ package final class Store {
 
   package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
     try huds.row(at: index)
+  }
+
+  package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
+    try guards.row(at: index)
+  }
+
+  package func loadGuards(_ body: (GuardRecord) -> Void) throws(StoreError) {
+    try guards.load(body)
   }
 
   package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {

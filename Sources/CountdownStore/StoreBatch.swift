@@ -33,13 +33,14 @@ package struct StoreBatch: Sendable {
   package var countdowns = Changes<CountdownRecord>()
   package var timers = Changes<TimerRecord>()
   package var huds = Changes<HUDRecord>()
+  package var guards = Changes<GuardRecord>()
   package var events: Events?
 
   package init() {}
 
   /// Rows to write.
   package var count: Int {
-    countdowns.count + timers.count + huds.count + (events == nil ? 0 : 1)
+    countdowns.count + timers.count + huds.count + guards.count + (events == nil ? 0 : 1)
   }
 
   package var isEmpty: Bool { count == 0 }
@@ -49,6 +50,7 @@ package struct StoreBatch: Sendable {
     countdowns.removeAll()
     timers.removeAll()
     huds.removeAll()
+    guards.removeAll()
     events = nil
   }
 }

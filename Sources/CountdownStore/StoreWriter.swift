@@ -199,6 +199,12 @@ package final class StoreWriter: @unchecked Sendable {
     return try store?.hud(at: index)
   }
 
+  /// The same for a guard, by the index of its record.
+  package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
+    precondition(underWay.isEmpty, "a commit is under way")
+    return try store?.guardRecord(at: index)
+  }
+
   /// Copies the state of this moment to a file; see `Checkpointer.backUp`. `answer` is called on the
   /// loop.
   package func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {

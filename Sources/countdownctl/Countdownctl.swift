@@ -13,7 +13,7 @@ import CountdownClient
 struct Countdownctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownctl",
-    abstract: "Starts, watches and manages the countdowns, HUDs and timers of countdownd.",
+    abstract: "Starts, watches and manages the countdowns, HUDs, timers and guards of countdownd.",
     discussion: """
       Examples:
         countdownctl start +4512345678 --count 60 --title '%ds to go'
@@ -24,13 +24,14 @@ struct Countdownctl: AsyncParsableCommand {
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
         countdownctl list --match '+45*' --json
         countdownctl timer set tea 4m --payload 'tea is ready'
+        countdownctl throttle take login:10.0.0.7 --burst 5 --rate 5/10m
         countdownctl backup /var/backups/countdownd.db
         countdownctl raw COMMAND COUNT
 
       Durations are an integer with ms, s, m, h or d; a bare integer is milliseconds.
 
       Exit status:
-        0   done; a start, resend or attempt was accepted
+        0   done; a start, resend, attempt or other request was accepted
         1   refused (still counting), there is no such thing, or a file is wrong
         3   countdownd could not be reached
         4   countdownd answered with an error
@@ -44,10 +45,9 @@ struct Countdownctl: AsyncParsableCommand {
     subcommands: [
       Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
       Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self,
-      Timer.self, Scope.self, Navigation.self, Page.self, List.self, Info.self, Backup.self,
-      Monitor.self, Reload.self,
-      Raw.self,
-      Bench.self,
+      Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self,
+      Navigation.self, Page.self, List.self, Info.self, Backup.self, Monitor.self, Reload.self,
+      Raw.self, Bench.self,
     ])
 
   @OptionGroup var global: GlobalOptions

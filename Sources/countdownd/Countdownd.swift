@@ -139,6 +139,10 @@ struct Countdownd: ParsableCommand {
       countdowns: \(report.countdowns)
       timers: \(report.timers)
       HUDs: \(report.huds)
+      throttles: \(report.guards[.throttle, default: 0])
+      onces: \(report.guards[.once, default: 0])
+      gates: \(report.guards[.gate, default: 0])
+      debounces: \(report.guards[.debounce, default: 0])
       """)
     guard !report.problems.isEmpty else { return print("no problems") }
     for problem in report.problems { print("problem: \(problem)") }

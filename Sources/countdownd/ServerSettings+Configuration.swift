@@ -28,6 +28,7 @@ extension ServerSettings {
     engine.limits.entities = limits.maxEntities
     engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
     engine.limits.subscriptions = limits.maxSubscriptions
+    engine.limits.payloadLength = limits.maxPayloadLength
     engine.limits.scopeDepth = limits.maxScopeDepth
     engine.limits.scopeChildren = limits.maxScopeChildren
     engine.limits.scopeHandlers = limits.maxScopeHandlers
@@ -39,6 +40,7 @@ extension ServerSettings {
     engine.countdownEvery = Interval(configuration.countdown.every)
     engine.keepReady = Interval(configuration.countdown.keepReady)
 
+    engine.keepPending = Interval(configuration.gate.keepPending)
     engine.eventsKept = configuration.events.keep
     engine.policies = configuration.policies
 

@@ -26,7 +26,7 @@ import Testing
       """#
     let server = try await StandInServer { words, _ in
       guard words == ["PSUBSCRIBE", "countdown:*"] else { return Self.subscribed(words) }
-      return message("gate:later", "{}") + ">4\r\n" + bulk("pmessage") + bulk("countdown:*")
+      return message("later:later", "{}") + ">4\r\n" + bulk("pmessage") + bulk("countdown:*")
         + bulk("countdown:é\"+45")
         + bulk(tick)
     }

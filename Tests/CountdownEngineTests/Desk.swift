@@ -269,6 +269,7 @@ final class Desk {
     case .timer(let view):
       if event.name == .fired { words.append("\(view.fired)") }
       if let missed = event.missed, missed > 0 { words.append("missed \(missed)") }
+    case .guarded(let view): words += Self.words(view, of: event)
     case .scope(let view): if event.name == .snapshot { words.append(view.state.rawValue) }
     case .emission(let emission):
       words.append(String(decoding: emission.name, as: UTF8.self))

@@ -19,6 +19,8 @@ import Testing
           events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
         case .timer(let view):
           events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
+        case .guarded(let view):
+          events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
         case .hud, .scope, .emission, .nav, .page, .nothing: events.append("?")
         }
       })

@@ -42,16 +42,24 @@ import Testing
             case .countdown: try desk.start(key, owner: owner).view.generation
             case .hud: try desk.show(key, owner: owner).generation
             case .timer: try desk.set(key, 60_000, owner: owner).generation
+            case .throttle: try desk.take(key, 1, 1, per: 60_000).view.generation
+            case .once: try desk.begin(key, owner: owner).view.generation
+            case .gate: try desk.check(key, "a", owner: owner).view.generation
+            case .debounce: try desk.call(key, quiet: 60_000, owner: owner).generation
             case .scope: try desk.open(key, owner: owner).generation
             case .nav: try desk.pushed(key, owner: owner)
             case .page: try desk.appear(key, owner: owner).generation
             }
-          there[key] = (generation.value, owned)
+          there[key] = (generation.value, owned && kind != .throttle)
         } else {
           switch kind {
           case .countdown: try desk.cancel(key)
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
+          case .throttle: try desk.refund(throttle: key)
+          case .once: try desk.cancel(once: key)
+          case .gate: try desk.cancel(gate: key)
+          case .debounce: try desk.cancel(debounce: key)
           case .scope: try desk.close(key)
           case .nav: try desk.dismissed(key)
           case .page: try desk.closePage(key)
@@ -66,6 +74,10 @@ import Testing
           case .countdown: try desk.cancel(key)
           case .hud: try desk.dismiss(key)
           case .timer: try desk.delete(key)
+          case .throttle: try desk.refund(throttle: key)
+          case .once: try desk.cancel(once: key)
+          case .gate: try desk.cancel(gate: key)
+          case .debounce: try desk.cancel(debounce: key)
           case .scope: try desk.close(key)
           case .nav: try desk.dismissed(key)
           case .page: try desk.closePage(key)
@@ -101,6 +113,22 @@ import Testing
           }
         case .scope:
           listing.take(desk.engine.listScopes(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .throttle:
+          listing.take(desk.engine.listThrottles(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .once:
+          listing.take(desk.engine.listOnces(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .gate:
+          listing.take(desk.engine.listGates(listing.query, at: desk.now)) {
+            ($0.key, $0.generation)
+          }
+        case .debounce:
+          listing.take(desk.engine.listDebounces(listing.query, at: desk.now)) {
             ($0.key, $0.generation)
           }
         case .page:

@@ -97,6 +97,9 @@ import Testing
     #expect(MemoryLayout<SendRecord.Send>.stride == 32)
   }
 
+  @Test("Rate limits are many: other guards do not make them larger")
+  func guardSize() { #expect(MemoryLayout<GuardEntity>.stride <= 104) }
+
   @Test("Of texts that many countdowns share there is one copy, and the cache is bounded")
   func titleCache() {
     var cache = TitleCache()

@@ -199,7 +199,7 @@ import Testing
     let report = try Store.check(directory: directory.state)
     #expect(report.problems == [])
     #expect(report.countdowns == 2)
-    #expect(report.schemaVersion == 1)
+    #expect(report.schemaVersion == Schema.current.version)
     #expect(report.product == "countdownd test")
     #expect(failure { _ = try Store.check(directory: directory.path) } == .inaccessible)
   }

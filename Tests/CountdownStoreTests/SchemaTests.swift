@@ -61,6 +61,59 @@ import Testing
           deadlineMicroseconds: 1_790_000_001_000_000, status: Array("Paying".utf8), state: [9])
       ])
     #expect(try store.eventsAfter(0) == ([1_790_000_000_000_009], true))
+    #expect(try store.allGuards() == (version < 2 ? [] : Self.guards))
+  }
+
+  private static let guards: [GuardRecord] = {
+    func record(
+      _ place: UInt32, _ key: String, _ generation: Int64, _ state: GuardRecord.State
+    ) -> GuardRecord {
+      GuardRecord(
+        place: place, key: Array(key.utf8), generation: 1_790_000_000_000_000 + generation,
+        uid: 1_000, state: state)
+    }
+    let start: Int64 = 1_790_000_000_000_000
+    var done = record(2, "", 10, .once(deadline: start + 31_000_000, result: []))
+    done.key = [0, 253]
+    done.uid = 0
+    return [
+      record(
+        5, "login:+45", 7,
+        .throttle(
+          arrival: start + 142_857, fraction: 1, burst: 3, rateCount: 7, ratePeriod: 1_000_000)),
+      record(0, "order", 8, .once(deadline: start + 30_000_000, result: nil)),
+      done,
+      record(
+        0, "session", 11,
+        .gatePending(
+          deadline: start + 600_000_000, action: Array("buy".utf8), payload: Array("42".utf8))),
+      record(1, "open", 12, .gateOpen(deadline: nil)),
+      record(
+        3, "draft", 13,
+        .debounce(
+          lastCall: start + 500_000, quiet: 2_000_000, maximumWait: 9_000_000, isLeading: true,
+          waitingSince: start + 100_000, calls: 4, payload: Array("text".utf8))),
+    ]
+  }()
+
+  @Test func theShellIsShownGuardsByKind() throws {
+    let directory = TemporaryDirectory()
+    try keptFile(2, in: directory)
+    let store = try open(directory, at: reading(5_000_000))
+    let texts = try store.database.texts(
+      """
+      SELECT key || '|' || burst || '/' || rate_count || '/' || rate_s FROM throttle
+      UNION ALL SELECT key || '|' || state || '|' || coalesce(result, '-') FROM once
+        WHERE key = 'order'
+      UNION ALL SELECT session || '|' || state || '|' || coalesce(action, '-') || '|'
+        || coalesce(deadline, 'for good') FROM gate WHERE state = 'open'
+      UNION ALL SELECT key || '|' || state || '|' || calls || '|' || quiet_s || '|' || payload
+        FROM debounce
+      """)
+    #expect(
+      texts == [
+        "login:+45|3/7/1.0", "order|running|-", "open|open|-|for good", "draft|waiting|4|2.0|text",
+      ])
   }
 
   /// A schema of a version to come, as far as these tests are concerned.
@@ -92,7 +145,7 @@ import Testing
           schema: next("DELETE FROM countdowns; ALTER TABLE no_such_table ADD COLUMN x"))
       } != nil)
     let store = try open(directory)
-    #expect(try store.database.number("PRAGMA user_version") == 1)
+    #expect(try store.database.number("PRAGMA user_version") == Schema.current.version)
     #expect(try store.counts() == (4, 1, 1))
   }
 

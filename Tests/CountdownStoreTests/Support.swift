@@ -68,6 +68,12 @@ extension Store {
     return all
   }
 
+  func allGuards() throws(StoreError) -> [GuardRecord] {
+    var all: [GuardRecord] = []
+    try loadGuards { all.append($0) }
+    return all
+  }
+
   func keys() throws(StoreError) -> [String] {
     try allCountdowns().map { String(decoding: $0.key, as: UTF8.self) }
   }

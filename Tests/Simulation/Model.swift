@@ -53,6 +53,8 @@ package protocol Model {
   /// The views of a key, the front one last.
   func facts(_ key: Int, _ world: World) -> [Facts]
   static func facts(_ subject: Event.Subject) -> Facts?
+  /// What else of an event is compared.
+  static func detail(_ event: Event) -> String?
   static func page(
     _ query: ListQuery, _ engine: inout Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)])
@@ -73,6 +75,7 @@ extension Model {
   package static func configure(_ settings: inout EngineSettings) {}
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }
+  package static func detail(_ event: Event) -> String? { nil }
   package mutating func hears(
     _ event: Event, _ key: Int, _ world: World, problem: inout String?
   ) -> Bool { false }
@@ -99,10 +102,12 @@ package struct Said: Equatable {
   package var end: Presentation.End?
   package var superseded: Generation?
   package var missed: Int64?
+  package var detail: String?
 
   package init(
     _ name: Event.Name, _ generation: Generation, due: Int64? = nil, reason: Event.Reason? = nil,
-    end: Presentation.End? = nil, superseded: Generation? = nil, missed: Int64? = nil
+    end: Presentation.End? = nil, superseded: Generation? = nil, missed: Int64? = nil,
+    detail: String? = nil
   ) {
     self.name = name
     self.generation = generation
@@ -111,6 +116,7 @@ package struct Said: Equatable {
     self.end = end
     self.superseded = superseded
     self.missed = missed
+    self.detail = detail
   }
 }
 

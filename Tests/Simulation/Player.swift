@@ -283,7 +283,7 @@ package final class Player<M: Model>: Playing {
     known[key].heard.append(
       Said(
         event.name, event.generation, due: due, reason: event.reason, end: event.end,
-        superseded: event.superseded, missed: event.missed))
+        superseded: event.superseded, missed: event.missed, detail: M.detail(event)))
     if event.name == .fired { heardOrder.append(key) }
   }
 

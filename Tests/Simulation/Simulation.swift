@@ -28,6 +28,10 @@ package struct Simulation: ~Copyable {
       Player<PolicyModel>(keyCount: keyCount, settings),
       Player<HUDModel>(keyCount: keyCount, settings),
       Player<TimerModel>(keyCount: keyCount, settings),
+      Player<ThrottleModel>(keyCount: keyCount, settings),
+      Player<OnceModel>(keyCount: keyCount, settings),
+      Player<GateModel>(keyCount: keyCount, settings),
+      Player<DebounceModel>(keyCount: keyCount, settings),
     ]
     engine = Engine(settings: settings, at: world.now)
     engine.connect(World.operator.connection)

@@ -73,6 +73,14 @@ final class StateKeeper {
         batch.huds.gone.append(index)
       }
     }
+    engine.takeGuardChanges { kind, change in
+      switch change {
+      case .current(let index, let kept):
+        batch.guards.current.append(GuardRecord(kept, at: index, offset: offset))
+      case .gone(let index):
+        batch.guards.gone.append(GuardRecord.index(GuardRecord.Kind(kind), index))
+      }
+    }
     if let events = engine.eventTail.takeUnstored() {
       batch.events = StoreBatch.Events(
         lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
@@ -104,6 +112,9 @@ final class StateKeeper {
     for index in batch.timers.gone { engine.noteAgain(.timer, index, wasGone: true) }
     for record in batch.huds.current { engine.noteAgain(.hud, record.index, wasGone: false) }
     for index in batch.huds.gone { engine.noteAgain(.hud, index, wasGone: true) }
+    let guards = batch.guards()
+    for (kind, index) in guards.current { engine.noteAgain(kind, index, wasGone: false) }
+    for (kind, index) in guards.gone { engine.noteAgain(kind, index, wasGone: true) }
   }
 
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
@@ -123,12 +134,23 @@ final class StateKeeper {
     for index in batch.huds.current.map(\.index) + batch.huds.gone {
       huds.append((index, try writer.hud(at: index)?.durable(offset: offset)))
     }
+    let changed = batch.guards.current.map(\.index) + batch.guards.gone
+    let guards = try changed.map { index throws(StoreError) in
+      try writer.guardRecord(at: index)
+    }
     for (index, _) in countdowns { engine.discard(.countdown, index) }
     for (index, _) in timers { engine.discard(.timer, index) }
     for (index, _) in huds { engine.discard(.hud, index) }
     for case (let index, let stored?) in countdowns { engine.putBack(stored, at: index, now: now) }
     for case (let index, let stored?) in timers { engine.putBack(stored, at: index, now: now) }
     for case (let index, let stored?) in huds { engine.putBack(stored, at: index, now: now) }
+    let (current, gone) = batch.guards()
+    for (kind, index) in current + gone { engine.discard(kind, index) }
+    for case let record? in guards {
+      if let stored = record.durable(offset: offset) {
+        engine.putBack(stored, at: record.place, now: now)
+      }
+    }
   }
 
   /// A batch was stored.
@@ -136,6 +158,9 @@ final class StateKeeper {
     for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
     for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
     for index in batch.huds.gone { engine.noteGone(.hud, index, in: batch.number) }
+    for (kind, index) in batch.guards().gone {
+      engine.noteGone(kind, index, in: batch.number)
+    }
   }
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the

@@ -16,6 +16,7 @@ final class StateLoading: @unchecked Sendable {
     case countdowns([CountdownRecord])
     case timers([TimerRecord])
     case huds([HUDRecord])
+    case guards([GuardRecord])
     case events([StoredEvents])
   }
 
@@ -70,47 +71,35 @@ final class StateLoading: @unchecked Sendable {
   /// Lets go of the file and its directory, if nobody else has the store.
   func close() { store = nil }
 
+  /// Reads all that can be read of each table, then throws what was wrong.
   private func load() throws(StoreError) {
     let store = store!
-    var countdowns: [CountdownRecord] = []
-    try store.loadCountdowns { record in
-      countdowns.append(record)
-      if countdowns.count == Self.portion {
-        hand(.countdowns(countdowns))
-        countdowns = []
+    var first: StoreError?
+    func read<Row>(
+      _ rows: ((Row) -> Void) throws(StoreError) -> Void, _ portion: @escaping ([Row]) -> Portion
+    ) {
+      guard !isStopped.load(ordering: .relaxed) else { return }
+      var waiting: [Row] = []
+      do throws(StoreError) {
+        try rows { row in
+          waiting.append(row)
+          if waiting.count == Self.portion {
+            hand(portion(waiting))
+            waiting = []
+          }
+        }
+      } catch {
+        // What may pass is no reason to set anything aside.
+        if first == nil || error.kind != .corrupt { first = error }
       }
+      hand(portion(waiting))
     }
-    hand(.countdowns(countdowns))
-    if isStopped.load(ordering: .relaxed) { return }
-    var timers: [TimerRecord] = []
-    try store.loadTimers { record in
-      timers.append(record)
-      if timers.count == Self.portion {
-        hand(.timers(timers))
-        timers = []
-      }
-    }
-    hand(.timers(timers))
-    if isStopped.load(ordering: .relaxed) { return }
-    var huds: [HUDRecord] = []
-    try store.loadHUDs { record in
-      huds.append(record)
-      if huds.count == Self.portion {
-        hand(.huds(huds))
-        huds = []
-      }
-    }
-    hand(.huds(huds))
-    if isStopped.load(ordering: .relaxed) { return }
-    var events: [StoredEvents] = []
-    try store.loadEvents { turn in
-      events.append(turn)
-      if events.count == Self.portion {
-        hand(.events(events))
-        events = []
-      }
-    }
-    hand(.events(events))
+    read(store.loadCountdowns, Portion.countdowns)
+    read(store.loadTimers, Portion.timers)
+    read(store.loadHUDs, Portion.huds)
+    read(store.loadGuards, Portion.guards)
+    read(store.loadEvents, Portion.events)
+    if let first { throw first }
   }
 
   private func hand(_ portion: Portion) {

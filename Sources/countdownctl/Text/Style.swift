@@ -16,9 +16,9 @@ struct Style {
   /// The colour of a state.
   func state(_ text: String, _ state: String) -> String {
     switch state {
-    case "ready", "visible", "running": return green(text)
-    case "paused", "waiting", "disappearing": return yellow(text)
-    case "idle", "hidden", "cancelled": return dim(text)
+    case "ready", "visible", "running", "available", "done", "open": return green(text)
+    case "paused", "waiting", "disappearing", "exhausted", "pending", "resting": return yellow(text)
+    case "idle", "hidden", "cancelled", "closed": return dim(text)
     default: return cyan(text)
     }
   }

@@ -15,6 +15,7 @@ enum EventLine {
     case .countdown: details = countdown(event)
     case .hud: details = hud(event)
     case .timer: details = timer(event)
+    case .throttle, .once, .gate, .debounce: details = guarded(event)
     case .scope: details = scope(event)
     case .nav: details = navigation(event)
     case .page: details = page(event)
@@ -72,6 +73,23 @@ enum EventLine {
     if let fraction = event.fields["fraction"]?.double {
       details.append("\(Int(fraction * 100)) %")
     }
+    return details
+  }
+
+  private static func guarded(_ event: CountdownEvent) -> [String] {
+    var details = event.fields["state"]?.string.map { [$0] } ?? []
+    if let view = event.throttle {
+      details.append("\(view.remaining) of \(view.limit) left")
+      if event.name == .refused { details.append("try again in \(view.retryAfter.humanText)") }
+    } else if let view = event.once {
+      if let result = view.result { details.append(result) }
+    } else if let view = event.gate {
+      details += [view.action, view.payload].compactMap(\.self)
+    } else if let view = event.debounce {
+      if view.calls > 0 { details.append("× \(view.calls)") }
+      if let payload = view.payload { details.append(payload) }
+    }
+    if let late = event.lateMicroseconds { details.append("\(late) µs late") }
     return details
   }
 

@@ -55,6 +55,7 @@ struct LiveBoard {
     case .countdown: apply(countdown: event, at: now)
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)
+    case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
     // Nothing counts: there is no line for it.
     case .scope, .nav, .page: break
     }
@@ -159,11 +160,11 @@ struct LiveBoard {
 
   // MARK: Lines
 
-  private mutating func put(_ id: String, _ line: Line) {
+  mutating func put(_ id: String, _ line: Line) {
     if lines.updateValue(line, forKey: id) == nil { order.append(id) }
   }
 
-  private mutating func end(
+  mutating func end(
     _ id: String, _ word: String, at now: Duration, title: String? = nil
   ) {
     guard var line = lines[id] else { return }
@@ -173,7 +174,7 @@ struct LiveBoard {
     lines[id] = line
   }
 
-  private mutating func remove(_ id: String) {
+  mutating func remove(_ id: String) {
     guard lines.removeValue(forKey: id) != nil else { return }
     order.removeAll { $0 == id }
   }

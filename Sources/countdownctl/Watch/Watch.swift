@@ -11,7 +11,7 @@ import CountdownClient
 
 struct Watch: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Watches countdowns, HUDs and timers live.",
+    abstract: "Watches countdowns, HUDs, timers and guards live.",
     discussion: """
       On a terminal each has a line with a bar and the time left; elsewhere every event is a \
       line. Ctrl-C ends it with status 0. When the connection breaks it tries again by itself, \
@@ -37,6 +37,10 @@ struct Watch: SessionCommand {
   @Flag(help: "Keys are countdowns, the default.") var countdown = false
   @Flag(help: "Keys are screens of HUDs.") var hud = false
   @Flag(help: "Keys are timers.") var timer = false
+  @Flag(help: "Keys are rate limits.") var throttle = false
+  @Flag(help: "Keys are of what is done once.") var once = false
+  @Flag(help: "Keys are sessions of gates.") var gate = false
+  @Flag(help: "Keys are of debounced calls.") var debounce = false
   @Flag(help: "Keys are scopes.") var scope = false
   @Flag(help: "Keys are navigation stacks.") var nav = false
   @Flag(help: "Keys are pages.") var page = false
@@ -50,7 +54,8 @@ struct Watch: SessionCommand {
 
   var target: WatchTarget {
     let kinds = [
-      ("countdown", countdown), ("hud", hud), ("timer", timer), ("scope", scope),
+      ("countdown", countdown), ("hud", hud), ("timer", timer), ("throttle", throttle),
+      ("once", once), ("gate", gate), ("debounce", debounce), ("scope", scope),
       ("nav", nav), ("page", page),
     ].filter(\.1).map(\.0)
     return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)

@@ -6,9 +6,9 @@
 //   FAULTS_ACTION     kill-before, kill-after: SIGKILL before or after the call is done
 //                     tear: half of a write is done, then SIGKILL; kill-before for other calls
 //                     short: half of a write is done, and said to be all that could be
-//                     ENOSPC, EIO: the call fails and does nothing; those after it work. With ENOSPC only calls
-//                     that need room fail, so neither syncs nor unlink
-//   FAULTS_WHILE      with ENOSPC or EIO: all calls from then on fail for as long as this file is there
+//                     ENOSPC, EIO, EROFS: the call fails and does nothing; those after it work. With ENOSPC only
+//                     calls that need room fail, so neither syncs nor unlink
+//   FAULTS_WHILE      with one of these: all calls from then on fail for as long as this file is there
 //   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
 //   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
 //
@@ -70,6 +70,7 @@ __attribute__((constructor)) static void begin(void) {
   else if (!strcmp(action, "short")) settings.action = SHORT;
   else if (!strcmp(action, "ENOSPC")) settings.action = FAIL, settings.error = ENOSPC;
   else if (!strcmp(action, "EIO")) settings.action = FAIL, settings.error = EIO;
+  else if (!strcmp(action, "EROFS")) settings.action = FAIL, settings.error = EROFS;
   else if (*action) {
     fprintf(stderr, "faults: there is no action %s\n", action);
     _exit(125);

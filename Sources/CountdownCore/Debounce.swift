@@ -1,0 +1,123 @@
+/// One event for many calls: it comes once they have been quiet for a while.
+///
+///     (nothing) --call--> waiting --call--> waiting
+///     waiting --quiet--> (nothing), fired       waiting --MAXWAIT--> resting, fired
+///     (nothing) --call LEADING--> resting, fired
+///     resting --call--> waiting                 resting --quiet--> (nothing)
+///     any --CANCEL, owner gone--> (nothing)     waiting --FLUSH--> (nothing), fired
+///
+/// It is quiet when the newest call was the quiet time ago. MAXWAIT counts from the first call that
+/// nobody has been told of; if the newest call's is over by then, it fires at once. `resting` means that what was called so far has been told, but that it
+/// has not been quiet since: so LEADING tells of the first call of a burst alone at once.
+package struct Debounce: Equatable, Sendable {
+  package struct Rule: Equatable, Sendable {
+    package var quiet: Interval
+    /// At least `quiet`.
+    package var maximumWait: Interval?
+    package var isLeading: Bool
+
+    /// Nil if it would not wait at all, or MAXWAIT would always be over first.
+    package init?(quiet: Interval, maximumWait: Interval? = nil, isLeading: Bool = false) {
+      guard quiet >= .milliseconds(1) else { return nil }
+      if let maximumWait, maximumWait < quiet { return nil }
+      self.quiet = quiet
+      self.maximumWait = maximumWait
+      self.isLeading = isLeading
+    }
+  }
+
+  /// Calls that nobody has been told of.
+  package struct Waiting: Equatable, Sendable {
+    package var since: Instant
+    package var calls: Int64
+    /// Of the newest call.
+    package var payload: [UInt8]?
+
+    package init(since: Instant, calls: Int64, payload: [UInt8]?) {
+      self.since = since
+      self.calls = calls
+      self.payload = payload
+    }
+  }
+
+  package enum Edge: Equatable, Sendable { case leading, quiet, maximumWait, flush }
+
+  package struct Firing: Equatable, Sendable {
+    package var edge: Edge
+    /// Nil where a call made it, not time.
+    package var due: Instant?
+    package var calls: Int64
+    package var payload: [UInt8]?
+
+    package init(edge: Edge, due: Instant?, calls: Int64, payload: [UInt8]?) {
+      self.edge = edge
+      self.due = due
+      self.calls = calls
+      self.payload = payload
+    }
+  }
+
+  /// Of the newest call.
+  package private(set) var rule: Rule
+  package private(set) var lastCall: Instant
+  /// Nil while it rests.
+  package private(set) var waiting: Waiting?
+
+  /// The first call of a burst; with LEADING what is returned with it is to be fired.
+  package static func begin(
+    _ rule: Rule, _ payload: [UInt8]?, at now: Instant
+  ) -> (Debounce, Firing?) {
+    var debounce = Debounce(rule, lastCall: now, waiting: nil)
+    guard !rule.isLeading else {
+      return (debounce, Firing(edge: .leading, due: nil, calls: 1, payload: payload))
+    }
+    debounce.call(rule, payload, at: now)
+    return (debounce, nil)
+  }
+
+  /// As it was kept.
+  package init(_ rule: Rule, lastCall: Instant, waiting: Waiting?) {
+    self.rule = rule
+    self.lastCall = lastCall
+    self.waiting = waiting
+  }
+
+  // MARK: Inputs
+
+  /// One more call of the burst.
+  package mutating func call(_ rule: Rule, _ payload: [UInt8]?, at now: Instant) {
+    self.rule = rule
+    lastCall = now
+    waiting = Waiting(
+      since: waiting?.since ?? now, calls: (waiting?.calls ?? 0) + 1, payload: payload)
+  }
+
+  /// Time has passed to `now`.
+  ///
+  /// - Returns: what is to be fired, and whether it has been quiet: then the burst is over.
+  package mutating func expire(at now: Instant) -> (firing: Firing?, isOver: Bool) {
+    let quiet = lastCall + rule.quiet
+    guard let waiting else { return (nil, quiet <= now) }
+    let due = nextExpiry
+    guard due <= now else { return (nil, false) }
+    self.waiting = nil
+    let firing = Firing(
+      edge: due == quiet ? .quiet : .maximumWait, due: due, calls: waiting.calls,
+      payload: waiting.payload)
+    return (firing, quiet <= now)
+  }
+
+  /// - Returns: what is to be fired now, and then the burst is over; nil if nothing waits.
+  package func flush() -> Firing? {
+    waiting.map { Firing(edge: .flush, due: nil, calls: $0.calls, payload: $0.payload) }
+  }
+
+  // MARK: What is so
+
+  package var nextExpiry: Instant {
+    let quiet = lastCall + rule.quiet
+    guard let waiting, let longest = rule.maximumWait else { return quiet }
+    // A call that says a shorter MAXWAIT than those before it is not due before it came.
+    return min(quiet, max(waiting.since + longest, lastCall))
+  }
+}

@@ -1,0 +1,87 @@
+/// Do it now if the session is open, else once it is: the action after a login.
+///
+///     (nothing) --CHECK--> pending --CHECK--> pending (the newest action alone)
+///     pending --OPEN: runs it--> open        pending --CANCEL, TTL over, owner gone--> (nothing)
+///     (nothing) --OPEN--> open --OPEN--> open --CLOSE, TTL over--> (nothing)
+///
+/// While it is open nothing is ever pending; so an action is either told to run at once, or kept
+/// and run by the next OPEN, once.
+package struct Gate: Equatable, Sendable {
+  package struct Action: Equatable, Sendable {
+    package var name: [UInt8]
+    package var payload: [UInt8]?
+
+    package init(name: [UInt8], payload: [UInt8]? = nil) {
+      self.name = name
+      self.payload = payload
+    }
+  }
+
+  package enum Phase: Equatable, Sendable {
+    case pending(Action, until: Instant)
+    /// Without an end, for good: until CLOSE.
+    case open(until: Instant?)
+  }
+
+  package enum Expiry: Equatable, Sendable {
+    case dropped(Action, due: Instant)
+    case closed(due: Instant)
+  }
+
+  package private(set) var phase: Phase
+
+  /// Closed, with an action that waits for it to open.
+  package init(waitingFor action: Action, for ttl: Interval, at now: Instant) {
+    phase = .pending(action, until: now + ttl)
+  }
+
+  /// Open; for good without a TTL.
+  package init(openFor ttl: Interval?, at now: Instant) {
+    phase = .open(until: ttl.map { now + $0 })
+  }
+
+  /// As it was kept.
+  package init(_ phase: Phase) { self.phase = phase }
+
+  // MARK: Inputs
+
+  /// - Returns: whether the action may run at once; else it is the one that is kept.
+  package mutating func check(_ action: Action, for ttl: Interval, at now: Instant) -> Bool {
+    if isOpen { return true }
+    phase = .pending(action, until: now + ttl)
+    return false
+  }
+
+  /// - Returns: the action that was waiting, to be run now.
+  package mutating func open(for ttl: Interval?, at now: Instant) -> Action? {
+    let waiting = pending
+    phase = .open(until: ttl.map { now + $0 })
+    return waiting
+  }
+
+  // MARK: What is so
+
+  /// What has come to an end by `now`; nil if nothing has.
+  package func expiry(at now: Instant) -> Expiry? {
+    guard let due = nextExpiry, due <= now else { return nil }
+    switch phase {
+    case .pending(let action, _): return .dropped(action, due: due)
+    case .open: return .closed(due: due)
+    }
+  }
+
+  package var isOpen: Bool {
+    if case .open = phase { true } else { false }
+  }
+
+  package var pending: Action? {
+    if case .pending(let action, _) = phase { action } else { nil }
+  }
+
+  package var nextExpiry: Instant? {
+    switch phase {
+    case .pending(_, let until): until
+    case .open(let until): until
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/// An idempotency guard: something is done once, and whoever comes again is told how it went.
+///
+///     (nothing) --ONCE--> running --DONE--> done
+///     running | done --CANCEL, TTL over--> (nothing)      running --owner gone--> (nothing)
+///
+/// TTL counts from the first request; DONE does not prolong it.
+package struct Once: Equatable, Sendable {
+  package enum Phase: Equatable, Sendable {
+    case running
+    case done(result: [UInt8])
+  }
+
+  package private(set) var phase: Phase
+  /// Until then a repetition is told of this one.
+  package let deadline: Instant
+
+  package init(for ttl: Interval, at now: Instant) {
+    phase = .running
+    deadline = now + ttl
+  }
+
+  /// As it was kept.
+  package init(_ phase: Phase, until deadline: Instant) {
+    self.phase = phase
+    self.deadline = deadline
+  }
+
+  // MARK: Inputs
+
+  /// It was done. False, and the first result stays, if it was before.
+  package mutating func finish(_ result: [UInt8]) -> Bool {
+    guard case .running = phase else { return false }
+    phase = .done(result: result)
+    return true
+  }
+
+  // MARK: What is so
+
+  package func remainingTime(at now: Instant) -> Interval { max(deadline - now, .zero) }
+}

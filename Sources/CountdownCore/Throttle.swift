@@ -1,0 +1,141 @@
+/// A rate limit: BURST at once, and RATE in the long run. The generic cell rate algorithm, exact.
+///
+///     (nothing) --taken--> used --taken--> used (more)
+///     used --refused--> used (unchanged)
+///     used --REFUND, time--> used (less) | (nothing: all of BURST is there again)
+///
+/// All that it remembers is the theoretical arrival time: the moment at which all that was used is
+/// there again. One use moves it by `period`/`count`, which need not be a whole number of
+/// microseconds: it is kept in whole microseconds and parts of `count` of one. So nothing is ever
+/// rounded, and over any time exactly as much is allowed as BURST and RATE say.
+///
+/// Source: ITU-T I.371, annex A (the virtual scheduling algorithm).
+package struct Throttle: Equatable, Sendable {
+  /// `burst` at once, and `count` more in each `period`.
+  package struct Rate: Hashable, Sendable {
+    /// Of BURST, of the count of RATE and of COST.
+    package static let most: Int64 = 1_000_000_000
+
+    package let burst: UInt32
+    package let count: UInt32
+    package let period: Interval
+
+    /// Nil unless both numbers are 1 to `most`, the period is 1 ms to 3650 d, and an empty burst is
+    /// full again within 3650 d.
+    package init?(burst: Int64, count: Int64, period: Interval) {
+      guard (1...Self.most).contains(burst), (1...Self.most).contains(count),
+        period >= .milliseconds(1), period <= .longest
+      else { return nil }
+      let refill = UInt128(burst) * UInt128(period.microseconds)
+      guard refill <= UInt128(Interval.longest.microseconds) * UInt128(count) else { return nil }
+      self.burst = UInt32(burst)
+      self.count = UInt32(count)
+      self.period = period
+    }
+
+    /// In the parts of a microsecond that are counted in: one use, and a whole burst.
+    fileprivate var use: UInt128 { UInt128(period.microseconds) }
+    fileprivate var full: UInt128 { UInt128(burst) * use }
+
+    /// The time in which so many parts come back, rounded up.
+    fileprivate func time(of parts: UInt128) -> Interval {
+      Interval(microseconds: Int64((parts + UInt128(count) - 1) / UInt128(count)))
+    }
+  }
+
+  /// What is answered to a request of some cost.
+  package struct Answer: Equatable, Sendable {
+    package var isAccepted: Bool
+    /// How many more uses there are now.
+    package var remaining: Int64
+    /// Until a request of this cost is accepted, at the earliest; zero if it was.
+    package var retryAfter: Interval
+    /// Until all of BURST is there, rounded up.
+    package var resetAfter: Interval
+  }
+
+  package private(set) var rate: Rate
+  /// The theoretical arrival time: `arrival`, and `fraction` parts of `rate.count` of a
+  /// microsecond.
+  package private(set) var arrival: Instant
+  package private(set) var fraction: UInt32
+
+  /// Unused.
+  package init(_ rate: Rate, at now: Instant) {
+    self.rate = rate
+    arrival = now
+    fraction = 0
+  }
+
+  /// As it was kept. Nil if the fraction is no fraction.
+  package init?(_ rate: Rate, arrival: Instant, fraction: UInt32) {
+    guard fraction < rate.count else { return nil }
+    self.rate = rate
+    self.arrival = arrival
+    self.fraction = fraction
+  }
+
+  // MARK: Inputs
+
+  /// Uses `cost` of what there is, or changes nothing if that is not enough.
+  ///
+  /// - Precondition: `cost` is 1 to `rate.burst`.
+  package mutating func take(_ cost: UInt32, at now: Instant) -> Answer {
+    let answer = answer(to: cost, at: now)
+    guard answer.isAccepted else { return answer }
+    set(used(at: now) + UInt128(cost) * rate.use, at: now)
+    let used = used(at: now)
+    return Answer(
+      isAccepted: true, remaining: Int64((rate.full - used) / rate.use), retryAfter: .zero,
+      resetAfter: rate.time(of: used))
+  }
+
+  /// Gives `cost` back; never more than was used.
+  package mutating func refund(_ cost: UInt32, at now: Instant) {
+    let used = used(at: now)
+    set(used - min(used, UInt128(cost) * rate.use), at: now)
+  }
+
+  /// Another BURST or RATE from now on. What was used stays used, at most all of the new BURST, and
+  /// comes back at the new rate.
+  package mutating func change(_ new: Rate, at now: Instant) {
+    guard new != rate else { return }
+    // Rounded up to a part of a microsecond, so that nothing is won by changing to and fro.
+    let parts = (used(at: now) * new.use + rate.use - 1) / rate.use
+    rate = new
+    set(min(parts, new.full), at: now)
+  }
+
+  // MARK: What is so
+
+  /// What `take` would answer, and would leave unchanged if it refuses.
+  package func answer(to cost: UInt32, at now: Instant) -> Answer {
+    precondition(cost >= 1 && cost <= rate.burst, "what costs more is never accepted")
+    let used = used(at: now)
+    let wanted = used + UInt128(cost) * rate.use
+    return Answer(
+      isAccepted: wanted <= rate.full,
+      remaining: used >= rate.full ? 0 : Int64((rate.full - used) / rate.use),
+      retryAfter: wanted <= rate.full ? .zero : rate.time(of: wanted - rate.full),
+      resetAfter: rate.time(of: used))
+  }
+
+  /// When nothing of what was used counts any more; never before that.
+  package var nextExpiry: Instant {
+    fraction == 0 ? arrival : Instant(microseconds: arrival.microseconds + 1)
+  }
+
+  // MARK: Parts
+
+  /// What is used, in parts of `rate.count` of a microsecond; they come back one by one.
+  private func used(at now: Instant) -> UInt128 {
+    guard arrival >= now else { return 0 }
+    return UInt128((arrival - now).microseconds) * UInt128(rate.count) + UInt128(fraction)
+  }
+
+  private mutating func set(_ used: UInt128, at now: Instant) {
+    let (whole, rest) = used.quotientAndRemainder(dividingBy: UInt128(rate.count))
+    arrival = now + Interval(microseconds: Int64(whole))
+    fraction = UInt32(rest)
+  }
+}

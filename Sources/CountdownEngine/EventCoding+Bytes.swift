@@ -1,0 +1,80 @@
+extension EventCoding {
+  struct Writer {
+    var bytes: [UInt8]
+
+    mutating func byte(_ value: UInt8) { bytes.append(value) }
+
+    mutating func unsigned(_ value: Int64) {
+      var value = UInt64(bitPattern: value)
+      while value >= 0x80 {
+        bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
+        value >>= 7
+      }
+      bytes.append(UInt8(truncatingIfNeeded: value))
+    }
+
+    mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
+
+    mutating func optional(_ value: Int64?) {
+      guard let value else { return byte(0) }
+      byte(1)
+      signed(value)
+    }
+
+    mutating func text(_ value: [UInt8]) {
+      unsigned(Int64(value.count) + 1)
+      bytes.append(contentsOf: value)
+    }
+
+    mutating func text(_ value: [UInt8]?) {
+      if let value { text(value) as Void } else { unsigned(0) }
+    }
+  }
+
+  struct Reader {
+    private let bytes: UnsafeRawBufferPointer
+    private var position = 0
+    /// Something was not there; what was read since is 0 or nil.
+    private(set) var hasFailed = false
+
+    init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    mutating func byte() -> UInt8 {
+      guard position < bytes.count else {
+        hasFailed = true
+        return 0
+      }
+      defer { position += 1 }
+      return bytes[position]
+    }
+
+    mutating func unsigned() -> Int64 {
+      var value: UInt64 = 0
+      for place in 0..<10 as Range<UInt64> {
+        let next = byte()
+        value |= UInt64(next & 0x7F) << (7 * place)
+        if next < 0x80 { return Int64(bitPattern: value) }
+      }
+      hasFailed = true
+      return 0
+    }
+
+    mutating func signed() -> Int64 {
+      let value = UInt64(bitPattern: unsigned())
+      return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+    }
+
+    mutating func optional() -> Int64? { byte() == 0 ? nil : signed() }
+
+    mutating func text() -> [UInt8]? {
+      let length = unsigned()
+      guard length != 0 else { return nil }
+      guard length > 0, length - 1 <= Int64(bytes.count - position) else {
+        hasFailed = true
+        return nil
+      }
+      defer { position += Int(length) - 1 }
+      return Array(bytes[position..<position + Int(length) - 1])
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import CountdownClient
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct GuardTests {
+  @Test func throttlesAreSaidAndRead() async throws {
+    let view = map(
+      ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
+      ("reason", bulk("rate")), ("state", bulk("exhausted")), ("limit", ":3\r\n"),
+      ("remaining", ":0\r\n"), ("retry_after_ms", ":1500\r\n"), ("reset_after_ms", ":4500\r\n"),
+      ("now_unix_ms", ":1790000000000\r\n"), ("rate_count", ":2\r\n"), ("rate_ms", ":3000\r\n"))
+    let server = try await StandInServer { words, _ in words[1] == "REFUND" ? "_\r\n" : view }
+    let client = try await CountdownClient.connect(path: server.path)
+    let refused = try await client.throttle("k", burst: 3, count: 2, per: .seconds(3), cost: 2)
+    #expect(refused.accepted == false && refused.reason == "rate")
+    #expect(refused.state == .exhausted && refused.remaining == 0 && refused.limit == 3)
+    #expect(refused.retryAfter == .milliseconds(1_500))
+    #expect(refused.resetAfter == .milliseconds(4_500))
+    #expect(refused.rateCount == 2 && refused.ratePeriod == .seconds(3))
+    try await client.throttle("k", burst: 3, count: 2, per: .seconds(3), peek: true)
+    #expect(try await client.refundThrottle("k", 2, generation: 5) == nil)
+    #expect(try await client.throttle("k")?.generation == 5)
+    #expect(
+      server.commands == [
+        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000", "COST", "2"],
+        ["THROTTLE", "TAKE", "k", "BURST", "3", "RATE", "2/3000", "PEEK"],
+        ["THROTTLE", "REFUND", "k", "2", "GENERATION", "5"], ["THROTTLE", "GET", "k"],
+      ])
+    await client.close()
+  }
+
+  @Test func oncesAreSaidAndRead() async throws {
+    let view = map(
+      ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
+      ("reason", bulk("duplicate")), ("state", bulk("done")), ("result", bulk("paid")),
+      ("remaining_ms", ":900\r\n"), ("deadline_unix_ms", ":1790000000900\r\n"),
+      ("now_unix_ms", ":1790000000000\r\n"), ("owner", bulk("none")))
+    let server = try await StandInServer { words, _ in words[1] == "CANCEL" ? ":1\r\n" : view }
+    let client = try await CountdownClient.connect(path: server.path)
+    let again = try await client.beginOnce("k", ttl: .seconds(60), owner: .connection)
+    #expect(again.accepted == false && again.reason == "duplicate" && again.state == .done)
+    #expect(again.result == "paid" && again.remainingTime == .milliseconds(900))
+    try await client.finishOnce("k", result: Array("r".utf8), generation: 5)
+    #expect(try await client.cancelOnce("k"))
+    #expect(try await client.once("k")?.owner == "none")
+    #expect(
+      server.commands == [
+        ["ONCE", "BEGIN", "k", "TTL", "60000", "OWNER", "connection"],
+        ["ONCE", "DONE", "k", "r", "GENERATION", "5"], ["ONCE", "CANCEL", "k"],
+        ["ONCE", "GET", "k"],
+      ])
+    await client.close()
+  }
+
+  @Test func gatesAreSaidAndRead() async throws {
+    let view = map(
+      ("key", bulk("s")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
+      ("reason", bulk("login")), ("state", bulk("pending")), ("action", bulk("buy")),
+      ("payload", bulk("p")), ("remaining_ms", "_\r\n"), ("deadline_unix_ms", "_\r\n"),
+      ("now_unix_ms", ":1790000000000\r\n"), ("owner", bulk("none")))
+    let server = try await StandInServer { words, _ in
+      ["CANCEL", "CLOSE"].contains(words[1]) ? ":0\r\n" : view
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let asked = try await client.checkGate(
+      "s", action: "buy", payload: Array("p".utf8), isRequired: false, ttl: .seconds(1))
+    #expect(asked.accepted == false && asked.reason == "login" && asked.state == .pending)
+    #expect(asked.action == "buy" && asked.payload == "p" && asked.remainingTime == nil)
+    try await client.openGate("s", ttl: .seconds(2))
+    #expect(try await !client.cancelGate("s"))
+    #expect(try await !client.closeGate("s", generation: 5))
+    #expect(
+      server.commands == [
+        ["GATE", "CHECK", "s", "buy", "PAYLOAD", "p", "REQUIRED", "off", "TTL", "1000"],
+        ["GATE", "OPEN", "s", "TTL", "2000"], ["GATE", "CANCEL", "s"],
+        ["GATE", "CLOSE", "s", "GENERATION", "5"],
+      ])
+    let line = #"{"event":"run","key":"s","generation":4,"seq":9,"state":"open","action":"buy"}"#
+    let event = try CountdownEvent(channel: "gate:s", message: Array(line.utf8))
+    #expect(event.kind == .gate && event.name == .run && event.gate?.action == "buy")
+    await client.close()
+  }
+
+  @Test func debouncesAreSaidAndRead() async throws {
+    let view = map(
+      ("key", bulk("k")), ("generation", ":5\r\n"), ("state", bulk("waiting")),
+      ("calls", ":2\r\n"), ("remaining_ms", ":700\r\n"),
+      ("deadline_unix_ms", ":1790000000700\r\n"), ("now_unix_ms", ":1790000000000\r\n"),
+      ("quiet_ms", ":1000\r\n"), ("max_wait_ms", "_\r\n"), ("leading", "#t\r\n"),
+      ("owner", bulk("none")), ("payload", bulk("p")))
+    let server = try await StandInServer { words, _ in
+      ["CANCEL", "FLUSH"].contains(words[1]) ? ":1\r\n" : view
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let called = try await client.debounce(
+      "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maximumWait: .seconds(3))
+    #expect(called.state == .waiting && called.calls == 2 && called.payload == "p")
+    #expect(called.quiet == .seconds(1) && called.maximumWait == nil && called.isLeading)
+    #expect(try await client.flushDebounce("k"))
+    #expect(try await client.cancelDebounce("k", generation: 5))
+    #expect(
+      server.commands == [
+        ["DEBOUNCE", "CALL", "k", "1000", "PAYLOAD", "p", "LEADING", "MAXWAIT", "3000"],
+        ["DEBOUNCE", "FLUSH", "k"], ["DEBOUNCE", "CANCEL", "k", "GENERATION", "5"],
+      ])
+    await client.close()
+  }
+}

@@ -1,0 +1,89 @@
+import CountdownCommands
+import CountdownEngine
+import Testing
+
+/// THROTTLE on the wire: what it takes, answers and refuses.
+@Suite struct ThrottleCommandTests {
+  @Test("The view, and the reason of a refusal")
+  func view() throws {
+    let counter = Counter()
+    let first = try counter.say("THROTTLE k BURST 2 RATE 1/10s")
+    #expect(first["key"] == .bulk("k"))
+    #expect(first["accepted"] == .integer(1))
+    #expect(first["reason"] == .null)
+    #expect(first["state"] == .bulk("available"))
+    #expect(first["limit"] == .integer(2))
+    #expect(first["remaining"] == .integer(1))
+    #expect(first["reset_after_ms"] == .integer(10_000))
+    #expect(first["rate_count"] == .integer(1))
+    #expect(first["rate_ms"] == .integer(10_000))
+    let refused = try counter.say("throttle k rate 1/10s cost 2 burst 2")
+    #expect(refused["accepted"] == .integer(0))
+    #expect(refused["reason"] == .bulk("rate"))
+    #expect(refused["retry_after_ms"] == .integer(10_000))
+    #expect(refused["generation"] == first["generation"])
+    #expect(try counter.say("THROTTLE GET k")["remaining"] == .integer(1))
+    #expect(try counter.say("THROTTLE REFUND k 5")["state"] == .bulk("idle"))
+    #expect(try counter.say("THROTTLE GET k") == .null)
+    #expect(try counter.say("THROTTLE REFUND k 1") == .null)
+  }
+
+  @Test("PEEK changes nothing")
+  func peek() throws {
+    let counter = Counter()
+    let peeked = try counter.say("THROTTLE k BURST 2 RATE 1/10s PEEK")
+    #expect(peeked["accepted"] == .integer(1))
+    #expect(peeked["remaining"] == .integer(2))
+    #expect(try counter.say("DBSIZE") == .integer(0))
+  }
+
+  @Test("Keys that are called like its commands: TAKE says what is meant, else it is an error")
+  func names() throws {
+    let counter = Counter()
+    for key in ["GET", "list", "Refund", "take"] {
+      try counter.expectError("THROTTLE \(key) BURST 1 RATE 1/1s", "ERR")
+      #expect(try counter.say("THROTTLE TAKE \(key) BURST 1 RATE 1/1s")["accepted"] == .integer(1))
+      #expect(try counter.say("THROTTLE GET \(key)")["remaining"] == .integer(0))
+    }
+  }
+
+  @Test("What is wrong is said, and changes nothing")
+  func errors() throws {
+    let counter = Counter()
+    try counter.expectError("THROTTLE", "wrong number of arguments", "BURST n RATE n/d")
+    try counter.expectError("THROTTLE k", "wrong number of arguments")
+    try counter.expectError("THROTTLE k BURST 5 PEEK COST 1", "BURST and RATE are needed")
+    try counter.expectError("THROTTLE k BURST 5 RATE 5/1s COST 6", "COST 6 is more than BURST 5")
+    try counter.expectError("THROTTLE k BURST 0 RATE 5/1s", "BURST '0'", "1 to 1000000000")
+    try counter.expectError("THROTTLE k BURST 5 RATE 5/1s COST 0", "COST '0'")
+    try counter.expectError("THROTTLE k BURST 366 RATE 1/3650d", "3650d to come back")
+    for rate in [
+      "5", "5/", "/1s", "0/1s", "-1/1s", "5/0", "5/1x", "5/1s/2", "1000000001/1s", "x/1s",
+    ] {
+      try counter.expectError("THROTTLE k BURST 5 RATE \(rate)", "RATE '\(rate)'", "5/10m")
+    }
+    try counter.expectError("THROTTLE k BURST 5 RATE 5/1s RATE 5/1s", "given twice")
+    try counter.expectError("THROTTLE k BURST 5 RATE 5/1s NOW x", "unknown option 'NOW'")
+    try counter.expectError("THROTTLE REFUND k 0", "1 to 1000000000")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+    _ = try counter.say("THROTTLE k BURST 5 RATE 5/1s")
+    try counter.expectError("THROTTLE REFUND k 1 GENERATION 999", "STALE 'k'")
+  }
+
+  @Test("Events carry the view")
+  func events() throws {
+    let counter = Counter()
+    let listener = counter.open()
+    _ = try counter.frames(["SUBSCRIBE", "throttle:k"], by: listener)
+    _ = try counter.say("THROTTLE k BURST 1 RATE 1/10s")
+    _ = try counter.say("THROTTLE k BURST 1 RATE 1/10s")
+    counter.pass(10_000)
+    let lines = try counter.take(listener).map { $0.elements.last?.text ?? "" }
+    #expect(lines.count == 3)
+    #expect(lines[0].contains(#""event":"accepted""#) && lines[0].contains(#""remaining":0"#))
+    #expect(lines[1].contains(#""event":"refused""#) && lines[1].contains(#""reason":"rate""#))
+    #expect(lines[1].contains(#""retry_after_ms":10000"#))
+    #expect(lines[2].contains(#""event":"ready""#) && lines[2].contains(#""late_us":0"#))
+    #expect(lines[2].contains(#""state":"idle","limit":1,"remaining":1"#))
+  }
+}

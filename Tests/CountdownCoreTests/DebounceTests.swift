@@ -1,0 +1,134 @@
+import CountdownCore
+import Testing
+
+/// Debounced calls on a virtual clock: `c` is a call, each character 100 ms; what fires is told as
+/// `when edge calls`, `over` when it has been quiet.
+private func play(
+  _ calls: String, quiet: Int64 = 300, longest: Int64? = nil, leading: Bool = false
+) -> [String] {
+  let rule = Debounce.Rule(
+    quiet: .milliseconds(quiet), maximumWait: longest.map { .milliseconds($0) },
+    isLeading: leading)!
+  var machine: Debounce?
+  var told: [String] = []
+  func tell(_ firing: Debounce.Firing?, _ now: Int64) {
+    guard let firing else { return }
+    #expect(firing.due.map { $0 <= Instant(microseconds: now * 1_000) } ?? true, "early")
+    told.append("\(now) \(firing.edge) \(firing.calls)")
+  }
+  for now in 0..<Int64(calls.count) * 100 {
+    let moment = Instant(microseconds: now * 1_000)
+    while let due = machine?.nextExpiry, due <= moment {
+      let (firing, isOver) = machine!.expire(at: moment)
+      tell(firing, now)
+      if isOver {
+        machine = nil
+        told.append("\(now) over")
+      }
+    }
+    guard now % 100 == 0, Array(calls)[Int(now / 100)] == "c" else { continue }
+    if machine == nil {
+      let (begun, firing) = Debounce.begin(rule, nil, at: moment)
+      machine = begun
+      tell(firing, now)
+    } else {
+      machine!.call(rule, nil, at: moment)
+    }
+  }
+  return told
+}
+
+@Suite struct DebounceTests {
+  @Test("One for many, once they have been quiet")
+  func quiet() {
+    #expect(play("c----") == ["300 quiet 1", "300 over"])
+    #expect(play("c-cc-c----") == ["800 quiet 4", "800 over"])
+    #expect(play("c---c----") == ["300 quiet 1", "300 over", "700 quiet 1", "700 over"])
+  }
+
+  @Test("MAXWAIT: no later than that after the first call it stands for")
+  func maximumWait() {
+    #expect(
+      play("ccccccccccc----", longest: 500) == [
+        "500 maximumWait 5", "1000 maximumWait 5", "1300 quiet 1", "1300 over",
+      ])
+    #expect(play("cc-----", longest: 500) == ["400 quiet 2", "400 over"])
+  }
+
+  @Test("LEADING: the first at once, the others once after it was quiet")
+  func leading() {
+    #expect(play("c----", leading: true) == ["0 leading 1", "300 over"])
+    #expect(play("ccc----", leading: true) == ["0 leading 1", "500 quiet 2", "500 over"])
+    #expect(
+      play("c-c----c---", leading: true) == [
+        "0 leading 1", "500 quiet 1", "500 over", "700 leading 1", "1000 over",
+      ])
+  }
+
+  @Test("LEADING with MAXWAIT: what fires while it is not quiet begins no new burst")
+  func leadingAndMaximumWait() {
+    #expect(
+      play("cccccccccc----", longest: 400, leading: true) == [
+        "0 leading 1", "500 maximumWait 4", "900 maximumWait 4", "1200 quiet 1", "1200 over",
+      ])
+    #expect(
+      play("cccccc---c---", longest: 500, leading: true) == [
+        "0 leading 1", "600 maximumWait 5", "800 over", "900 leading 1", "1200 over",
+      ])
+  }
+
+  @Test(
+    "Noticed late it fires once, for the deadline that came first; then it is over if it was quiet")
+  func late() {
+    let rule = Debounce.Rule(
+      quiet: .milliseconds(300), maximumWait: .milliseconds(400), isLeading: false)!
+    var (machine, _) = Debounce.begin(rule, [1], at: Instant(microseconds: 0))
+    machine.call(rule, [2], at: Instant(microseconds: 200_000))
+    let (firing, isOver) = machine.expire(at: Instant(microseconds: 9_000_000))
+    #expect(
+      firing
+        == Debounce.Firing(
+          edge: .maximumWait, due: Instant(microseconds: 400_000), calls: 2, payload: [2]))
+    #expect(isOver)
+  }
+
+  @Test("The newest call's rule and payload count; FLUSH hands out what waits")
+  func newest() {
+    let slow = Debounce.Rule(quiet: .seconds(10))!
+    let fast = Debounce.Rule(quiet: .seconds(1))!
+    var (machine, _) = Debounce.begin(slow, [1], at: Instant(microseconds: 0))
+    #expect(machine.nextExpiry == Instant(microseconds: 10_000_000))
+    machine.call(fast, nil, at: Instant(microseconds: 5))
+    #expect(machine.nextExpiry == Instant(microseconds: 1_000_005))
+    #expect(machine.flush() == Debounce.Firing(edge: .flush, due: nil, calls: 2, payload: nil))
+    var (resting, firing) = Debounce.begin(
+      Debounce.Rule(quiet: .seconds(1), isLeading: true)!, [9], at: Instant(microseconds: 0))
+    #expect(firing == Debounce.Firing(edge: .leading, due: nil, calls: 1, payload: [9]))
+    #expect(resting.flush() == nil)
+    let before = resting.expire(at: Instant(microseconds: 999_999))
+    #expect(before.firing == nil && !before.isOver)
+    let after = resting.expire(at: Instant(microseconds: 1_000_000))
+    #expect(after.firing == nil && after.isOver)
+  }
+
+  @Test("A MAXWAIT that the newest call shortens to what is over fires at that call, not before it")
+  func shortened() {
+    let start = Instant(microseconds: 0)
+    var (machine, _) = Debounce.begin(Debounce.Rule(quiet: .seconds(60))!, [1], at: start)
+    let now = start + .seconds(30)
+    machine.call(Debounce.Rule(quiet: .seconds(1), maximumWait: .seconds(2))!, [2], at: now)
+    #expect(machine.nextExpiry == now)
+    let (firing, isOver) = machine.expire(at: now)
+    #expect(
+      firing == Debounce.Firing(edge: .maximumWait, due: now, calls: 2, payload: [2]))
+    #expect(!isOver)
+    #expect(machine.nextExpiry == now + .seconds(1))
+  }
+
+  @Test("No rule: no quiet time at all, or MAXWAIT before it")
+  func rules() {
+    #expect(Debounce.Rule(quiet: Interval(microseconds: 999)) == nil)
+    #expect(Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(1)) == nil)
+    #expect(Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(2)) != nil)
+  }
+}

@@ -1,0 +1,145 @@
+import CountdownCore
+import CountdownEngine
+
+/// What is said to guards.
+extension Desk {
+  // MARK: Throttles
+
+  @discardableResult
+  func take(
+    _ key: String, _ burst: Int64, _ count: Int64, per period: Int64, cost: UInt32 = 1,
+    peek: Bool = false
+  ) throws -> (isAccepted: Bool, view: ThrottleView) {
+    let rate = Throttle.Rate(burst: burst, count: count, period: .milliseconds(period))!
+    return try with(key) {
+      try engine.takeThrottle($0, rate, cost: cost, isPeek: peek, by: client(1), at: now)
+    }
+  }
+
+  @discardableResult
+  func refund(
+    throttle key: String, _ cost: UInt32 = 1, _ generation: Int64? = nil
+  ) throws -> ThrottleView? {
+    try with(key) {
+      try engine.refundThrottle(
+        $0, cost: cost, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  func throttle(_ key: String) -> ThrottleView? { with(key) { engine.throttle($0, at: now) } }
+
+  // MARK: Onces
+
+  @discardableResult
+  func begin(
+    _ key: String, ttl: Int64 = 60_000, owner: Owner = .none
+  ) throws -> (isAccepted: Bool, view: OnceView) {
+    try with(key) {
+      try engine.beginOnce($0, for: .milliseconds(ttl), owner: owner, by: client(1), at: now)
+    }
+  }
+
+  @discardableResult
+  func done(
+    _ key: String, _ result: String, _ generation: Int64? = nil
+  ) throws -> (isAccepted: Bool, view: OnceView) {
+    try with(key) {
+      try engine.finishOnce(
+        $0, Array(result.utf8), generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func cancel(once key: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(key) {
+      try engine.cancelOnce($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  func once(_ key: String) -> OnceView? { with(key) { engine.once($0, at: now) } }
+
+  // MARK: Gates
+
+  @discardableResult
+  func check(
+    _ session: String, _ action: String, payload: String? = nil, required: Bool = true,
+    ttl: Int64 = 60_000, owner: Owner = .none
+  ) throws -> (isAccepted: Bool, view: GateView) {
+    var check = GateCheck(
+      Gate.Action(name: Array(action.utf8), payload: payload.map { Array($0.utf8) }),
+      ttl: .milliseconds(ttl))
+    check.isRequired = required
+    check.owner = owner
+    return try with(session) { try engine.checkGate($0, check, by: client(1), at: now) }
+  }
+
+  @discardableResult
+  func open(gate session: String, ttl: Int64? = nil) throws -> GateView {
+    try with(session) {
+      try engine.openGate($0, for: ttl.map { .milliseconds($0) }, by: client(1), at: now)
+    }
+  }
+
+  @discardableResult
+  func cancel(gate session: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(session) {
+      try engine.cancelGate($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func close(gate session: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(session) {
+      try engine.closeGate($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  func gate(_ session: String) -> GateView? { with(session) { engine.gate($0, at: now) } }
+
+  // MARK: Debounces
+
+  @discardableResult
+  func call(
+    _ key: String, quiet: Int64 = 1_000, payload: String? = nil, leading: Bool = false,
+    longest: Int64? = nil, owner: Owner = .none
+  ) throws -> DebounceView {
+    let rule = Debounce.Rule(
+      quiet: .milliseconds(quiet), maximumWait: longest.map { .milliseconds($0) },
+      isLeading: leading)!
+    return try with(key) {
+      try engine.callDebounce(
+        $0, rule, payload: payload.map { Array($0.utf8) }, owner: owner, by: client(1), at: now)
+    }
+  }
+
+  @discardableResult
+  func cancel(debounce key: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(key) {
+      try engine.cancelDebounce($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  @discardableResult
+  func flush(_ key: String, _ generation: Int64? = nil) throws -> Bool {
+    try with(key) {
+      try engine.flushDebounce($0, generation: generation.map(Generation.init), at: now)
+    }
+  }
+
+  func debounce(_ key: String) -> DebounceView? { with(key) { engine.debounce($0, at: now) } }
+
+  // MARK: What is heard
+
+  /// What a line says of a guard, after the event's name.
+  static func words(_ view: GuardView, of event: Event) -> [String] {
+    func text(_ bytes: [UInt8]?) -> [String] {
+      bytes.map { [String(decoding: $0, as: UTF8.self)] } ?? []
+    }
+    switch view {
+    case .throttle(let view): return [view.state.rawValue, "\(view.remaining)"]
+    case .once(let view): return [view.state.rawValue] + text(view.result)
+    case .gate(let view): return [view.state.rawValue] + text(view.action) + text(view.payload)
+    case .debounce(let view): return [view.state.rawValue, "\(view.calls)"] + text(view.payload)
+    }
+  }
+}

@@ -1,0 +1,438 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// ONCE in the engine: every transition, every reason.
+@Suite struct OnceEngineTests {
+  @Test("The first is accepted, others are told how it goes, until TTL")
+  func life() throws {
+    let desk = Desk()
+    desk.subscribe(1, "once:k")
+    let first = try desk.begin("k", ttl: 10_000)
+    #expect(first.isAccepted && first.view.state == .running && first.view.result == nil)
+    desk.at(1_000)
+    let second = try desk.begin("k", ttl: 99_000)
+    #expect(!second.isAccepted && second.view.generation == first.view.generation)
+    #expect(second.view.remainingMS == 9_000)
+    #expect(try desk.done("k", "42").isAccepted)
+    let third = try desk.begin("k")
+    #expect(!third.isAccepted && third.view.state == .done)
+    #expect(third.view.result == Array("42".utf8))
+    let again = try desk.done("k", "43")
+    #expect(!again.isAccepted && again.view.result == Array("42".utf8))
+    desk.at(10_000).hears(
+      1, "0 k snapshot idle", "0 k started running", "1000 k refused running duplicate",
+      "1000 k done done 42", "1000 k refused done 42 duplicate", "10000 k expired idle")
+    #expect(throws: EngineError.notFound) { try desk.done("k", "44") }
+    #expect(try desk.begin("k").isAccepted)
+  }
+
+  @Test("Never early: the last microsecond counts, and TTL over at that very moment does not")
+  func neverEarly() throws {
+    let desk = Desk()
+    try desk.begin("k", ttl: 1)
+    #expect(try !desk.begin("k").isAccepted)
+    desk.unnoticed(at: 1)
+    #expect(try desk.begin("k").isAccepted)
+  }
+
+  @Test("CANCEL: the next one is the first; a generation keeps the slow from another's work")
+  func cancel() throws {
+    let desk = Desk()
+    desk.subscribe(1, "once:k")
+    let old = try desk.begin("k").view.generation.value
+    #expect(try desk.cancel(once: "k", old))
+    #expect(try !desk.cancel(once: "k"))
+    let new = try desk.begin("k").view.generation
+    #expect(throws: EngineError.stale(now: new)) { try desk.done("k", "late", old) }
+    #expect(throws: EngineError.stale(now: new)) { try desk.cancel(once: "k", old) }
+    #expect(try desk.done("k", "in time", new.value).isAccepted)
+    desk.hears(
+      1, "0 k snapshot idle", "0 k started running", "0 k cancelled idle cancelled",
+      "0 k started running", "0 k done done in time")
+  }
+
+  @Test("OWNER connection: gone before DONE, others may try; after DONE the result stays")
+  func owner() throws {
+    let desk = Desk()
+    desk.connect(2)
+    desk.subscribe(1, "once:a")
+    try desk.begin("a", owner: .connection(2))
+    try desk.begin("b", owner: .connection(2))
+    #expect(try desk.done("b", "r").view.owner == Owner.none)
+    desk.disconnect(2)
+    #expect(try desk.begin("a").isAccepted)
+    #expect(try !desk.begin("b").isAccepted)
+    desk.hears(
+      1, "0 a snapshot idle", "0 a started running", "0 a cancelled idle owner-gone",
+      "0 a started running")
+  }
+}
+
+/// GATE in the engine.
+@Suite struct GateEngineTests {
+  @Test("After the login what waits runs once; the session closes by itself")
+  func life() throws {
+    let desk = Desk()
+    desk.subscribe(1, "gate:s")
+    let asked = try desk.check("s", "buy", payload: "7")
+    #expect(!asked.isAccepted && asked.view.state == .pending)
+    desk.at(1_000)
+    #expect(try desk.open(gate: "s", ttl: 5_000).state == .open)
+    #expect(try desk.check("s", "sell").isAccepted)
+    desk.at(5_999)
+    #expect(try desk.check("s", "sell").isAccepted)
+    desk.at(6_000)
+    #expect(try !desk.check("s", "sell", ttl: 1_000).isAccepted)
+    desk.at(9_000).hears(
+      1, "0 s snapshot closed", "0 s pending pending buy 7", "1000 s opened open",
+      "1000 s run open buy 7", "6000 s closed closed expired", "6000 s pending pending sell",
+      "7000 s dismissed closed sell expired")
+    desk.unsubscribe(1, "gate:s")
+    desk.expectEmpty()
+  }
+
+  @Test("Asked twice, the newest alone runs; its event has the generation of its CHECK")
+  func newestAlone() throws {
+    let desk = Desk()
+    desk.subscribe(1, "gate:s")
+    let first = try desk.check("s", "buy", payload: "1").view.generation
+    let second = try desk.check("s", "buy", payload: "2").view.generation
+    #expect(second > first)
+    let open = try desk.open(gate: "s")
+    #expect(open.generation > second && open.remainingMS == nil && open.action == nil)
+    try desk.open(gate: "s")
+    let run = desk.takeEvents(1).filter { $0.name == .run }
+    #expect(run.map(\.generation) == [second])
+    desk.hears(
+      1, "0 s snapshot closed", "0 s pending pending buy 1", "0 s dismissed closed buy 1 replaced",
+      "0 s pending pending buy 2", "0 s opened open", "0 s run open buy 2", "0 s opened open")
+  }
+
+  @Test("REQUIRED off: always, and whatever waits goes on waiting")
+  func notRequired() throws {
+    let desk = Desk()
+    let view = try desk.check("s", "look", required: false)
+    #expect(view.isAccepted && view.view.state == .closed)
+    desk.expectEmpty()
+    try desk.check("s", "buy")
+    #expect(try desk.check("s", "look", required: false).isAccepted)
+    #expect(desk.gate("s")?.action == Array("buy".utf8))
+  }
+
+  @Test("CANCEL drops what waits, CLOSE logs out; neither does the other's work")
+  func cancelAndClose() throws {
+    let desk = Desk()
+    desk.subscribe(1, "gate:s")
+    let pending = try desk.check("s", "buy").view.generation.value
+    #expect(try !desk.close(gate: "s"))
+    #expect(throws: EngineError.stale(now: Generation(pending))) {
+      try desk.cancel(gate: "s", pending - 1)
+    }
+    #expect(try desk.cancel(gate: "s", pending))
+    #expect(try !desk.cancel(gate: "s"))
+    let open = try desk.open(gate: "s").generation
+    #expect(try !desk.cancel(gate: "s"))
+    #expect(throws: EngineError.stale(now: open)) { try desk.close(gate: "s", open.value - 1) }
+    #expect(try desk.close(gate: "s", open.value))
+    #expect(try !desk.close(gate: "s"))
+    desk.hears(
+      1, "0 s snapshot closed", "0 s pending pending buy", "0 s dismissed closed buy cancelled",
+      "0 s opened open", "0 s closed closed")
+    desk.unsubscribe(1, "gate:s")
+    desk.expectEmpty()
+  }
+
+  @Test("What waits goes with its owner; a session that has opened is nobody's")
+  func owner() throws {
+    let desk = Desk()
+    desk.connect(2)
+    desk.subscribe(1, "gate:a")
+    try desk.check("a", "buy", owner: .connection(2))
+    try desk.check("b", "buy", owner: .connection(2))
+    try desk.open(gate: "b")
+    desk.disconnect(2)
+    try desk.open(gate: "a")
+    #expect(desk.gate("b")?.state == .open)
+    desk.hears(
+      1, "0 a snapshot closed", "0 a pending pending buy", "0 a dismissed closed buy owner-gone",
+      "0 a opened open")
+  }
+
+  @Test("OPEN again sets the TTL anew; the old deadline means nothing any more")
+  func openAgain() throws {
+    let desk = Desk()
+    try desk.open(gate: "s", ttl: 1_000)
+    desk.at(900)
+    try desk.open(gate: "s", ttl: 5_000)
+    desk.at(5_899)
+    #expect(desk.gate("s")?.remainingMS == 1)
+    try desk.open(gate: "s")
+    desk.at(9_999_999)
+    #expect(desk.gate("s")?.state == .open)
+  }
+}
+
+/// DEBOUNCE in the engine.
+@Suite struct DebounceEngineTests {
+  @Test("One event for many calls, with the newest payload")
+  func quiet() throws {
+    let desk = Desk()
+    desk.subscribe(1, "debounce:k")
+    let first = try desk.call("k", payload: "a")
+    desk.at(900)
+    let second = try desk.call("k", payload: "b")
+    #expect(second.generation == first.generation && second.calls == 2)
+    #expect(second.remainingMS == 1_000 && second.state == .waiting)
+    desk.at(1_899)
+    #expect(desk.debounce("k")?.remainingMS == 1)
+    desk.at(5_000).hears(1, "0 k snapshot idle", "1900 k fired idle 2 b quiet")
+    desk.unsubscribe(1, "debounce:k")
+    desk.expectEmpty()
+  }
+
+  @Test("LEADING, MAXWAIT, and the rest after them")
+  func edges() throws {
+    let desk = Desk()
+    desk.subscribe(1, "debounce:k")
+    for now in 0...4 as ClosedRange<Int64> {
+      desk.at(now * 800)
+      try desk.call("k", payload: "\(now)", leading: true, longest: 2_000)
+    }
+    desk.at(9_000).hears(
+      1, "0 k snapshot idle", "0 k fired resting 1 0 leading", "2800 k fired resting 3 3 max-wait",
+      "4200 k fired idle 1 4 quiet")
+    desk.unsubscribe(1, "debounce:k")
+    desk.expectEmpty()
+  }
+
+  @Test("FLUSH fires at once, CANCEL never; then the next call is a first one")
+  func flushAndCancel() throws {
+    let desk = Desk()
+    desk.subscribe(1, "debounce:k")
+    #expect(try !desk.flush("k"))
+    #expect(try !desk.cancel(debounce: "k"))
+    let first = try desk.call("k", payload: "a").generation
+    #expect(throws: EngineError.stale(now: first)) { try desk.flush("k", first.value + 1) }
+    #expect(try desk.flush("k", first.value))
+    let second = try desk.call("k", payload: "b").generation
+    #expect(second > first)
+    #expect(throws: EngineError.stale(now: second)) { try desk.cancel(debounce: "k", first.value) }
+    #expect(try desk.cancel(debounce: "k"))
+    try desk.call("k", leading: true)
+    #expect(try !desk.flush("k"), "nothing waits")
+    desk.at(9_000).hears(
+      1, "0 k snapshot idle", "0 k fired idle 1 a flush", "0 k cancelled idle 0 cancelled",
+      "0 k fired resting 1 leading")
+    desk.unsubscribe(1, "debounce:k")
+    desk.expectEmpty()
+  }
+
+  @Test("A call that says a MAXWAIT which is over fires at once, and is not late")
+  func shortened() throws {
+    let desk = Desk()
+    desk.subscribe(1, "debounce:k")
+    try desk.call("k", quiet: 60_000)
+    desk.at(30_000)
+    #expect(try desk.call("k", longest: 2_000).state == .resting)
+    #expect(desk.takeEvents(1).last?.lateMicroseconds == 0)
+    desk.at(31_000).hears(1, "0 k snapshot idle", "30000 k fired resting 2 max-wait")
+    #expect(desk.debounce("k") == nil)
+  }
+
+  @Test("It goes with the owner of the newest call")
+  func owner() throws {
+    let desk = Desk()
+    desk.connect(2)
+    desk.connect(3)
+    desk.subscribe(1, pattern: "debounce:*")
+    try desk.call("a", owner: .connection(2))
+    try desk.call("b", owner: .connection(2))
+    try desk.call("b", owner: .connection(3))
+    try desk.call("c", owner: .connection(2))
+    try desk.call("c")
+    desk.disconnect(2)
+    desk.at(1_000).hears(
+      1, "1000 a cancelled idle 0 owner-gone", "1000 b fired idle 2 quiet",
+      "1000 c fired idle 2 quiet")
+  }
+}
+
+/// What all guards have in common.
+@Suite struct GuardEngineTests {
+  @Test("OWNER scope: what is not done yet goes with the scope, and is not kept")
+  func scopes() throws {
+    let desk = Desk()
+    desk.engine.noteChanges()
+    try desk.open("page")
+    let page = try desk.scoped("page")
+    try desk.begin("o", owner: page)
+    try desk.begin("done", owner: page)
+    try desk.done("done", "r")
+    try desk.check("g", "buy", owner: page)
+    try desk.call("d", owner: page)
+    desk.subscribe(1, pattern: "*")
+    #expect(desk.scope("page")?.owned == 3)
+    _ = desk.takeHeard(1)
+    try desk.close("page")
+    #expect(desk.once("o") == nil)
+    desk.at(0)
+    let heard = desk.takeHeard(1)
+    for line in [
+      "0 o cancelled idle owner-gone", "0 g dismissed closed buy owner-gone",
+      "0 d cancelled idle 0 owner-gone",
+    ] { #expect(heard.contains(line), "\(heard)") }
+    #expect(desk.once("done")?.state == .done)
+    #expect(desk.engine.entityCount == 1)
+  }
+
+  @Test("What is kept is said once, as it is; what is an owner's is not")
+  func changes() throws {
+    let desk = Desk()
+    desk.connect(2)
+    desk.engine.noteChanges()
+    func taken() -> [String] {
+      var taken: [String] = []
+      var gone: [(EntityKind, UInt32)] = []
+      let batch = desk.engine.beginBatch()
+      desk.engine.takeGuardChanges { kind, change in
+        switch change {
+        case .current(let index, let kept):
+          taken.append("\(kind.name) \(index) \(String(decoding: kept.key, as: UTF8.self))")
+        case .gone(let index):
+          taken.append("\(kind.name) \(index) gone")
+          gone.append((kind, index))
+        }
+      }
+      for (kind, index) in gone { desk.engine.noteGone(kind, index, in: batch) }
+      return taken
+    }
+    try desk.take("t", 2, 1, per: 1_000)
+    try desk.take("t", 2, 1, per: 1_000)
+    try desk.begin("o", owner: .connection(2))
+    try desk.check("g", "a")
+    try desk.call("d")
+    try desk.call("e", owner: .connection(2))
+    #expect(taken() == ["throttle 0 t", "gate 0 g", "debounce 0 d"])
+    #expect(taken() == [])
+    try desk.take("t", 2, 1, per: 1_000)
+    try desk.take("t", 2, 1, per: 1_000, peek: true)
+    try desk.check("g", "a", required: false)
+    _ = desk.once("o")
+    #expect(taken() == [], "a refusal or a look changes nothing")
+    try desk.done("o", "r")
+    try desk.call("d", owner: .connection(2))
+    #expect(taken() == ["once 0 o", "debounce 0 gone"])
+    desk.at(2_000)
+    #expect(taken() == ["throttle 0 gone"])
+    desk.engine.noteEverything()
+    #expect(taken() == ["once 0 o", "gate 0 g"])
+  }
+
+  @Test("Restored as it was, what fell due meanwhile happens late")
+  func restored() throws {
+    let old = Desk()
+    old.engine.noteChanges()
+    try old.take("t", 3, 7, per: 1_000)
+    try old.begin("o", ttl: 10_000)
+    try old.done("o", "r")
+    try old.check("g", "buy", payload: "p", ttl: 1_000)
+    try old.open(gate: "h", ttl: 10_000)
+    try old.call("d", payload: "x", longest: 5_000)
+    var kept: [(UInt32, DurableGuard)] = []
+    old.engine.takeGuardChanges { _, change in
+      if case .current(let index, let durable) = change { kept.append((index, durable)) }
+    }
+    #expect(kept.count == 5)
+
+    let desk = Desk()
+    desk.subscribe(1, pattern: "*")
+    desk.unnoticed(at: 3_000)
+    for (index, durable) in kept { desk.engine.restore(durable, at: index, now: desk.now) }
+    #expect(desk.engine.entityCount == 5)
+    desk.late(at: 3_000)
+    #expect(
+      desk.takeHeard(1).sorted() == [
+        "3000 d fired idle 1 x quiet", "3000 g dismissed closed buy p expired",
+        "3000 t ready idle 3",
+      ])
+    let late = desk.takeEvents(1).map { $0.lateMicroseconds ?? -1 }
+    #expect(late.sorted() == [2_000_000, 2_000_000, 2_857_142])
+    #expect(desk.once("o")?.result == Array("r".utf8))
+    #expect(desk.gate("h")?.remainingMS == 7_000)
+  }
+
+  @Test("What could not be stored is taken out, and what is stored put back, for all kinds")
+  func takenBack() throws {
+    let desk = Desk()
+    desk.engine.noteChanges()
+    try desk.begin("o")
+    var stored: (UInt32, DurableGuard)?
+    desk.engine.takeGuardChanges { _, change in
+      if case .current(let index, let durable) = change { stored = (index, durable) }
+    }
+    let (index, durable) = try #require(stored)
+    try desk.done("o", "r")
+    desk.engine.takeGuardChanges { _, _ in }
+    desk.engine.discard(.once, index)
+    #expect(desk.engine.entityCount == 0)
+    desk.engine.putBack(durable, at: index, now: desk.now)
+    #expect(desk.once("o")?.state == .running)
+    #expect(desk.engine.armedCount == 1)
+    // Somebody has begun it anew because of a change that did not come about.
+    try desk.cancel(once: "o")
+    try desk.begin("x")
+    try desk.begin("o")
+    desk.engine.takeGuardChanges { _, _ in }
+    desk.engine.discard(.once, index)
+    desk.engine.putBack(durable, at: index, now: desk.now)
+    #expect(desk.once("o")?.generation == durable.generation)
+  }
+
+  @Test("While nothing can be stored, what needs storing is refused and changes nothing")
+  func readOnly() throws {
+    let desk = Desk()
+    try desk.begin("o")
+    try desk.check("g", "a")
+    try desk.call("d")
+    desk.engine.isReadOnly = true
+    #expect(throws: EngineError.readOnly) { try desk.begin("new") }
+    #expect(throws: EngineError.readOnly) { try desk.done("o", "r") }
+    #expect(throws: EngineError.readOnly) { try desk.cancel(once: "o") }
+    #expect(throws: EngineError.readOnly) { try desk.check("g", "b") }
+    #expect(throws: EngineError.readOnly) { try desk.open(gate: "g") }
+    #expect(throws: EngineError.readOnly) { try desk.cancel(gate: "g") }
+    #expect(throws: EngineError.readOnly) { try desk.call("d") }
+    #expect(throws: EngineError.readOnly) { try desk.call("d", owner: .connection(1)) }
+    #expect(throws: EngineError.readOnly) { try desk.flush("d") }
+    #expect(throws: EngineError.readOnly) { try desk.cancel(debounce: "d") }
+    #expect(try !desk.begin("o").isAccepted)
+    #expect(try desk.begin("own", owner: .connection(1)).isAccepted)
+    #expect(desk.gate("g")?.action == Array("a".utf8))
+    #expect(desk.debounce("d")?.calls == 1)
+  }
+
+  @Test("The tail has what happened to them, as it was told")
+  func tail() throws {
+    let desk = Desk()
+    desk.subscribe(1, pattern: "*")
+    try desk.begin("o")
+    try desk.done("o", "r")
+    try desk.check("g", "buy", payload: "p")
+    try desk.open(gate: "g", ttl: 1_000)
+    try desk.call("d", payload: "x", leading: true, longest: 5_000)
+    try desk.call("d", payload: "y")
+    try desk.call("own", owner: .connection(1))
+    desk.at(70_000)
+    let told = desk.takeEvents(1).filter { event in
+      guard case .guarded(let view) = event.subject else { return false }
+      return view.owner == .none
+    }
+    var kept: [Event] = []
+    _ = desk.engine.eventTail.read(
+      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _ in true },
+      { kept.append($0) })
+    #expect(kept.count == 9)
+    #expect(kept.map { "\($0)" } == told.map { "\($0)" })
+  }
+}

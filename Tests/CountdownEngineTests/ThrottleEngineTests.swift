@@ -1,0 +1,121 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// THROTTLE in the engine: what is kept, told and forgotten.
+@Suite struct ThrottleEngineTests {
+  @Test("Accepted, refused, and forgotten once all of it is there again")
+  func life() throws {
+    let desk = Desk()
+    desk.subscribe(1, "throttle:k")
+    desk.at(0)
+    try desk.take("k", 2, 1, per: 1_000)
+    let second = try desk.take("k", 2, 1, per: 1_000)
+    #expect(second.isAccepted && second.view.remaining == 0 && second.view.state == .exhausted)
+    let third = try desk.take("k", 2, 1, per: 1_000)
+    #expect(!third.isAccepted && third.view.retryAfterMS == 1_000)
+    #expect(third.view.resetAfterMS == 2_000)
+    desk.at(1_500)
+    #expect(try desk.take("k", 2, 1, per: 1_000).isAccepted)
+    desk.at(9_000).hears(
+      1, "0 k snapshot idle", "0 k accepted available 1", "0 k accepted exhausted 0",
+      "0 k refused exhausted 0 rate", "1500 k accepted exhausted 0", "3000 k ready idle 2")
+    #expect(desk.throttle("k") == nil)
+    desk.unsubscribe(1, "throttle:k")
+    desk.expectEmpty()
+  }
+
+  @Test("PEEK answers as the next request would be, and leaves no trace")
+  func peek() throws {
+    let desk = Desk()
+    desk.subscribe(1, "throttle:k")
+    let unknown = try desk.take("k", 2, 1, per: 1_000, peek: true)
+    #expect(unknown.isAccepted && unknown.view.remaining == 2 && unknown.view.state == .idle)
+    #expect(unknown.view.generation == Generation(0))
+    desk.expectEmpty()
+    try desk.take("k", 1, 1, per: 1_000)
+    desk.at(400)
+    let peeked = try desk.take("k", 1, 1, per: 1_000, peek: true)
+    #expect(!peeked.isAccepted && peeked.view.retryAfterMS == 600)
+    desk.hears(1, "0 k snapshot idle", "0 k accepted exhausted 0")
+  }
+
+  @Test("Another rate counts from the next request that is accepted")
+  func anotherRate() throws {
+    let desk = Desk()
+    try desk.take("k", 4, 4, per: 1_000, cost: 4)
+    let refused = try desk.take("k", 5, 1, per: 1_000, cost: 2)
+    #expect(!refused.isAccepted && refused.view.limit == 5 && refused.view.remaining == 1)
+    #expect(desk.throttle("k")?.limit == 4)
+    #expect(try desk.take("k", 5, 1, per: 1_000).isAccepted)
+    #expect(desk.throttle("k")?.limit == 5)
+    #expect(desk.throttle("k")?.resetAfterMS == 5_000)
+  }
+
+  @Test("REFUND: what was used is there again; all of it, and the key is forgotten")
+  func refund() throws {
+    let desk = Desk()
+    desk.subscribe(1, "throttle:k")
+    let generation = try desk.take("k", 3, 1, per: 1_000, cost: 3).view.generation.value
+    #expect(throws: EngineError.stale(now: Generation(generation))) {
+      try desk.refund(throttle: "k", 1, generation + 1)
+    }
+    #expect(try desk.refund(throttle: "k", 1, generation)?.remaining == 1)
+    #expect(try desk.refund(throttle: "k", 9)?.remaining == 3)
+    #expect(try desk.refund(throttle: "k") == nil)
+    desk.hears(
+      1, "0 k snapshot idle", "0 k accepted exhausted 0", "0 k refunded available 1",
+      "0 k refunded idle 3")
+    desk.unsubscribe(1, "throttle:k")
+    desk.expectEmpty()
+  }
+
+  @Test("Never forgotten early: at its last microsecond it still counts")
+  func neverEarly() throws {
+    let desk = Desk()
+    try desk.take("k", 1, 7, per: 1_000)
+    // 142,857.14… µs.
+    desk.at(142)
+    #expect(desk.throttle("k")?.retryAfterMS == 1)
+    #expect(try !desk.take("k", 1, 7, per: 1_000).isAccepted)
+    desk.at(143)
+    #expect(try desk.take("k", 1, 7, per: 1_000).isAccepted)
+  }
+
+  @Test("Limits of entities are for keys that are new")
+  func limits() throws {
+    var settings = EngineSettings()
+    settings.limits.entities = 1
+    let desk = Desk(settings)
+    try desk.take("a", 2, 1, per: 1_000)
+    try desk.take("a", 2, 1, per: 1_000)
+    #expect(throws: EngineError.limit(name: "max-entities", value: 1)) {
+      try desk.take("b", 2, 1, per: 1_000)
+    }
+    desk.at(2_000)
+    try desk.take("b", 2, 1, per: 1_000)
+  }
+
+  @Test("While nothing can be stored: refusals and PEEK go on, what would be lost is refused")
+  func readOnly() throws {
+    let desk = Desk()
+    try desk.take("k", 1, 1, per: 1_000)
+    desk.engine.isReadOnly = true
+    #expect(try !desk.take("k", 1, 1, per: 1_000).isAccepted)
+    #expect(try desk.take("new", 1, 1, per: 1_000, peek: true).isAccepted)
+    #expect(throws: EngineError.readOnly) { try desk.take("new", 1, 1, per: 1_000) }
+    #expect(throws: EngineError.readOnly) { try desk.take("k", 2, 1, per: 1_000) }
+    #expect(throws: EngineError.readOnly) { try desk.refund(throttle: "k") }
+    #expect(desk.throttle("k")?.limit == 1)
+    #expect(desk.throttle("new") == nil)
+  }
+
+  @Test("What happens to rate limits leaves no room for nothing else in the tail of events")
+  func tail() throws {
+    let desk = Desk()
+    try desk.take("k", 1, 1, per: 1_000)
+    try desk.start("c")
+    desk.at(5_000)
+    #expect(desk.engine.eventTail.count == 1)
+  }
+}

@@ -1,0 +1,250 @@
+"""What the daemon does at its start about a state that is damaged, somebody else's, or not to be used."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+
+import pytest
+
+from countdownd import PATIENCE, binary, eventually, request, view
+
+COUNT = 5_000
+
+
+def run(*arguments, **options):
+    """A daemon that does not start: its status, and what it says."""
+    done = subprocess.run(
+        [binary(), *arguments], capture_output=True, text=True, timeout=PATIENCE, **options)
+    return done.returncode, done.stderr
+
+
+def query(daemon, *statements):
+    with contextlib.closing(sqlite3.connect(daemon.state / "state.db")) as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount != 0, statement
+        database.commit()
+
+
+@pytest.fixture
+def filled(daemon):
+    """A daemon that has ended, with many countdowns; and their highest generation."""
+    client = daemon.connect()
+    client.send_bytes(
+        b"".join(
+            request("COUNTDOWN", "START", n, "EVERY", "1h", "READYTITLE", f"row {n}, " + "m" * 500)
+            for n in range(COUNT)))
+    daemon.newest = max(view(client.reply())["generation"] for _ in range(COUNT))
+    client("TIMER", "SET", "t", "1h")
+    # Many starts take numbers far ahead of the clock.
+    for _ in range(3):
+        daemon.restart()
+    daemon.newest = view(daemon.connect()("COUNTDOWN", "START", "newest", "OWNER", "connection"))["generation"]
+    daemon.stop("terminate")
+    return daemon
+
+
+def garble(path, start, length=400):
+    data = bytearray(path.read_bytes())
+    data[start : start + length] = b"\xa5" * length
+    path.write_bytes(data)
+
+
+def damage(file, how):
+    size = file.stat().st_size
+    if how == "header":
+        garble(file, 0)
+    elif how == "middle":
+        # The page of a row; events have no such title.
+        garble(file, file.read_bytes().index(b"row %d," % (COUNT * 3 // 4)) // 1024 * 1024)
+    elif how == "truncated":
+        os.truncate(file, size // 2 // 1024 * 1024)
+    else:
+        os.truncate(file, 700)
+
+
+@pytest.mark.parametrize("how", ["header", "middle", "truncated", "nearly gone"])
+def test_a_corrupt_file_is_set_aside(filled, how):
+    file = filled.state / "state.db"
+    assert file.stat().st_size > 2_000_000
+    damage(file, how)
+    data = file.read_bytes()
+    filled.start_again()
+    client = filled.connect()
+    count = client("DBSIZE")
+    assert (1_000 < count < COUNT) if how == "middle" else count == 0, count
+    (aside,) = filled.state.glob("state.db.corrupt-*Z")
+    # What could be opened was written to before the damage was met.
+    kept = aside.read_bytes()
+    assert kept == data or how == "middle" and len(kept) == len(data) and b"\xa5" * 400 in kept
+    assert "was set aside, not deleted" in filled.log and str(aside) in filled.log
+    assert view(client("COUNTDOWN", "START", "new"))["generation"] > filled.newest
+    # What could be read is kept from now on.
+    filled.restart("kill")
+    assert filled.connect()("DBSIZE") == count + 1
+    assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
+
+
+def test_numbers_rise_without_a_state(filled):
+    for file in filled.state.glob("state.db*"):
+        file.unlink()
+    filled.start_again()
+    assert view(filled.connect()("COUNTDOWN", "START", "new"))["generation"] > filled.newest
+
+
+def test_a_log_that_cannot_be_read_is_set_aside(daemon):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "old", "EVERY", "1h")
+    daemon.restart()
+    daemon.connect()("COUNTDOWN", "START", "new", "EVERY", "1h")
+    daemon.stop("kill")
+    log = daemon.state / "state.db-wal"
+    garble(log, 0, 200)
+    data = log.read_bytes()
+    daemon.start_again()
+    client = daemon.connect()
+    assert client("COUNTDOWN", "GET", "old") and client("COUNTDOWN", "GET", "new") is None
+    (aside,) = daemon.state.glob("state.db-wal.corrupt-*Z")
+    assert aside.read_bytes() == data
+    assert "set aside, not deleted" in daemon.log and str(aside) in daemon.log
+
+
+def test_events_that_cannot_be_read_are_a_gap(daemon):
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for n in range(10):
+        client("COUNTDOWN", "START", n, "EVERY", "1h")
+    daemon.stop("terminate")
+    query(daemon, "UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
+        "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 1 OFFSET 4)")  # fmt: skip
+    daemon.start_again()
+    client = daemon.connect()
+    assert client("DBSIZE") == 10
+    reply = view(client("EVENTS", "SINCE", begin))
+    assert not reply["complete"] and len(reply["events"]) == 4
+    assert "events that were kept cannot be read" in daemon.log
+    last = client("EVENTS", "LAST")
+    client("COUNTDOWN", "CANCEL", 0)
+    assert view(client("EVENTS", "SINCE", last))["complete"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE countdowns SET every_us = -5",
+        "UPDATE countdowns SET deadline_store_us = 9223372036854775807",
+        "UPDATE countdowns SET phase = 2, deadline_store_us = 9223372036854775807",
+        "UPDATE countdowns SET phase = 1, deadline_store_us = NULL, left_us = -9223372036854775808",
+        "UPDATE countdowns SET policy = x'70', policy_state = x'0102'",
+    ],
+)
+def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, change):
+    client = daemon.connect()
+    for n in range(10):
+        client("COUNTDOWN", "START", n, "EVERY", "1h")
+    daemon.stop("terminate")
+    query(daemon, change + " WHERE id = 3")
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 9
+    (aside,) = daemon.state.glob("state.db.corrupt-*Z")
+    with contextlib.closing(sqlite3.connect(aside)) as database:
+        assert database.execute("SELECT count(*) FROM countdowns").fetchone() == (10,)
+    assert "1 records in it make no sense" in daemon.log
+    daemon.restart("kill")
+    assert daemon.connect()("DBSIZE") == 9
+
+
+@pytest.mark.parametrize(
+    "sql, says",
+    [
+        ("PRAGMA user_version = 99", "newer version (schema 99"),
+        ("PRAGMA application_id = 7", "another program"),
+    ],
+)
+def test_files_of_others_are_left_alone(daemon, sql, says):
+    daemon.stop("terminate")
+    query(daemon, sql)
+    before = (daemon.state / "state.db").read_bytes()
+    code, error = run(*daemon.arguments)
+    assert code == 73 and says in error, error
+    assert "--durability none" in error
+    assert (daemon.state / "state.db").read_bytes() == before
+    assert not list(daemon.state.glob("*corrupt*"))
+    assert not daemon.path.exists()
+
+
+def test_a_second_daemon_is_turned_away(daemon, tmp_path):
+    code, error = run("--socket", str(tmp_path / "other"), "--state-directory", str(daemon.state))
+    assert code == 73 and f"pid {daemon.pid}" in error, error
+    assert not (tmp_path / "other").exists()
+
+
+def test_directories(tmp_path, start_daemon):
+    socket = ["--socket", str(tmp_path / "socket"), "--state-directory"]
+    code, error = run(*socket, str(tmp_path / "a/b/c"))
+    assert code == 73 and "a/b/c" in error and "--state-directory" in error, error
+    (tmp_path / "file").write_text("")
+    code, error = run(*socket, str(tmp_path / "file"))
+    assert code == 73 and "file" in error, error
+    daemon = start_daemon(state=tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    for name in ("state.db", "numbers", "lock"):
+        assert (tmp_path / "new" / name).stat().st_mode & 0o777 == 0o600
+    assert daemon.connect()("DBSIZE") == 0
+
+
+def test_a_directory_of_somebody_else(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be somebody else")
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o777)
+        shutil.copy(binary(), f"{place}/countdownd")
+        os.mkdir(f"{place}/closed", mode=0o700)
+        done = subprocess.run(
+            [f"{place}/countdownd", "--socket", f"{place}/socket", "--state-directory", f"{place}/closed"],
+            capture_output=True, text=True, timeout=PATIENCE, user=65534, group=65534, extra_groups=[])
+    assert done.returncode == 73 and "writable for this user" in done.stderr, done
+
+
+def test_a_read_only_file_system(tmp_path, start_daemon):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a file system")
+    place = tmp_path / "mounted"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    try:
+        daemon = start_daemon(state=place / "state")
+        daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h")
+        daemon.stop("terminate")
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        code, error = run(*daemon.arguments)
+        assert code == 73 and "not mounted read-only" in error, error
+        subprocess.run(["mount", "-o", "remount,rw", place], check=True)
+        daemon.start_again()
+        assert daemon.connect()("COUNTDOWN", "GET", "k")
+        daemon.stop("terminate")
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_asked_to_end_it_does_not_load_to_the_end(daemon):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "EVERY", "1h")
+    daemon.stop("terminate")
+    columns = "generation, uid, phase, deadline_store_us, left_us, step_count, every_us, fires_at_once, sends, refunded"
+    query(
+        daemon,
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) "
+        f"INSERT INTO countdowns (id, key, {columns}) SELECT i + 10, CAST('k' || i AS BLOB), {columns} FROM n, countdowns",
+    )
+    daemon.start_without_waiting()
+    eventually(daemon.listens, "it listens", pause=0.001)
+    assert daemon.info("persistence")["loading"] == "1"
+    log = len(daemon.log)
+    assert daemon.terminate() == 0
+    assert "state loaded" not in daemon.log[log:] and "ended" in daemon.log[log:]
+    query(daemon, "DELETE FROM countdowns WHERE id > 10")
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 1

@@ -1,0 +1,367 @@
+"""ONCE, GATE and DEBOUNCE: the real daemon, its events, and what outlives it."""
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import threading
+import time
+
+import pytest
+
+from countdownd import Closed, Error, eventually, request, view
+
+ENDS = ["terminate", "kill"]
+
+
+def say(client, *words):
+    return view(client(*words))
+
+
+def lasting(reply):
+    """A view without what depends on the moment it was asked at."""
+    fields = view(reply)
+    if fields.get("deadline_unix_ms") is not None:
+        # Translated over two clocks, and rounded up.
+        fields["deadline_unix_ms"] = round(fields["deadline_unix_ms"] / 100)
+    return {name: value for name, value in fields.items() if name not in {"now_unix_ms", "remaining_ms"}}
+
+
+def happened(client, sequence, pattern="*"):
+    """Names and fields of the events since one."""
+    reply = view(client("EVENTS", "SINCE", sequence, "MATCH", pattern))
+    assert reply["complete"] in (1, True)
+    return [json.loads(line) for _, line in reply["events"]]
+
+
+# ONCE
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_once_the_whole_view(speaker):
+    first = say(speaker, "ONCE", "k", "TTL", "5s")
+    assert first.pop("accepted") in (1, True)
+    assert first.pop("generation") > 0
+    assert first.pop("deadline_unix_ms") - first.pop("now_unix_ms") in (5_000, 5_001)
+    assert first == {
+        "key": b"k", "reason": None, "state": b"running", "result": None, "remaining_ms": 5_000,
+        "owner": b"none",
+    }  # fmt: skip
+    say(speaker, "ONCE", "DONE", "k", b"\x00\xff")
+    again = say(speaker, "ONCE", "k", "TTL", "5s")
+    assert not again["accepted"]
+    assert (again["reason"], again["result"], again["state"]) == (b"duplicate", b"\x00\xff", b"done")
+    speaker("CLOCK", "ADVANCE", "4999ms")
+    assert not say(speaker, "ONCE", "k", "TTL", "5s")["accepted"]
+    speaker("CLOCK", "ADVANCE", "1ms")
+    assert say(speaker, "ONCE", "k", "TTL", "5s")["accepted"]
+
+
+def test_of_many_that_ask_at_once_one_is_accepted(daemon):
+    clients = [daemon.connect() for _ in range(20)]
+    for client in clients:
+        for number in range(10):
+            client.send("ONCE", f"k{number}", "TTL", "1m")
+    accepted = [say_reply(client.reply()) for client in clients for _ in range(10)]
+    assert sum(accepted) == 10
+
+
+def say_reply(reply):
+    return view(reply)["accepted"]
+
+
+def test_a_worker_that_dies_leaves_the_work_to_others(daemon):
+    worker, other = daemon.connect(), daemon.connect()
+    say(worker, "ONCE", "k", "TTL", "1h", "OWNER", "connection")
+    assert not say(other, "ONCE", "k", "TTL", "1h")["accepted"]
+    worker.close()
+    eventually(lambda: say(other, "ONCE", "k", "TTL", "1h")["accepted"], "it is the other's")
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_once_survives_a_restart(daemon, how):
+    client = daemon.connect()
+    running = say(client, "ONCE", "running", "TTL", "1h")["generation"]
+    say(client, "ONCE", "finished", "TTL", "1h", "OWNER", "connection")
+    say(client, "ONCE", "DONE", "finished", b"\x00r")
+    say(client, "ONCE", "owned", "TTL", "1h", "OWNER", "connection")
+    say(client, "ONCE", "gone", "TTL", "1h")
+    client("ONCE", "CANCEL", "gone")
+    before = {key: lasting(client("ONCE", "GET", key)) for key in ["running", "finished"]}
+    daemon.restart(how)
+    client = daemon.connect()
+    assert {key: lasting(client("ONCE", "GET", key)) for key in ["running", "finished"]} == before
+    repeated = say(client, "ONCE", "finished", "TTL", "1h")
+    assert (repeated["accepted"], repeated["result"]) == (0, b"\x00r")
+    assert not say(client, "ONCE", "running", "TTL", "1h")["accepted"]
+    assert say(client, "ONCE", "DONE", "running", "r", "GENERATION", running)["accepted"]
+    for key in ["owned", "gone"]:
+        assert say(client, "ONCE", key, "TTL", "1h")["accepted"], key
+
+
+# GATE
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_gate_log_in_and_out(speaker):
+    asked = say(speaker, "GATE", "CHECK", "s", "buy", "PAYLOAD", b"\x00p")
+    assert not asked["accepted"]
+    assert (asked["reason"], asked["state"], asked["action"]) == (b"login", b"pending", b"buy")
+    start = speaker("EVENTS", "LAST")
+    opened = say(speaker, "GATE", "OPEN", "s", "TTL", "1m")
+    assert sorted(opened) == [
+        "action", "deadline_unix_ms", "generation", "key", "now_unix_ms", "owner", "payload",
+        "remaining_ms", "state",
+    ]  # fmt: skip
+    events = happened(speaker, start)
+    assert [event["event"] for event in events] == ["opened", "run"]
+    assert events[1]["generation"] == asked["generation"]
+    assert (events[1]["action"], events[1]["payload"]) == ("buy", "\x00p")
+    speaker("CLOCK", "ADVANCE", "59999ms")
+    assert say(speaker, "GATE", "CHECK", "s", "buy")["accepted"]
+    speaker("CLOCK", "ADVANCE", "1ms")
+    assert speaker("GATE", "GET", "s") is None
+    closed = happened(speaker, start)[2]
+    assert (closed["event"], closed["reason"], closed["late_us"]) == ("closed", "expired", 0)
+
+
+@pytest.mark.daemon(virtual_time=True, config="gate: {keep-pending: 3s}")
+def test_gate_what_waits_expires_as_configured(daemon):
+    client = daemon.connect()
+    assert client("CONFIG", "GET", "gate.*") == [b"gate.keep-pending", b"3s"]
+    say(client, "GATE", "CHECK", "s", "buy")
+    client("CLOCK", "ADVANCE", "2999ms")
+    assert say(client, "GATE", "GET", "s")["remaining_ms"] == 1
+    client("CLOCK", "ADVANCE", "1ms")
+    assert client("GATE", "GET", "s") is None
+    start = client("EVENTS", "LAST")
+    say(client, "GATE", "OPEN", "s")
+    assert [event["event"] for event in happened(client, start)] == ["opened"]
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_gate_survives_a_restart_and_runs_once(daemon, how):
+    client = daemon.connect()
+    say(client, "GATE", "OPEN", "open", "TTL", "1h")
+    say(client, "GATE", "OPEN", "good")
+    asked = say(client, "GATE", "CHECK", "waits", "buy", "PAYLOAD", b"\x00p")
+    say(client, "GATE", "CHECK", "owned", "buy", "OWNER", "connection")
+    say(client, "GATE", "OPEN", "closed")
+    client("GATE", "CLOSE", "closed")
+    keys = ["open", "good", "waits"]
+    before = {key: lasting(client("GATE", "GET", key)) for key in keys}
+    start = client("EVENTS", "LAST")
+    daemon.restart(how)
+    client = daemon.connect()
+    assert {key: lasting(client("GATE", "GET", key)) for key in keys} == before
+    assert client("GATE", "GET", "owned") is None and client("GATE", "GET", "closed") is None
+    assert say(client, "GATE", "CHECK", "open", "buy")["accepted"]
+    say(client, "GATE", "OPEN", "waits", "TTL", "1h")
+    daemon.restart(how)
+    client = daemon.connect()
+    say(client, "GATE", "OPEN", "waits", "TTL", "1h")
+    runs = [event for event in happened(client, start, "gate:*") if event["event"] == "run"]
+    assert [(event["action"], event["generation"]) for event in runs] == [("buy", asked["generation"])]
+
+
+def test_gate_a_session_that_ended_meanwhile_closes_at_the_start(daemon):
+    client = daemon.connect()
+    say(client, "GATE", "OPEN", "s", "TTL", "300ms")
+    start = client("EVENTS", "LAST")
+    daemon.stop("kill")
+    time.sleep(0.4)
+    daemon.start_again()
+    client = daemon.connect()
+    assert not say(client, "GATE", "CHECK", "s", "buy")["accepted"]
+    closed = happened(client, start, "gate:s")[0]
+    assert (closed["event"], closed["reason"]) == ("closed", "expired")
+    assert closed["late_us"] > 0
+
+
+# DEBOUNCE
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_debounce_one_event_with_the_newest_payload(speaker):
+    start = speaker("EVENTS", "LAST")
+    for number in range(5):
+        shown = say(speaker, "DEBOUNCE", "k", "1s", "PAYLOAD", number)
+        speaker("CLOCK", "ADVANCE", "900ms")
+    assert (shown["calls"], shown["remaining_ms"], shown["state"]) == (5, 1_000, b"waiting")
+    assert happened(speaker, start) == []
+    speaker("CLOCK", "ADVANCE", "100ms")
+    [fired] = happened(speaker, start)
+    assert (fired["event"], fired["reason"], fired["calls"], fired["payload"]) == ("fired", "quiet", 5, "4")
+    assert speaker("DEBOUNCE", "GET", "k") is None
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_debounce_leading_maxwait_flush_cancel(daemon):
+    client = daemon.connect()
+    start = client("EVENTS", "LAST")
+    for _ in range(6):
+        say(client, "DEBOUNCE", "k", "500ms", "LEADING", "MAXWAIT", "1s")
+        client("CLOCK", "ADVANCE", "400ms")
+    client("CLOCK", "ADVANCE", "5s")
+    say(client, "DEBOUNCE", "f", "1s")
+    assert client("DEBOUNCE", "FLUSH", "f") == 1 and client("DEBOUNCE", "FLUSH", "f") == 0
+    say(client, "DEBOUNCE", "c", "1s")
+    assert client("DEBOUNCE", "CANCEL", "c") == 1 and client("DEBOUNCE", "CANCEL", "c") == 0
+    client("CLOCK", "ADVANCE", "5s")
+    told = [(event["key"], event["event"], event["reason"], event["calls"]) for event in happened(client, start)]
+    assert told == [
+        ("k", "fired", "leading", 1), ("k", "fired", "max-wait", 3), ("k", "fired", "quiet", 2),
+        ("f", "fired", "flush", 1), ("c", "cancelled", "cancelled", 0),
+    ]  # fmt: skip
+    assert client("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_debounce_survives_a_restart(daemon, how):
+    client = daemon.connect()
+    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", b"\x00p", "MAXWAIT", "2h")
+    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", b"\x00q", "MAXWAIT", "2h")
+    say(client, "DEBOUNCE", "owned", "1h", "OWNER", "connection")
+    say(client, "DEBOUNCE", "soon", "300ms", "PAYLOAD", "s")
+    before = lasting(client("DEBOUNCE", "GET", "k"))
+    start = client("EVENTS", "LAST")
+    daemon.stop(how)
+    time.sleep(0.4)
+    daemon.start_again()
+    client = daemon.connect()
+    assert lasting(client("DEBOUNCE", "GET", "k")) == before
+    assert client("DEBOUNCE", "GET", "owned") is None
+    eventually(lambda: client("DEBOUNCE", "GET", "soon") is None, "it has fired")
+    fired = [event for event in happened(client, start, "debounce:soon") if event["event"] == "fired"]
+    assert [(event["payload"], event["calls"]) for event in fired] == [("s", 1)]
+
+
+# All of them
+
+
+def test_the_shell_is_shown_what_is_kept(daemon):
+    client = daemon.connect()
+    client("THROTTLE", "k", "BURST", 3, "RATE", "7/1s")
+    client("THROTTLE", "k2", "BURST", 3, "RATE", "3/1h")
+    say(client, "ONCE", "k", "TTL", "1h")
+    say(client, "GATE", "CHECK", "k", "buy")
+    say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", "p")
+    daemon.stop("kill")
+    assert daemon.stored("SELECT key, burst, rate_count, rate_s FROM throttle WHERE key = 'k2'") == [
+        ("k2", 3, 3, 3600.0)
+    ]
+    assert daemon.stored("SELECT key, state, result FROM once") == [("k", "running", None)]
+    assert daemon.stored("SELECT session, state, action FROM gate") == [("k", "pending", "buy")]
+    assert daemon.stored("SELECT key, state, calls, payload FROM debounce") == [("k", "waiting", 1, "p")]
+    daemon.start_again()
+
+
+@pytest.mark.daemon(config="limits: {max-payload-length: 10}")
+def test_payloads_and_results_have_a_named_limit(daemon):
+    client = daemon.connect()
+    say(client, "ONCE", "k", "TTL", "1h")
+    for words in [
+        ("ONCE", "DONE", "k", "x" * 11), ("GATE", "CHECK", "s", "a", "PAYLOAD", "x" * 11),
+        ("DEBOUNCE", "d", "1s", "PAYLOAD", "x" * 11),
+    ]:  # fmt: skip
+        reply = client(*words)
+        assert isinstance(reply, Error) and "LIMIT max-payload-length is 10" in reply, reply
+    assert client("DBSIZE") == 1
+
+
+def test_owned_ones_go_with_their_connection(daemon):
+    owner, other = daemon.connect(), daemon.connect()
+    for number in range(50):
+        say(owner, "ONCE", f"k{number}", "TTL", "1h", "OWNER", "connection")
+        say(owner, "GATE", "CHECK", f"k{number}", "a", "OWNER", "connection")
+        say(owner, "DEBOUNCE", f"k{number}", "1h", "OWNER", "connection")
+    assert other("DBSIZE") == 150
+    owner.close()
+    eventually(lambda: other("DBSIZE") == 0, "nothing is left")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_however_often_it_is_killed_no_more_than_the_limit_is_accepted(daemon, seed):
+    """Loaded with requests it is killed again and again; what was accepted stays so, to the last one."""
+    chance = random.Random(seed)
+    limit = 3_000
+    accepted = {"k": 0, "o": 0}
+    unanswered = {"k": 0, "o": 0}
+
+    def ask(client, key, words):
+        """Sends many at once and counts the answers, as far as they come."""
+        sent = 0
+        try:
+            for _ in range(60):
+                client.send_bytes(words)
+                sent += 1
+            while sent:
+                accepted[key] += view(client.reply())["accepted"]
+                sent -= 1
+        except (Closed, ConnectionError):
+            unanswered[key] += sent
+            raise
+
+    take = request("THROTTLE", "k", "BURST", limit, "RATE", f"{limit}/3650d")
+    begin = request("ONCE", "o", "TTL", "1d")
+    for _ in range(4):
+        clients = [daemon.connect() for _ in range(3)]
+        timer = threading.Timer(chance.uniform(0.002, 0.05), daemon.kill)
+        timer.start()
+        with contextlib.suppress(Closed, ConnectionError):
+            while True:
+                for client in clients:
+                    ask(client, "o", begin)
+                    ask(client, "k", take)
+        timer.join()
+        daemon.start_again()
+    client = daemon.connect()
+    while view(client("THROTTLE", "GET", "k") or {"remaining": limit})["remaining"]:
+        ask(client, "k", take)
+    assert accepted["k"] <= limit <= accepted["k"] + unanswered["k"]
+    assert accepted["o"] <= 1 <= accepted["o"] + unanswered["o"]
+    assert not view(client("ONCE", "o", "TTL", "1d"))["accepted"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
+def test_what_could_not_be_stored_was_not_accepted(daemon):
+    daemon.stop("terminate")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "tmpfs", daemon.state], check=True)
+    try:
+        daemon.start_again()
+        client = daemon.connect()
+        filler = daemon.state / "filler"
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 512)
+        accepted = 0
+        while not isinstance(reply := client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"), Error):
+            accepted += view(reply)["accepted"]
+            assert accepted < 500, "the disk is never full"
+        assert reply.code == "READONLY"
+        remaining = 500 - accepted
+        if accepted:
+            assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining
+        else:
+            assert client("THROTTLE", "GET", "k") is None
+        assert view(client("THROTTLE", "new", "BURST", 1, "RATE", "1/1s", "PEEK"))["accepted"]
+        for words in [("ONCE", "k", "TTL", "1h"), ("GATE", "OPEN", "k"), ("DEBOUNCE", "k", "1h")]:
+            assert client(*words).code == "READONLY"
+            assert client(words[0], "GET", "k") is None
+        assert view(client("ONCE", "own", "TTL", "1h", "OWNER", "connection"))["accepted"]
+
+        filler.unlink()
+        eventually(lambda: not isinstance(client("GATE", "OPEN", "k"), Error), "there is room again")
+        taken = view(client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"))
+        assert taken["accepted"] and taken["remaining"] == remaining - 1
+        daemon.restart("kill")
+        client = daemon.connect()
+        assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining - 1
+        assert view(client("GATE", "GET", "k"))["state"] == b"open"
+        daemon.stop("terminate")
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.is_expected_to_run = False
+        subprocess.run(["umount", "-l", daemon.state], check=True)
