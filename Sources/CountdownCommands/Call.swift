@@ -160,7 +160,9 @@ func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
 struct OptionReader {
   let call: Call
   private var index: Int
-  private var seen: Set<CommandName> = []
+  /// Most often there is one, which takes no memory.
+  private var first: CommandName?
+  private var others: Set<CommandName> = []
   private var current = ""
 
   init(call: Call, index: Int) {
@@ -174,10 +176,11 @@ struct OptionReader {
     let word = call.arguments[index]
     index += 1
     guard let name = CommandName(word) else { throw unknown(word) }
-    guard seen.insert(name).inserted else {
+    guard name != first, first == nil || others.insert(name).inserted else {
       throw call.problem("\(quoted(word).uppercased()) is given twice")
     }
-    current = String(decoding: word, as: UTF8.self).uppercased()
+    if first == nil { first = name }
+    current = name.text
     return current
   }
 

@@ -2,7 +2,9 @@ import RESP
 
 /// One row of the command table: what a command is called, what it takes, what it is for and what
 /// it does. Dispatch, usage messages, `COMMAND DOCS` and the documentation all come from it.
-package struct CommandSpec: Sendable {
+///
+/// A class, as it is passed along with each command.
+package final class CommandSpec: Sendable {
   package enum Group: String, Sendable {
     case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
     case connection, pubsub, server
@@ -77,6 +79,7 @@ package struct CommandSpec: Sendable {
   ) {
     self.name = name
     self.subcommand = subcommand
+    fullName = subcommand.map { "\(name) \($0)" } ?? name
     self.syntax = syntax
     self.summary = summary
     self.group = group
@@ -94,7 +97,7 @@ package struct CommandSpec: Sendable {
   /// What syntax lines call a key.
   static let keyNames: Set = ["key", "screen", "scope", "stack", "page"]
 
-  package var fullName: String { subcommand.map { "\(name) \($0)" } ?? name }
+  package let fullName: String
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }
 
   /// As in Redis: exact if positive, else at least its magnitude.

@@ -67,14 +67,24 @@ struct CommandName: Hashable, Sendable {
 
   /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count <= 16, !bytes.contains(0) else { return nil }
-    for (index, byte) in bytes.enumerated() {
-      let capital = UInt64(byte.uppercased)
+    guard bytes.count <= 16 else { return nil }
+    var index = 0
+    while index < bytes.count {
+      let capital = UInt64(bytes[index].uppercased)
+      guard capital != 0 else { return nil }
       if index < 8 {
         low |= capital &<< UInt64(index &* 8)
       } else {
         high |= capital &<< UInt64((index &- 8) &* 8)
       }
+      index &+= 1
+    }
+  }
+
+  /// In capitals.
+  var text: String {
+    withUnsafeBytes(of: (low.littleEndian, high.littleEndian)) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
   }
 

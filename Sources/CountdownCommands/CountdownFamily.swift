@@ -17,15 +17,15 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START",
     "key [POLICY p] [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] "
-      + "[OWNER none|connection|scope:ID] [META bytes] [TOKEN t]",
+      + "[OWNER none|connection|scope:ID] [META bytes] [TOKEN t] [BRIEF]",
     group: .countdown, [.write, .fast],
     "Asks whether a code may be sent now, and if so starts the countdown to the next."
   ) { call throws(CommandError) in
-    let settings = call.dispatcher.engine.settings
     var count: UInt32?
     var every: Interval?
     var fire = false
-    var start = CountdownStart(settings.defaultPlan)
+    var isBrief = false
+    var start = CountdownStart(call.dispatcher.engine.defaultPlan)
     var options = call.options(from: 3)
     while let option = try options.next() {
       switch option {
@@ -38,6 +38,7 @@ let countdownCommands: [CommandSpec] = [
       case "OWNER": start.owner = try call.owner(try options.value())
       case "META": start.meta = try options.text(atMost: TextLimits.meta)
       case "TOKEN": start.token = try call.token(try options.value())
+      case "BRIEF": isBrief = true
       default: throw options.unknown()
       }
     }
@@ -46,8 +47,7 @@ let countdownCommands: [CommandSpec] = [
     }
     guard
       let plan = Countdown.Plan(
-        count: count ?? settings.countdownCount, every: every ?? settings.countdownEvery,
-        firesAtOnce: fire)
+        count: count ?? start.plan.count, every: every ?? start.plan.every, firesAtOnce: fire)
     else { throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d") }
     start.plan = plan
     let key = try call.key()
@@ -55,25 +55,29 @@ let countdownCommands: [CommandSpec] = [
       try call.dispatcher.engine.startCountdown(
         key, start, by: call.session.client, at: call.now)
     }
-    call.session.output.view(view, Answer(decision))
+    call.reply(decision, view, isBrief: isBrief)
   },
 
   CommandSpec(
-    "COUNTDOWN", "RESEND", "key [TOKEN t]", group: .countdown, [.write, .fast],
+    "COUNTDOWN", "RESEND", "key [TOKEN t] [BRIEF]", group: .countdown, [.write, .fast],
     "Starts a ready countdown again with what it was started with last."
   ) { call throws(CommandError) in
     var token: [UInt8]?
+    var isBrief = false
     var options = call.options(from: 3)
     while let option = try options.next() {
-      guard option == "TOKEN" else { throw options.unknown() }
-      token = try call.token(try options.value())
+      switch option {
+      case "TOKEN": token = try call.token(try options.value())
+      case "BRIEF": isBrief = true
+      default: throw options.unknown()
+      }
     }
     let key = try call.key()
     let (decision, view) = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.resendCountdown(
         key, token: token, by: call.session.client, at: call.now)
     }
-    call.session.output.view(view, Answer(decision))
+    call.reply(decision, view, isBrief: isBrief)
   },
 
   CommandSpec(
@@ -175,15 +179,6 @@ let countdownCommands: [CommandSpec] = [
 
 let listSyntax = "[MATCH glob] [OWNER none|connection|connection:ID|scope:ID] [CURSOR c] [LIMIT n]"
 
-extension EngineSettings {
-  var defaultPlan: Countdown.Plan {
-    guard let plan = Countdown.Plan(count: countdownCount, every: countdownEvery) else {
-      preconditionFailure("the configuration allows no such countdown")
-    }
-    return plan
-  }
-}
-
 extension Call {
   /// Does what most changes are: something to a key, of a generation if one is given from `index` on.
   func change<R>(
@@ -193,6 +188,13 @@ extension Call {
     let generation = try generationOption(from: index)
     let key = try key()
     return try run { () throws(EngineError) in try body(key, generation) }
+  }
+
+  /// The whole view; or what has to be known before a code is sent, for a client that asks often.
+  func reply(_ decision: StartDecision, _ view: CountdownView, isBrief: Bool) {
+    guard isBrief else { return session.output.view(view, Answer(decision)) }
+    session.output.integers(
+      decision.isAccepted ? 1 : 0, view.generation.value, view.retryAfterMS)
   }
 
   /// The one option of most commands.

@@ -45,6 +45,9 @@ package final class Session {
 
   /// Whose it is; from `Dispatcher.open` on.
   var user: User?
+  private static let mostRoom = 64 << 10
+  /// Bytes it was told in the turn before.
+  private var lastSaid = 0
   /// As much of `pendingOutput` as its user's sum knows of.
   var accountedOutput = 0
 
@@ -66,10 +69,14 @@ package final class Session {
     for frame in waitingTicks.takeAll() { outbound.append(frame) }
   }
 
+  /// As much as it was told last time is made room for at once.
+  func makeRoom() { output.bytes.reserveCapacity(lastSaid) }
+
   /// Takes what it was told in this turn.
   package func takeSaid() -> Said {
     var said = Said(bytes: [], provisional: [])
     swap(&said.bytes, &output.bytes)
+    lastSaid = min(said.bytes.count, Self.mostRoom)
     swap(&said.provisional, &provisional)
     return said
   }

@@ -8,6 +8,19 @@ extension CountdownView {
   /// Fields that `write` writes, without an answer.
   var fieldCount: Int { 14 + (quota == nil ? 0 : QuotaView.fieldCount) }
 
+  /// Of its fields in a reply, an answer included.
+  var mostBytes: Int {
+    // A name and a number, or a word, and what is around them.
+    let shortField = 64
+    var most = 24 * shortField + key.count + (title?.count ?? 0) + (meta?.count ?? 0)
+    if case .scope(let name) = owner { most += name.key.count * 3 }
+    if let quota {
+      most += quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
+      most += quota.nextChannel?.utf8.count ?? 0
+    }
+    return most
+  }
+
   func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writeState(to: &writer)
@@ -161,7 +174,14 @@ extension CountdownView.State {
 extension RESPEncoder {
   mutating func view(_ view: CountdownView, _ answer: Answer? = nil) {
     map(view.fieldCount + (answer == nil ? 0 : 2))
-    view.write(to: &self, answer: answer)
+    let most = view.mostBytes
+    guard most <= 2_048 else { return view.write(to: &self, answer: answer) }
+    let version = version
+    append(atMost: most) { text in
+      var map = MapText(text: text, version: version)
+      view.write(to: &map, answer: answer)
+      text = map.text
+    }
   }
 
   mutating func view(_ view: HUDView) {

@@ -9,7 +9,9 @@ struct Connections: ~Copyable, Attendance {
   private var owned: [UInt64: Set<EntityRef>] = [:]
   private var departed: [(connection: UInt64, left: Set<EntityRef>.Iterator)] = []
   private var ownedByScope: [Generation: Set<EntityRef>] = [:]
-  private(set) var entitiesOfUser: [UInt32: Int] = [:]
+  private var entitiesOfUser: [UInt32: Int] = [:]
+  /// Of whom was asked last, which most often is asked next; not in the dictionary.
+  private var lastUser = (uid: UInt32.max, entities: 0)
 
   var hasDeparted: Bool { !departed.isEmpty }
 
@@ -67,8 +69,15 @@ struct Connections: ~Copyable, Attendance {
 
   // MARK: Users
 
+  mutating func entities(of uid: UInt32) -> Int {
+    if uid != lastUser.uid {
+      entitiesOfUser[lastUser.uid] = lastUser.entities == 0 ? nil : lastUser.entities
+      lastUser = (uid, entitiesOfUser.removeValue(forKey: uid) ?? 0)
+    }
+    return lastUser.entities
+  }
+
   mutating func count(_ change: Int, for uid: UInt32) {
-    entitiesOfUser[uid, default: 0] += change
-    if entitiesOfUser[uid] == 0 { entitiesOfUser[uid] = nil }
+    lastUser.entities = entities(of: uid) + change
   }
 }

@@ -44,11 +44,12 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     try checkWritable(start.owner)
-    guard let index = settledCountdown(key, at: now) else {
+    let hash = KeyIndex.hash(key)
+    guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
-      return (.accepted, insertCountdown(Array(key), start, by: client, at: now))
+      return (.accepted, insertCountdown(key, hash, start, by: client, at: now))
     }
-    try checkWritable(countdowns[index].owner)
+    try checkWritable(countdowns.owner(index))
     return restart(
       index, plan: start.plan, policy: start.policy, token: start.token, at: now
     ) { entity, connections in
@@ -57,8 +58,7 @@ extension Engine {
       connections.own(reference, start.owner)
       entity.owner = start.owner
       entity.meta = start.meta
-    } titles: {
-      $0.titles(start)
+      entity.titles = Titles(start)
     }
   }
 
@@ -66,7 +66,7 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    try checkWritable(countdowns[index].owner)
+    try checkWritable(countdowns.owner(index))
     return restart(
       index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
       token: token, at: now)
@@ -75,14 +75,19 @@ extension Engine {
   package mutating func countdown(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) -> CountdownView? {
-    settledCountdown(key, at: now).map { CountdownView(countdowns[$0], at: now) }
+    settledCountdown(key, at: now).map { countdownView($0, at: now) }
   }
 
   package mutating func listCountdowns(
     _ query: ListQuery, at now: Moment
   ) -> Page<CountdownView> {
-    for index in countdowns.lookedAt(query) { _ = settleCountdown(index, at: now) }
-    return countdowns.page(query, owner: { $0.owner }, view: { CountdownView($0, at: now) })
+    for index in query.range(below: countdowns.indexEnd) { _ = settleCountdown(index, at: now) }
+    return query.page(below: countdowns.indexEnd) { index in
+      guard countdowns.contains(index) else { return nil }
+      return (countdowns.owner(index), countdowns.key(index))
+    } view: {
+      countdownView($0, at: now)
+    }
   }
 
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
@@ -91,9 +96,9 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settledCountdown(key, at: now) else { return false }
-    try check(generation, against: countdowns[index].generation)
+    try check(generation, against: countdowns.generation(index))
     if case .idle = countdowns[index].machine.phase { return false }
-    try checkWritable(countdowns[index].owner)
+    try checkWritable(countdowns.owner(index))
     cancelCountdown(index, reason: .cancelled, at: now)
     return true
   }
@@ -120,7 +125,7 @@ extension Engine {
 
   /// `due` is when it was to be woken.
   mutating func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
-    guard isThere(countdowns[index].owner, at: now) else {
+    guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return
     }
@@ -136,7 +141,7 @@ extension Engine {
       case .tick:
         // Whoever watched when it was armed may be gone. The next tick is computed from the steps
         // that are left now: ticks that were missed are one.
-        if subscriptions.isWatched(.countdown, countdowns[index].key) {
+        if isWatched(countdown: index) {
           statistics.record(late: (now.boot - due).microseconds)
           publish(countdown: index, .tick, due: due, at: now)
         }
@@ -159,9 +164,12 @@ extension Engine {
 
   /// Somebody may have begun to watch: its next tick counts now.
   mutating func armCountdown(_ index: UInt32, at now: Moment) {
-    let next = nextExpiry(ofCountdown: index, at: now)
-    countdowns[index].alarm = arm(
-      countdowns[index].alarm, for: next, EntityRef(.countdown, index))
+    armCountdown(index, for: nextExpiry(ofCountdown: index, at: now))
+  }
+
+  private mutating func armCountdown(_ index: UInt32, for next: Instant?) {
+    let alarms = countdowns.alarms
+    alarms[index] = arm(alarms[index], for: next, EntityRef(.countdown, index))
   }
 
   mutating func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
@@ -185,38 +193,47 @@ extension Engine {
   mutating func settledCountdown(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) -> UInt32? {
-    guard let index = countdowns.find(key), settleCountdown(index, at: now) else { return nil }
+    settledCountdown(key, hash: KeyIndex.hash(key), at: now)
+  }
+
+  private mutating func settledCountdown(
+    _ key: UnsafeRawBufferPointer, hash: UInt64, at now: Moment
+  ) -> UInt32? {
+    guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
+      return nil
+    }
     return index
   }
 
   /// Lets happen what is due for a countdown; false if it is not there, or not any more.
   mutating func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
-    guard let entity = countdowns.entity(at: Int(index)) else { return false }
-    guard isThere(entity.owner, at: now) else {
+    guard countdowns.contains(index) else { return false }
+    guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
-      return countdowns.entity(at: Int(index)) != nil
+      return countdowns.contains(index)
     }
-    guard let due = due(entity.alarm), due <= now.boot else { return true }
+    guard let due = due(countdowns.alarms[index]), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
-    return countdowns.entity(at: Int(index)) != nil
+    return countdowns.contains(index)
+  }
+
+  private func isWatched(countdown index: UInt32) -> Bool {
+    subscriptions.isAnythingWatched
+      && subscriptions.isWatched(.countdown, countdowns.key(index))
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    let isWatched =
-      subscriptions.isAnythingWatched
-      && subscriptions.isWatched(.countdown, countdowns[index].key)
-    guard let sending = countdowns[index].sending else {
-      return countdowns[index].machine.nextExpiry(
-        at: now.boot, watched: isWatched, kept: settings.keepReady)
-    }
-    let next = countdowns[index].machine.nextExpiry(
-      at: now.boot, watched: isWatched, kept: kept(countdowns[index], at: now))
-    guard let code = sending.record.nextCodeExpiry else { return next }
+    let isWatched = isWatched(countdown: index)
+    let entity = countdowns[index]
+    let next = entity.machine.nextExpiry(
+      at: now.boot, watched: isWatched, kept: kept(entity, at: now))
+    guard let code = entity.sending?.record.nextCodeExpiry else { return next }
     return next.map { min($0, code) } ?? code
   }
 
   private mutating func insertCountdown(
-    _ key: [UInt8], _ start: CountdownStart, by client: Client, at now: Moment
+    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ start: CountdownStart, by client: Client,
+    at now: Moment
   ) -> CountdownView {
     let generation = newGeneration()
     var sending: Sending?
@@ -229,10 +246,13 @@ extension Engine {
     } else {
       machine = Countdown(start.plan, at: now.boot)
     }
-    let index = countdowns.insert(
-      CountdownEntity(
-        key: key, machine: machine, generation: generation, owner: start.owner, uid: client.uid,
-        titles: titles.titles(start), sending: sending, meta: start.meta, token: start.token))
+    var entity = CountdownEntity(
+      machine: machine, generation: generation, uid: client.uid, titles: Titles(start))
+    entity.owner = start.owner
+    entity.sending = sending
+    entity.meta = start.meta
+    entity.token = start.token
+    let index = countdowns.insert(key, hash: hash, entity)
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
     return started(index, at: now)
@@ -240,33 +260,34 @@ extension Engine {
 
   private mutating func restart(
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
-    change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in },
-    titles newTitles: ((inout TitleCache) -> Titles?)? = nil
+    change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) -> (StartDecision, CountdownView) {
     if let token, token == countdowns[index].token {
-      return (.acceptedBefore, CountdownView(countdowns[index], at: now))
+      return (.acceptedBefore, countdownView(index, at: now))
     }
     if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
       publish(
         countdown: index, .refused, reason: Event.Reason(refusal.reason),
         retryAt: refusal.until, at: now)
-      let view = CountdownView(countdowns[index], retryAt: refusal.until, at: now)
+      let view = countdownView(index, retryAt: refusal.until, at: now)
       return (.refused(refusal.reason), view)
     }
     countdowns[index].generation = newGeneration()
     accept(index, plan, by: policy, at: now)
     countdowns[index].token = token
     change(&countdowns[index], &connections)
-    if let newTitles { countdowns[index].titles = newTitles(&titles) }
     return (.accepted, started(index, at: now))
   }
 
   private mutating func started(_ index: UInt32, at now: Moment) -> CountdownView {
     statistics.accepted += 1
-    publish(countdown: index, .started, at: now)
-    wake(index, at: now)
-    return CountdownView(countdowns[index], at: now)
+    // One view does for the event and the reply, unless there is nothing to be waited for.
+    let view = countdownView(index, at: now)
+    publish(countdown: index, .started, view: view, at: now)
+    if wake(index, at: now) { return view }
+    // It may be forgotten already.
+    return countdowns.contains(index) ? countdownView(index, at: now) : view
   }
 
   private mutating func changeCountdown(
@@ -274,8 +295,8 @@ extension Engine {
     at now: Moment, _ change: (inout Countdown) -> Bool
   ) throws(EngineError) -> CountdownView {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    try check(generation, against: countdowns[index].generation)
-    try checkWritable(countdowns[index].owner)
+    try check(generation, against: countdowns.generation(index))
+    try checkWritable(countdowns.owner(index))
     let before = countdowns[index].machine
     guard change(&countdowns[index].machine) else { throw .isReady }
     if let sending = policyInForce(index) {
@@ -285,22 +306,26 @@ extension Engine {
       publish(countdown: index, event, at: now)
       wake(index, at: now)
     }
-    return CountdownView(countdowns[index], at: now)
+    return countdownView(index, at: now)
   }
 
-  /// Arms a countdown that has changed; one that has no time left is ready at once.
-  mutating func wake(_ index: UInt32, at now: Moment) {
-    if let due = nextExpiry(ofCountdown: index, at: now), due <= now.boot {
-      expireCountdown(index, due: due, at: now)
-    } else {
-      armCountdown(index, at: now)
+  /// Arms a countdown that has changed; one that has no time left is ready at once. Returns whether
+  /// nothing was due.
+  @discardableResult
+  mutating func wake(_ index: UInt32, at now: Moment) -> Bool {
+    let next = nextExpiry(ofCountdown: index, at: now)
+    if let next, next <= now.boot {
+      expireCountdown(index, due: next, at: now)
+      return false
     }
+    armCountdown(index, for: next)
+    return true
   }
 
   mutating func removeCountdown(_ index: UInt32) {
     let reference = EntityRef(.countdown, index)
     changes.note(reference, isKept: false)
-    _ = arm(countdowns[index].alarm, for: nil, reference)
+    _ = arm(countdowns.alarms[index], for: nil, reference)
     let entity = countdowns.remove(index)
     connections.disown(reference, entity.owner)
     connections.count(-1, for: entity.uid)
@@ -308,25 +333,34 @@ extension Engine {
 
   /// What happens to a countdown is noted where it is published; this is for what is not.
   mutating func noteChange(ofCountdown index: UInt32) {
-    changes.note(EntityRef(.countdown, index), isKept: countdowns[index].owner == .none)
+    changes.note(EntityRef(.countdown, index), isKept: countdowns.owner(index) == .none)
   }
 
   /// `generation` is that of the entity unless it happened to an earlier code.
   mutating func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
+    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil,
+    view: CountdownView? = nil, at now: Moment
   ) {
-    let entity = countdowns[index]
     if name.tellsOfChange { noteChange(ofCountdown: index) }
-    let isKept = name.tellsOfChange && entity.owner == .none
-    publish(.countdown, entity.key, isKept: isKept) { sequence in
+    let isKept = name.tellsOfChange && countdowns.owner(index) == .none
+    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
+    guard let listeners = listeners(.countdown, key, isKept: isKept) else { return }
+    tell(
       Event(
         name: name,
         subject: .countdown(
-          CountdownView(entity, code: generation, retryAt: retryAt, at: now)),
-        generation: generation ?? entity.generation, sequence: sequence,
+          view ?? countdownView(index, code: generation, retryAt: retryAt, at: now)),
+        generation: generation ?? countdowns.generation(index), sequence: lastSequence,
         dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
-        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
-    }
+        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason),
+      .countdown, listeners)
+  }
+
+  func countdownView(
+    _ index: UInt32, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
+  ) -> CountdownView {
+    CountdownView(
+      countdowns[index], key: countdowns.key(index), code: code, retryAt: retryAt, at: now)
   }
 }

@@ -129,8 +129,8 @@ extension Engine {
 
   /// Nothing of what is there is stored any more.
   package mutating func noteEverything() {
-    for index in 0..<countdowns.indexEnd where countdowns.entity(at: index)?.owner == Owner.none {
-      changes.note(EntityRef(.countdown, UInt32(index)), isKept: true)
+    for index in 0..<UInt32(countdowns.indexEnd) where isDurable(.countdown, index) {
+      changes.note(EntityRef(.countdown, index), isKept: true)
     }
     for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
       changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
@@ -153,11 +153,13 @@ extension Engine {
       sending = Sending(durable.policy, durable.record)
       sending?.isInForce = durable.isInForce
     }
-    countdowns.insert(
-      CountdownEntity(
-        key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,
-        uid: kept.uid, titles: titles.titles(counting: kept.title, ready: kept.readyTitle),
-        sending: sending, meta: kept.meta, token: kept.token), at: index)
+    var entity = CountdownEntity(
+      machine: kept.machine, generation: kept.generation, uid: kept.uid,
+      titles: Titles(counting: kept.title, ready: kept.readyTitle))
+    entity.sending = sending
+    entity.meta = kept.meta
+    entity.token = kept.token
+    countdowns.insert(kept.key, entity, at: index)
     connections.count(1, for: kept.uid)
     changes.setKept(EntityRef(.countdown, index), true)
     armCountdown(index, at: now)
@@ -200,7 +202,7 @@ extension Engine {
   /// started because of a change that did not come about.
   package mutating func putBack(_ kept: DurableCountdown, at index: UInt32, now: Moment) {
     if let other = countdowns.find(kept.key) {
-      if countdowns[other].owner != .none {
+      if countdowns.owner(other) != .none {
         cancelCountdown(other, reason: .replaced, at: now)
       }
       // With a policy it is remembered, even if cancelled.
@@ -224,7 +226,7 @@ extension Engine {
 
   private func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
     switch kind {
-    case .countdown: countdowns.contains(index) && countdowns[index].owner == .none
+    case .countdown: countdowns.contains(index) && countdowns.owner(index) == .none
     case .timer: timers.contains(index) && timers[index].owner == .none
     case .hud: huds.entity(at: Int(index))?.isDurable == true
     case .throttle, .once, .gate, .debounce:
@@ -234,9 +236,10 @@ extension Engine {
   }
 
   private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
-    guard let entity = countdowns.entity(at: Int(index)), entity.owner == .none else { return nil }
+    guard isDurable(.countdown, index) else { return nil }
+    let entity = countdowns[index]
     var kept = DurableCountdown(
-      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid)
+      key: countdowns.key(index), machine: entity.machine, generation: entity.generation, uid: entity.uid)
     kept.title = entity.titles?.counting
     kept.readyTitle = entity.titles?.ready
     kept.meta = entity.meta

@@ -8,8 +8,8 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    try check(generation, against: countdowns[index].generation)
-    try checkWritable(countdowns[index].owner)
+    try check(generation, against: countdowns.generation(index))
+    try checkWritable(countdowns.owner(index))
     let isFirst: Bool
     if let sending = policyInForce(index) {
       isFirst = sending.record.refund(
@@ -17,7 +17,7 @@ extension Engine {
     } else {
       isFirst = countdowns[index].machine.refund(at: now.boot)
     }
-    guard isFirst else { return (false, CountdownView(countdowns[index], at: now)) }
+    guard isFirst else { return (false, countdownView(index, at: now)) }
     // What was not sent is asked for anew, also by a retry of the same request.
     countdowns[index].token = nil
     statistics.refunded += 1
@@ -30,13 +30,13 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending) = try codes(of: key, generation, at: now)
-    try checkWritable(countdowns[index].owner)
+    try checkWritable(countdowns.owner(index))
     let attempt = sending.record.attempt(generation, by: sending.policy, at: now.boot)
     if case .accepted = attempt { noteChange(ofCountdown: index) }
     if attempt == .accepted(isLast: true) {
       publish(countdown: index, .locked, generation, at: now)
     }
-    return (attempt, CountdownView(countdowns[index], code: generation, at: now))
+    return (attempt, countdownView(index, code: generation, at: now))
   }
 
   /// The code was right: it may not be tried any more, and what was sent stays in the windows.
@@ -44,8 +44,8 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     let (index, sending) = try codes(of: key, generation, at: now)
-    try checkWritable(countdowns[index].owner)
-    guard sending.record.pass() else { return (false, CountdownView(countdowns[index], at: now)) }
+    try checkWritable(countdowns.owner(index))
+    guard sending.record.pass() else { return (false, countdownView(index, at: now)) }
     publish(countdown: index, .passed, generation, at: now)
     return (true, settledView(index, at: now))
   }
@@ -110,10 +110,9 @@ extension Engine {
   /// How it is once what a change made due has happened. Where that was the last to be remembered
   /// of it, how it was.
   private mutating func settledView(_ index: UInt32, at now: Moment) -> CountdownView {
-    let last = CountdownView(countdowns[index], at: now)
+    let last = countdownView(index, at: now)
     wake(index, at: now)
-    guard let entity = countdowns.entity(at: Int(index)) else { return last }
-    return CountdownView(entity, at: now)
+    return countdowns.contains(index) ? countdownView(index, at: now) : last
   }
 
   /// What is known of the codes of a key. An earlier generation is stale once its code is not
@@ -125,7 +124,7 @@ extension Engine {
     guard let sending = countdowns[index].sending else { throw .noPolicy }
     guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
     if let generation, sending.record.code(generation, at: now.boot) == nil {
-      try check(generation, against: countdowns[index].generation)
+      try check(generation, against: countdowns.generation(index))
     }
     return (index, sending)
   }

@@ -116,7 +116,7 @@ extension Engine {
   }
 
   package func subscriptionCount(of connection: UInt64) -> Int {
-    subscriptions.own(connection).count
+    subscriptions.isAnythingWatched ? subscriptions.own(connection).count : 0
   }
 
   /// Whether the connection listens to what happens to this.
@@ -186,7 +186,7 @@ extension Engine {
     switch entity.kind {
     case .countdown:
       armCountdown(entity.index, at: now)
-      let view = CountdownView(countdowns[entity.index], at: now)
+      let view = countdownView(entity.index, at: now)
       sendSnapshot(
         .countdown(view), view.generation, .countdown, view.key, to: connection, pattern: pattern)
     case .hud:
@@ -242,7 +242,7 @@ extension Engine {
 
   private func key(_ kind: EntityKind, at index: Int) -> [UInt8]? {
     switch kind {
-    case .countdown: countdowns.entity(at: index)?.key
+    case .countdown: countdowns.contains(UInt32(index)) ? countdowns.key(UInt32(index)) : nil
     case .hud: huds.entity(at: index)?.key
     case .timer: timers.entity(at: index)?.key
     case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key

@@ -11,9 +11,11 @@ import TimerWheel
 /// never depends on how far behind the wheel is.
 package struct Engine: ~Copyable {
   package private(set) var settings: EngineSettings
+  /// What START means without COUNT and EVERY.
+  package private(set) var defaultPlan: Countdown.Plan
   package var statistics = EngineStatistics()
 
-  var countdowns = EntityTable<CountdownEntity>()
+  var countdowns = CountdownTable()
   var huds = EntityTable<HUDEntity>()
   var timers = EntityTable<TimerEntity>()
   var scopes = Scopes()
@@ -24,7 +26,6 @@ package struct Engine: ~Copyable {
   var connections = Connections()
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
-  var titles = TitleCache()
   var changes = Changes()
   /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
   /// Time goes on: what becomes ready becomes ready.
@@ -47,6 +48,7 @@ package struct Engine: ~Copyable {
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
+    defaultPlan = settings.defaultPlan
     wheel = TimerWheel(startingAt: now.boot.tick)
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
@@ -55,7 +57,10 @@ package struct Engine: ~Copyable {
   }
 
   /// New settings count from now on. What is under way goes on as it was started.
-  package mutating func reload(_ settings: EngineSettings) { self.settings = settings }
+  package mutating func reload(_ settings: EngineSettings) {
+    self.settings = settings
+    defaultPlan = settings.defaultPlan
+  }
 
   package var entityCount: Int {
     countdowns.count + huds.count + timers.count + guards.count + scopes.count
@@ -124,7 +129,7 @@ package struct Engine: ~Copyable {
   private mutating func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
     switch entity.kind {
     case .countdown:
-      countdowns[entity.index].alarm = nil
+      countdowns.alarms[entity.index] = nil
       expireCountdown(entity.index, due: due, at: now)
     case .hud:
       huds[entity.index].alarm = nil
@@ -166,7 +171,7 @@ package struct Engine: ~Copyable {
     // It may be over by now, and its index another's.
     let index = Int(entity.index)
     switch entity.kind {
-    case .countdown where countdowns.entity(at: index)?.owner == owner:
+    case .countdown where countdowns.contains(entity.index) && countdowns.owner(entity.index) == owner:
       cancelCountdown(entity.index, reason: .ownerGone, at: now)
     case .hud where huds.entity(at: index)?.owners.contains(owner) == true:
       giveBackLeases(entity.index, of: owner, at: now)
@@ -242,11 +247,11 @@ package struct Engine: ~Copyable {
   }
 
   /// Refuses new entities beyond the limits.
-  func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
+  mutating func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
     guard entityCount <= settings.limits.entities - count else {
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
-    let ofUser = connections.entitiesOfUser[client.uid, default: 0]
+    let ofUser = connections.entities(of: client.uid)
     guard ofUser <= settings.limits.entitiesPerUser - count
     else {
       throw .limit(name: "max-entities-per-uid", value: settings.limits.entitiesPerUser)
@@ -264,27 +269,49 @@ package struct Engine: ~Copyable {
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
+  /// Who is to get an event.
+  struct Listeners {
+    var isKept: Bool
+    var key: [UInt8]
+    var subscribers: [UInt64] = []
+    var patterns: [(pattern: [UInt8], subscribers: [UInt64])] = []
+  }
+
   /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
   /// kept for those who were away.
   mutating func publish(
     _ kind: EntityKind, _ key: [UInt8], isKept: Bool = false,
     _ event: (_ sequence: Int64) -> Event
   ) {
+    guard let listeners = listeners(kind, key, isKept: isKept) else { return }
+    tell(event(lastSequence), kind, listeners)
+  }
+
+  /// Gives an event its number, and says who is to get it; nil if nobody is.
+  ///
+  /// - Parameter key: of what it is about; any as long as nobody listens to anything.
+  mutating func listeners(
+    _ kind: EntityKind, _ key: [UInt8], isKept: Bool
+  ) -> Listeners? {
     lastSequence += 1
     statistics.events += 1
-    let subscribers = subscriptions.subscribers(kind, key)
-    let patterns = subscriptions.patterns(matching: kind, key)
-    let isKept = isKept && eventTail.isOn
-    let isHeard = !subscribers.isEmpty || !patterns.isEmpty
-    guard isKept || isHeard else { return }
-    let event = event(lastSequence)
-    if isKept { eventTail.append(event) }
-    guard isHeard else { return }
+    var listeners = Listeners(isKept: isKept && eventTail.isOn, key: key)
+    if subscriptions.isAnythingWatched {
+      listeners.subscribers = subscriptions.subscribers(kind, key)
+      listeners.patterns = subscriptions.patterns(matching: kind, key)
+    }
+    let isHeard = !listeners.subscribers.isEmpty || !listeners.patterns.isEmpty
+    return listeners.isKept || isHeard ? listeners : nil
+  }
+
+  mutating func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
+    if listeners.isKept { eventTail.append(event) }
+    guard !listeners.subscribers.isEmpty || !listeners.patterns.isEmpty else { return }
     statistics.publications += 1
     outbox.append(
       Publication(
-        event: event, kind: kind, key: key, subscribers: subscribers,
-        patterns: patterns))
+        event: event, kind: kind, key: listeners.key, subscribers: listeners.subscribers,
+        patterns: listeners.patterns))
   }
 
   /// Tells one connection, whatever it listens to, of something that is for it.

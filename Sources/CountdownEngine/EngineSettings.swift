@@ -117,3 +117,12 @@ package enum EngineError: Error, Equatable {
   case readOnly
   case scope(ScopeProblem)
 }
+
+extension EngineSettings {
+  var defaultPlan: Countdown.Plan {
+    guard let plan = Countdown.Plan(count: countdownCount, every: countdownEvery) else {
+      preconditionFailure("the configuration allows no such countdown")
+    }
+    return plan
+  }
+}

@@ -1,23 +1,65 @@
 import CountdownCore
 import TimerWheel
 
-struct CountdownEntity: KeyedEntity {
-  let key: [UInt8]
+/// A countdown as it is taken out of its table; its key stays there.
+struct CountdownEntity {
   var machine: Countdown
   var generation: Generation
-  var owner: Owner
   let uid: UInt32
   var titles: Titles?
-  /// What was sent under a policy; nil if it never had one.
-  var sending: Sending?
-  var meta: [UInt8]?
-  /// The token of the start that was accepted last.
-  var token: [UInt8]?
   var alarm: TimerWheel.Token?
+  /// Beside it, and the same as long as it lives.
+  fileprivate(set) var extras: CountdownExtras?
+
+  init(
+    machine: Countdown, generation: Generation, uid: UInt32, titles: Titles?,
+    alarm: TimerWheel.Token? = nil, extras: CountdownExtras? = nil
+  ) {
+    self.machine = machine
+    self.generation = generation
+    self.uid = uid
+    self.titles = titles
+    self.alarm = alarm
+    self.extras = extras
+  }
+
+  var terms: Terms { Terms(plan: machine.plan, uid: uid, titles: titles) }
+
+  var owner: Owner {
+    get { extras?.owner ?? .none }
+    set { if extras != nil || newValue != .none { makeExtras().owner = newValue } }
+  }
+  /// What was sent under a policy; nil if it never had one.
+  var sending: Sending? {
+    get { extras?.sending }
+    set { if extras != nil || newValue != nil { makeExtras().sending = newValue } }
+  }
+  var meta: [UInt8]? {
+    get { extras?.meta }
+    set { if extras != nil || newValue != nil { makeExtras().meta = newValue } }
+  }
+  /// The token of the start that was accepted last.
+  var token: [UInt8]? {
+    get { extras?.token }
+    set { if extras != nil || newValue != nil { makeExtras().token = newValue } }
+  }
+
+  private mutating func makeExtras() -> CountdownExtras {
+    if extras == nil { extras = CountdownExtras() }
+    return extras!
+  }
 }
 
-/// A policy, and what was sent under it. Beside the entity, so that countdowns without a policy do
-/// not grow by it; each belongs to one entity.
+/// What only some countdowns have. Beside them, so that the others do not grow by it; each belongs to
+/// one countdown.
+final class CountdownExtras {
+  var owner = Owner.none
+  var sending: Sending?
+  var meta: [UInt8]?
+  var token: [UInt8]?
+}
+
+/// A policy, and what was sent under it; each belongs to one countdown.
 final class Sending {
   var policy: SendPolicy
   var record: SendRecord

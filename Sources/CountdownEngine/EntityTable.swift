@@ -27,7 +27,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   /// O(1).
   func find(_ key: UnsafeRawBufferPointer) -> UInt32? {
     index.find(hash: KeyIndex.hash(key)) { candidate in
-      entities[Int(candidate)]!.key.withUnsafeBytes { $0.elementsEqual(key) }
+      entities[Int(candidate)]!.key.withUnsafeBytes { $0.hasSameBytes(as: key) }
     }
   }
 
@@ -43,7 +43,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
       new = UInt32(entities.count)
       entities.append(entity)
     }
-    index.insert(new, hash: entity.key.withUnsafeBytes { KeyIndex.hash($0) })
+    enter(new)
     return new
   }
 
@@ -63,14 +63,24 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
       }
       entities.append(entity)
     }
-    index.insert(place, hash: entity.key.withUnsafeBytes { KeyIndex.hash($0) })
+    enter(place)
+  }
+
+  private mutating func enter(_ new: UInt32) {
+    index.insert(new, hash: hash(new)) { [entities] in
+      entities[Int($0)]!.key.withUnsafeBytes { KeyIndex.hash($0) }
+    }
+  }
+
+  private func hash(_ index: UInt32) -> UInt64 {
+    entities[Int(index)]!.key.withUnsafeBytes { KeyIndex.hash($0) }
   }
 
   /// O(1).
   @discardableResult
   mutating func remove(_ old: UInt32) -> Entity {
     let entity = entities[Int(old)]!
-    index.remove(old, hash: entity.key.withUnsafeBytes { KeyIndex.hash($0) })
+    index.remove(old, hash: hash(old))
     entities[Int(old)] = nil
     free.append(old)
     if count == 0 {

@@ -1,16 +1,26 @@
 extension EventCoding {
+  /// Writes into memory that is large enough.
   struct Writer {
-    var bytes: [UInt8]
+    private let memory: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
 
-    mutating func byte(_ value: UInt8) { bytes.append(value) }
+    init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+    mutating func skip(_ length: Int) { count += length }
+
+    mutating func byte(_ value: UInt8) {
+      precondition(count < memory.count, "the memory is large enough")
+      memory[count] = value
+      count += 1
+    }
 
     mutating func unsigned(_ value: Int64) {
       var value = UInt64(bitPattern: value)
       while value >= 0x80 {
-        bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
+        byte(UInt8(truncatingIfNeeded: value) | 0x80)
         value >>= 7
       }
-      bytes.append(UInt8(truncatingIfNeeded: value))
+      byte(UInt8(truncatingIfNeeded: value))
     }
 
     mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
@@ -23,7 +33,11 @@ extension EventCoding {
 
     mutating func text(_ value: [UInt8]) {
       unsigned(Int64(value.count) + 1)
-      bytes.append(contentsOf: value)
+      precondition(value.count <= memory.count - count, "the memory is large enough")
+      value.withUnsafeBytes {
+        UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: $0)
+      }
+      count += value.count
     }
 
     mutating func text(_ value: [UInt8]?) {

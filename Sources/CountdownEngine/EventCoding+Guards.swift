@@ -1,6 +1,16 @@
 import CountdownCore
 
 extension EventCoding {
+  /// What the texts of a guard take at most.
+  static func mostBytes(_ view: GuardView) -> Int {
+    switch view {
+    case .throttle: 0
+    case .once(let view): view.result?.count ?? 0
+    case .gate(let view): (view.action?.count ?? 0) + (view.payload?.count ?? 0)
+    case .debounce(let view): view.payload?.count ?? 0
+    }
+  }
+
   static func write(_ view: GuardView, to writer: inout Writer) {
     func deadline(_ unixMS: Int64?) -> Int64? { unixMS.map { $0 &- view.nowUnixMS } }
     switch view {

@@ -31,39 +31,58 @@ enum EventCoding {
     guard let name = names.firstIndex(of: event.name) else {
       preconditionFailure("\(event.name) changes nothing")
     }
-    let start = bytes.count
-    bytes.append(contentsOf: [0, 0, 0, 0])
-    // Taken out, not shared: else the first byte written would copy all that was there.
-    var writer = Writer(bytes: [])
-    swap(&writer.bytes, &bytes)
-    writer.unsigned(event.sequence)
+    withUnsafeTemporaryAllocation(byteCount: mostBytes(event), alignment: 8) { memory in
+      var writer = Writer(memory)
+      // The length, which is known at the end.
+      writer.skip(4)
+      writer.unsigned(event.sequence)
+      switch event.subject {
+      case .countdown(let view):
+        writer.byte(EntityKind.countdown.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, to: &writer)
+      case .timer(let view):
+        writer.byte(EntityKind.timer.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, of: event.name, missed: event.missed, to: &writer)
+      case .hud(let view):
+        writer.byte(EntityKind.hud.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, superseding: event.superseded, to: &writer)
+      case .guarded(let view):
+        writer.byte(view.kind.rawValue)
+        writer.text(view.key)
+        write(event, name, now: view.nowUnixMS, to: &writer)
+        write(view, to: &writer)
+      case .scope, .emission, .nav, .page, .nothing:
+        preconditionFailure("what happens to these is not kept")
+      }
+      memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
+    }
+  }
+
+  /// What it can take at most: each of its integers eleven bytes.
+  private static func mostBytes(_ event: Event) -> Int {
+    let integers = 256
     switch event.subject {
     case .countdown(let view):
-      writer.byte(EntityKind.countdown.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, to: &writer)
+      let texts = view.key.count + (view.title?.count ?? 0) + (view.meta?.count ?? 0)
+      guard let quota = view.quota else { return integers + texts }
+      return integers + texts + quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
+        + (quota.nextChannel?.utf8.count ?? 0)
     case .timer(let view):
-      writer.byte(EntityKind.timer.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, of: event.name, missed: event.missed, to: &writer)
+      return integers + view.key.count + (view.payload?.count ?? 0)
     case .hud(let view):
-      writer.byte(EntityKind.hud.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, superseding: event.superseded, to: &writer)
+      return integers + view.key.count + (view.status?.count ?? 0)
     case .guarded(let view):
-      writer.byte(view.kind.rawValue)
-      writer.text(view.key)
-      write(event, name, now: view.nowUnixMS, to: &writer)
-      write(view, to: &writer)
+      return integers + view.key.count + mostBytes(view)
     case .scope, .emission, .nav, .page, .nothing:
-      preconditionFailure("what happens to these is not kept")
+      return integers
     }
-    swap(&writer.bytes, &bytes)
-    let length = UInt32(bytes.count - start - 4)
-    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (8 * place)) }
   }
 
   private static func write(

@@ -1,89 +1,184 @@
-/// Finds the index of an entity by the hash of its key: open addressing, linear probing, deletion
-/// by shifting back, so that no tombstones pile up.
+import TimerWheel
+
+/// Finds the index of an entity by the hash of its key, in about seven bytes for each.
+///
+///     hash: | directory … | … | tag 5 | place in the segment 10 |
+///
+/// Extendible hashing: the first bits of a hash name, through a directory, one of many small
+/// segments; in it, open addressing with linear probing. A full segment is split in two, so the
+/// index grows by small steps and never moves all of its entries at once. A slot holds an index and
+/// five bits of the hash, so that few keys are looked at which are not the one; what a split needs
+/// of hashes is computed anew.
 ///
 /// The hash is seeded for each process (Swift's `Hasher`, SipHash), so that nobody can choose
 /// keys that collide.
+///
+/// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS 1979).
 struct KeyIndex: ~Copyable {
-  private struct Bucket {
-    var index: UInt32
-    var hash: UInt32
+  /// How many entries it can hold, at most: what fits into a slot beside the tag.
+  static let mostEntries = (1 << indexBits) - 2
+
+  private static let placeBits: UInt64 = 10
+  private static let slots = 1 << Int(placeBits)
+  private static let placeMask = slots - 1
+  private static let indexBits = 27
+  private static let indexMask: UInt32 = 1 << UInt32(indexBits) - 1
+  /// So that probing stays short, and an empty slot ends it.
+  private static let mostUsed = slots * 7 / 8
+  /// With fewer than this left alive, a segment is full of what was removed.
+  private static let fewAlive = slots * 5 / 8
+
+  private static let empty: UInt32 = 0
+  /// Was removed; probing goes on past it.
+  private static let removed = UInt32.max
+
+  struct Segment: BitwiseCopyable {
+    /// Slots that are not empty.
+    var used: UInt16 = 0
+    var alive: UInt16 = 0
+    /// How many bits of the hash all its entries have in common.
+    var depth: UInt8 = 0
   }
 
-  private static let empty = UInt32.max
-
-  private var buckets: UnsafeMutablePointer<Bucket>
-  private var mask: Int
+  /// Of each segment, its slots in a row.
+  private var memory = GrowingArray<UInt32>(capacity: slots)
+  private var slots: UnsafeMutablePointer<UInt32>
+  private var segments = [Segment()]
+  /// By the first `depth` bits of a hash.
+  private var directory: [UInt32] = [0]
+  private var depth: UInt64 = 0
   private(set) var count = 0
 
-  init() {
-    mask = 15
-    buckets = Self.allocate(16)
-  }
+  init() { slots = memory.base }
 
-  deinit { buckets.deallocate() }
-
-  static func hash(_ key: UnsafeRawBufferPointer) -> UInt32 {
+  static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
     var hasher = Hasher()
     hasher.combine(bytes: key)
-    return UInt32(truncatingIfNeeded: hasher.finalize())
+    return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  func find(hash: UInt32, where matches: (UInt32) -> Bool) -> UInt32? {
-    var position = Int(hash) & mask
-    while buckets[position].index != Self.empty {
-      if buckets[position].hash == hash, matches(buckets[position].index) {
-        return buckets[position].index
+  private func segment(_ hash: UInt64) -> Int {
+    // A shift by 64 gives 0, as it should.
+    Int(directory[Int(hash >> (64 - depth))])
+  }
+
+  private static func entry(_ index: UInt32, _ hash: UInt64) -> UInt32 {
+    (index + 1) | UInt32(truncatingIfNeeded: hash >> placeBits) << UInt32(indexBits)
+  }
+
+  /// O(1).
+  @inline(__always)
+  func find(hash: UInt64, where matches: (UInt32) -> Bool) -> UInt32? {
+    let base = slots + segment(hash) << Self.placeBits
+    let tag = UInt32(truncatingIfNeeded: hash >> Self.placeBits) << UInt32(Self.indexBits)
+    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    while true {
+      let slot = base[place]
+      if slot == Self.empty { return nil }
+      if slot & ~Self.indexMask == tag, slot != Self.removed {
+        let index = slot & Self.indexMask &- 1
+        if matches(index) { return index }
       }
-      position = (position + 1) & mask
+      place = (place &+ 1) & Self.placeMask
     }
-    return nil
   }
 
-  mutating func insert(_ index: UInt32, hash: UInt32) {
-    if (count + 1) * 4 > (mask + 1) * 3 { resize(to: (mask + 1) * 2) }
-    place(Bucket(index: index, hash: hash))
+  /// O(1), amortized; a split looks at the keys of a segment.
+  ///
+  /// - Parameter hashOf: the hash of what was inserted before.
+  mutating func insert(_ index: UInt32, hash: UInt64, hashOf: (UInt32) -> UInt64) {
+    precondition(Int(index) < Self.mostEntries, "the index is full")
+    var segment = segment(hash)
+    while segments[segment].used >= Self.mostUsed {
+      if segments[segment].alive < Self.fewAlive {
+        refill(segment, hashOf)
+      } else {
+        split(segment, hash, hashOf)
+      }
+      segment = self.segment(hash)
+    }
+    place(index, hash, in: segment)
     count += 1
   }
 
-  /// `index` must be there.
-  mutating func remove(_ index: UInt32, hash: UInt32) {
-    var hole = Int(hash) & mask
-    while buckets[hole].index != index { hole = (hole + 1) & mask }
-    // Whatever follows and may not be found past a hole moves back into it.
-    var next = (hole + 1) & mask
-    while buckets[next].index != Self.empty {
-      let home = Int(buckets[next].hash) & mask
-      if (next - home) & mask >= (next - hole) & mask {
-        buckets[hole] = buckets[next]
-        hole = next
-      }
-      next = (next + 1) & mask
+  /// `index` must be there. O(1).
+  mutating func remove(_ index: UInt32, hash: UInt64) {
+    let segment = segment(hash)
+    let base = slots + segment << Self.placeBits
+    let entry = Self.entry(index, hash)
+    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    while base[place] != entry {
+      precondition(base[place] != Self.empty, "what is removed was there")
+      place = (place &+ 1) & Self.placeMask
     }
-    buckets[hole].index = Self.empty
     count -= 1
-    if mask > 255, count * 8 < mask + 1 { resize(to: (mask + 1) / 2) }
-  }
-
-  private mutating func resize(to capacity: Int) {
-    let old = buckets
-    let oldCapacity = mask + 1
-    buckets = Self.allocate(capacity)
-    mask = capacity - 1
-    for position in 0..<oldCapacity where old[position].index != Self.empty {
-      place(old[position])
+    segments[segment].alive -= 1
+    guard base[(place &+ 1) & Self.placeMask] == Self.empty else {
+      base[place] = Self.removed
+      return
     }
-    old.deallocate()
+    // Nothing is behind it, so nobody has to go on past it, nor past what was removed before it.
+    repeat {
+      base[place] = Self.empty
+      segments[segment].used -= 1
+      place = (place &- 1) & Self.placeMask
+    } while base[place] == Self.removed
   }
 
-  private func place(_ bucket: Bucket) {
-    var position = Int(bucket.hash) & mask
-    while buckets[position].index != Self.empty { position = (position + 1) & mask }
-    buckets[position] = bucket
+  private mutating func place(_ index: UInt32, _ hash: UInt64, in segment: Int) {
+    let base = slots + segment << Self.placeBits
+    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    while base[place] != Self.empty, base[place] != Self.removed {
+      place = (place &+ 1) & Self.placeMask
+    }
+    if base[place] == Self.empty { segments[segment].used += 1 }
+    segments[segment].alive += 1
+    base[place] = Self.entry(index, hash)
   }
 
-  private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Bucket> {
-    let buckets = UnsafeMutablePointer<Bucket>.allocate(capacity: capacity)
-    buckets.initialize(repeating: Bucket(index: empty, hash: 0), count: capacity)
-    return buckets
+  /// Takes out all that is in a segment.
+  private mutating func takeAll(_ segment: Int) -> [UInt32] {
+    let base = slots + segment << Self.placeBits
+    var all: [UInt32] = []
+    all.reserveCapacity(Self.slots)
+    for place in 0..<Self.slots where base[place] != Self.empty && base[place] != Self.removed {
+      all.append(base[place] & Self.indexMask - 1)
+    }
+    base.update(repeating: Self.empty, count: Self.slots)
+    segments[segment].used = 0
+    segments[segment].alive = 0
+    return all
+  }
+
+  private mutating func refill(_ segment: Int, _ hashOf: (UInt32) -> UInt64) {
+    for index in takeAll(segment) { place(index, hashOf(index), in: segment) }
+  }
+
+  private mutating func split(_ old: Int, _ hash: UInt64, _ hashOf: (UInt32) -> UInt64) {
+    let new = segments.count
+    let bits = UInt64(segments[old].depth) + 1
+    precondition(bits < 48, "hashes that differ")
+    segments[old].depth = UInt8(bits)
+    segments.append(Segment(depth: UInt8(bits)))
+    memory.grow(atLeast: segments.count << Int(Self.placeBits))
+    slots = memory.base
+    if bits > depth {
+      var longer: [UInt32] = []
+      longer.reserveCapacity(directory.count * 2)
+      for segment in directory {
+        longer.append(segment)
+        longer.append(segment)
+      }
+      directory = longer
+      depth = bits
+    }
+    // Of the names of the old segment, which follow each other, the second half names the new one.
+    let names = 1 << Int(depth - bits)
+    let first = Int(hash >> (64 - bits) | 1) << Int(depth - bits)
+    for name in first..<first + names { directory[name] = UInt32(new) }
+    for index in takeAll(old) {
+      let hash = hashOf(index)
+      place(index, hash, in: segment(hash))
+    }
   }
 }

@@ -19,31 +19,47 @@ package struct ListQuery: Sendable {
   package init() {}
 }
 
-extension EntityTable {
-  /// The indices that a page may look at.
-  func lookedAt(_ query: ListQuery) -> Range<UInt32> {
-    let start = min(query.cursor, indexEnd)
-    let end = min(indexEnd, start + query.limit * ListQuery.looksPerResult)
-    return UInt32(start)..<UInt32(end)
+extension ListQuery {
+  /// The indices that a page may look at, of those below `indexEnd`.
+  func range(below indexEnd: Int) -> Range<UInt32> {
+    let start = min(cursor, indexEnd)
+    return UInt32(start)..<UInt32(min(indexEnd, start + limit * Self.looksPerResult))
   }
 
-  /// Whatever is in the table from the first page to the last is visited exactly once, because
+  /// Whatever is in a table from the first page to the last is visited exactly once, because
   /// nothing changes its index. O(limit).
+  ///
+  /// - Parameter look: what is at an index, if anything.
+  func page<View>(
+    below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
+    view: (UInt32) -> View
+  ) -> Page<View> {
+    var page = Page<View>(cursor: 0, views: [])
+    let range = range(below: indexEnd)
+    var next = range.lowerBound
+    while next < range.upperBound, page.views.count < limit {
+      defer { next += 1 }
+      guard let found = look(next) else { continue }
+      if let owner, found.owner != owner { continue }
+      if let pattern, !Glob.matches(pattern, found.key) { continue }
+      page.views.append(view(next))
+    }
+    page.cursor = Int(next) < indexEnd ? Int(next) : 0
+    return page
+  }
+}
+
+extension EntityTable {
+  /// The indices that a page may look at.
+  func lookedAt(_ query: ListQuery) -> Range<UInt32> { query.range(below: indexEnd) }
+
   func page<View>(
     _ query: ListQuery, owner: (Entity) -> Owner, view: (Entity) -> View
   ) -> Page<View> {
-    var page = Page<View>(cursor: 0, views: [])
-    let range = lookedAt(query)
-    let end = Int(range.upperBound)
-    var next = Int(range.lowerBound)
-    while next < end, page.views.count < query.limit {
-      defer { next += 1 }
-      guard let entity = entity(at: next) else { continue }
-      if let wanted = query.owner, owner(entity) != wanted { continue }
-      if let pattern = query.pattern, !Glob.matches(pattern, entity.key) { continue }
-      page.views.append(view(entity))
+    query.page(below: indexEnd) { index in
+      entity(at: Int(index)).map { (owner($0), $0.key) }
+    } view: {
+      view(self[$0])
     }
-    page.cursor = next < indexEnd ? next : 0
-    return page
   }
 }

@@ -57,10 +57,11 @@ package struct CountdownView: Equatable, Sendable {
   ///   - code: the generation whose code it is about, if not the newest.
   ///   - retryAt: when a start is accepted, where that has just been found out.
   init(
-    _ entity: CountdownEntity, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
+    _ entity: CountdownEntity, key: [UInt8], code: Generation? = nil, retryAt: Instant? = nil,
+    at now: Moment
   ) {
     let machine = entity.machine
-    key = entity.key
+    self.key = key
     generation = entity.generation
     remaining = machine.remainingSteps(at: now.boot)
     let left = machine.remainingTime(at: now.boot)

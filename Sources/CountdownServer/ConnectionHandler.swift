@@ -125,6 +125,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     var now = server.now
     var left = server.dispatcher.share(of: session, server.settings.commandsPerTurn)
     var isDrained = false
+    server.dispatcher.beginLaps()
+    defer { server.dispatcher.endLaps() }
     do {
       while !session.isClosing, !isStuck, left > 0, !server.dispatcher.mayHaveRoomSoon(session) {
         left -= 1

@@ -108,21 +108,41 @@ package struct RESPEncoder: Sendable {
     }
   }
 
-  // MARK: Pairs
+  // MARK: Short texts
 
-  // Replies are mostly pairs of a name and something short. Each is put together first and appended
-  // in one go: an array looks at itself at each append.
+  /// Appends what `body` writes, in one go: an array looks at itself at each append.
+  ///
+  /// - Parameter most: how many bytes it may be.
+  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
+      var text = ShortText(memory)
+      body(&text)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
+    }
+  }
+
+  /// An array of three integers.
+  package mutating func integers(_ first: Int64, _ second: Int64, _ third: Int64) {
+    append(atMost: 80) {
+      $0.raw("*3\r\n")
+      $0.integer(first)
+      $0.integer(second)
+      $0.integer(third)
+    }
+  }
 
   package mutating func pair(_ name: StaticString, _ value: Int64) {
-    appendPair(name, atMost: 24) {
-      $0.byte(":")
-      $0.decimal(value)
-      $0.newline()
+    append(atMost: name.utf8CodeUnitCount + 48) {
+      $0.bulk(name)
+      $0.integer(value)
     }
   }
 
   package mutating func pair(_ name: StaticString, _ value: StaticString) {
-    pair(name, UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
+    append(atMost: name.utf8CodeUnitCount + value.utf8CodeUnitCount + 48) {
+      $0.bulk(name)
+      $0.bulk(value)
+    }
   }
 
   package mutating func pair(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
@@ -130,34 +150,17 @@ package struct RESPEncoder: Sendable {
       bulk(name)
       return bulk(value)
     }
-    appendPair(name, atMost: value.count + 24) {
-      $0.byte("$")
-      $0.decimal(Int64(value.count))
-      $0.newline()
-      $0.raw(value)
-      $0.newline()
+    append(atMost: name.utf8CodeUnitCount + value.count + 48) {
+      $0.bulk(name)
+      $0.bulk(value)
     }
   }
 
   package mutating func pairWithNull(_ name: StaticString) {
     let isRESP3 = version == .resp3
-    appendPair(name, atMost: 8) { $0.raw(isRESP3 ? "_\r\n" : "$-1\r\n") }
-  }
-
-  private mutating func appendPair(
-    _ name: StaticString, atMost most: Int, _ value: (inout ShortText) -> Void
-  ) {
-    withUnsafeTemporaryAllocation(
-      of: UInt8.self, capacity: name.utf8CodeUnitCount + 24 + most
-    ) { memory in
-      var text = ShortText(memory)
-      text.byte("$")
-      text.decimal(Int64(name.utf8CodeUnitCount))
-      text.newline()
-      text.raw(name)
-      text.newline()
-      value(&text)
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: memory[..<text.count]))
+    append(atMost: name.utf8CodeUnitCount + 32) {
+      $0.bulk(name)
+      $0.raw(isRESP3 ? "_\r\n" : "$-1\r\n")
     }
   }
 
@@ -186,52 +189,6 @@ package struct RESPEncoder: Sendable {
   }
 }
 
-/// A few bytes in memory that is large enough for them.
-private struct ShortText {
-  private let memory: UnsafeMutableBufferPointer<UInt8>
-  private(set) var count = 0
-
-  init(_ memory: UnsafeMutableBufferPointer<UInt8>) { self.memory = memory }
-
-  mutating func byte(_ scalar: Unicode.Scalar) {
-    memory[count] = UInt8(ascii: scalar)
-    count &+= 1
-  }
-
-  mutating func newline() {
-    byte("\r")
-    byte("\n")
-  }
-
-  mutating func raw(_ text: StaticString) {
-    raw(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
-  }
-
-  mutating func raw(_ text: UnsafeRawBufferPointer) {
-    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(memory)[count...])
-      .copyMemory(from: text)
-    count &+= text.count
-  }
-
-  mutating func decimal(_ value: Int64) {
-    if value < 0 { byte("-") }
-    var rest = value.magnitude
-    var length = 1
-    var power: UInt64 = 10
-    while length < 20, rest >= power {
-      length &+= 1
-      if length < 20 { power &*= 10 }
-    }
-    var position = count &+ length
-    repeat {
-      position &-= 1
-      memory[position] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    } while rest > 0
-    count &+= length
-  }
-}
-
 extension [UInt8] {
   /// Appends the decimal digits of `value`, without a String in between.
   package mutating func appendDecimal(_ value: Int64) {
@@ -240,15 +197,11 @@ extension [UInt8] {
       return
     }
     if value < 0 { append(UInt8(ascii: "-")) }
-    var rest = value.magnitude
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-      var first = 20
-      while rest > 0 {
-        first -= 1
-        digits[first] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
-      }
-      append(contentsOf: digits[first..<20])
+    let magnitude = value.magnitude
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 8) { memory in
+      var text = ShortText(memory)
+      text.decimal(magnitude)
+      append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
     }
   }
 }

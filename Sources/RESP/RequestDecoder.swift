@@ -134,29 +134,31 @@ package struct RequestDecoder: ~Copyable {
   private mutating func readLength(_ malformed: RESPProtocolError) throws(RESPProtocolError) -> Int?
   {
     let longestLine = 24
+    let bytes = buffer.prefix(buffer.count)
     var index = position + 1
     var negative = false
-    if index < buffer.count, buffer[index] == UInt8(ascii: "-") {
+    if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
       negative = true
       index += 1
     }
     let firstDigit = index
     var value = 0
-    while index < buffer.count {
-      let byte = buffer[index]
-      if byte == UInt8(ascii: "\r") {
-        guard index > firstDigit else { throw malformed }
-        guard index + 1 < buffer.count else { return nil }
-        guard buffer[index + 1] == UInt8(ascii: "\n") else { throw malformed }
-        position = index + 2
-        return negative ? -value : value
+    while index < bytes.count {
+      let byte = bytes[index]
+      let digit = byte &- UInt8(ascii: "0")
+      if digit < 10 {
+        guard index - position < longestLine else { throw malformed }
+        let (tenfold, tooBig) = value.multipliedReportingOverflow(by: 10)
+        let (sum, tooBigYet) = tenfold.addingReportingOverflow(Int(digit))
+        value = tooBig || tooBigYet ? .max : sum
+        index += 1
+        continue
       }
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9"), index - position < longestLine
-      else { throw malformed }
-      let (tenfold, tooBig) = value.multipliedReportingOverflow(by: 10)
-      let (sum, tooBigYet) = tenfold.addingReportingOverflow(Int(byte &- UInt8(ascii: "0")))
-      value = tooBig || tooBigYet ? .max : sum
-      index += 1
+      guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed }
+      guard index + 1 < bytes.count else { return nil }
+      guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed }
+      position = index + 2
+      return negative ? -value : value
     }
     return nil
   }

@@ -12,12 +12,12 @@
 /// if the system has them: timers are touched in any order, and looking up small pages would cost
 /// about as much as the memory itself. A mapping takes up addresses far beyond what is needed, and
 /// memory only where it is touched; so it grows without a copy.
-struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
-  private(set) var base: UnsafeMutablePointer<Element>
-  private(set) var capacity: Int
+package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
+  package private(set) var base: UnsafeMutablePointer<Element>
+  package private(set) var capacity: Int
   private var mapping: Mapping?
 
-  init(capacity: Int) {
+  package init(capacity: Int) {
     self.capacity = capacity
     base = Self.allocate(capacity)
   }
@@ -27,7 +27,7 @@ struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
   var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
 
   /// Doubles the capacity until it is at least `needed`.
-  mutating func grow(atLeast needed: Int) {
+  package mutating func grow(atLeast needed: Int) {
     let old = capacity
     while capacity < needed { capacity *= 2 }
     if let mapping, allocatedBytes <= mapping.usableBytes {

@@ -36,6 +36,20 @@ public struct TimerWheel: ~Copyable {
   public struct Token: Hashable, Sendable {
     let index: UInt32
     let generation: UInt32
+
+    init(index: UInt32, generation: UInt32) {
+      self.index = index
+      self.generation = generation
+    }
+
+    /// What `rawValue` was.
+    package init(rawValue: UInt64) {
+      index = UInt32(truncatingIfNeeded: rawValue)
+      generation = UInt32(truncatingIfNeeded: rawValue >> 32)
+    }
+
+    /// To keep it where every byte counts.
+    package var rawValue: UInt64 { UInt64(generation) << 32 | UInt64(index) }
   }
 
   /// A timer whose deadline has come.

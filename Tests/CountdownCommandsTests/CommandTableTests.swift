@@ -189,7 +189,7 @@ import Testing
       let docs = try counter.say("COMMAND DOCS")
       #expect(docs.elements.count == all.count * 2)
       let start = docs["countdown"]?["subcommands"]?["countdown|start"]
-      #expect(start?["arguments"]?.elements.count == 10)
+      #expect(start?["arguments"]?.elements.count == 11)
       #expect(start?["group"] == .bulk("countdown"))
       #expect(start?["arguments"]?.elements[0]["type"] == .bulk("key"))
       #expect(start?["arguments"]?.elements[4]["type"] == .bulk("pure-token"))

@@ -1,5 +1,6 @@
 import CountdownCore
 import Testing
+import TimerWheel
 
 @testable import CountdownEngine
 
@@ -55,10 +56,12 @@ import Testing
   func keyIndex(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var index = KeyIndex()
-    var model: [UInt32: UInt32] = [:]
-    // Few hashes, near the end of the table too, so that clusters wrap around.
-    let hashes: [UInt32] = [0, 1, 2, 13, 14, 15, 16, 255, 256, .max, .max - 1]
-    for _ in 0..<2_000 {
+    var model: [UInt32: UInt64] = [:]
+    // Few places, at the end of a segment too, so that clusters wrap around; and what differs in its
+    // first bits only, or nowhere.
+    let places: [UInt64] = [0, 1, 2, 1_021, 1_022, 1_023]
+    let starts: [UInt64] = [0, 1 << 63, 1 << 62, 3 << 62, 0xFFFF << 10]
+    for step in 0..<6_000 {
       let entity = UInt32.random(in: 0..<300, using: &generator)
       if let hash = model[entity] {
         #expect(index.find(hash: hash) { $0 == entity } == entity)
@@ -68,8 +71,12 @@ import Testing
           #expect(index.find(hash: hash) { $0 == entity } == nil)
         }
       } else {
-        let hash = hashes.randomElement(using: &generator)!
-        index.insert(entity, hash: hash)
+        // Later on hashes of all kinds, so that what was removed fills the segment.
+        let hash =
+          step < 2_000
+          ? places.randomElement(using: &generator)! | starts.randomElement(using: &generator)!
+          : UInt64.random(in: 0...UInt64.max, using: &generator)
+        index.insert(entity, hash: hash) { [model] in model[$0]! }
         model[entity] = hash
       }
       #expect(index.count == model.count)
@@ -79,6 +86,118 @@ import Testing
     for (entity, hash) in model {
       #expect(index.find(hash: hash) { $0 == entity } == entity)
     }
+  }
+
+  @Test("KeyIndex grows by splitting segments and loses nothing, nor what stays when most goes")
+  func keyIndexGrows() {
+    var index = KeyIndex()
+    let hash = { (entity: UInt32) in
+      withUnsafeBytes(of: entity) { KeyIndex.hash($0) }
+    }
+    let count: UInt32 = 50_000
+    for entity in 0..<count { index.insert(entity, hash: hash(entity), hashOf: hash) }
+    for entity in 0..<count where entity % 7 != 0 { index.remove(entity, hash: hash(entity)) }
+    for entity in count..<2 * count { index.insert(entity, hash: hash(entity), hashOf: hash) }
+    for entity in 0..<2 * count {
+      let isThere = entity >= count || entity % 7 == 0
+      let found = index.find(hash: hash(entity)) { $0 == entity }
+      #expect((found != nil) == isThere, "\(entity)")
+    }
+    #expect(index.count == Int(count) + Int(count + 6) / 7)
+  }
+
+  @Test("CountdownTable does what a Dictionary does, and indices stay", arguments: 0..<20)
+  func countdownTable(seed: UInt64) {
+    struct Known: Equatable {
+      var machine: Countdown
+      var generation: Generation
+      var owner: Owner
+      var uid: UInt32
+      var titles: Titles?
+      var meta: [UInt8]?
+      var alarm: TimerWheel.Token?
+
+      init(_ entity: CountdownEntity) {
+        machine = entity.machine
+        generation = entity.generation
+        owner = entity.owner
+        uid = entity.uid
+        titles = entity.titles
+        meta = entity.meta
+        alarm = entity.alarm
+      }
+    }
+
+    var generator = SeededGenerator(seed: seed)
+    func pick<T>(_ values: T...) -> T { values.randomElement(using: &generator)! }
+    func entity() -> CountdownEntity {
+      let plan = Countdown.Plan(
+        count: pick(1, 60, UInt32(Int32.max)), every: pick(.milliseconds(1), .milliseconds(146)),
+        firesAtOnce: pick(true, false))!
+      let time = pick(Int64(-1), 0, 1, 1 << 60, -(1 << 60), 1_790_000_000_000_000)
+      let moment = Instant(microseconds: time)
+      let phase = pick(
+        Countdown.Phase.counting(until: moment), .paused(left: Interval(microseconds: time)),
+        .ready(since: moment), .idle(since: moment))
+      var entity = CountdownEntity(
+        machine: Countdown(
+          plan, phase, sends: pick(0, 1, 1 << 28 - 1), isRefunded: pick(true, false)),
+        generation: Generation(pick(0, 1_790_000_000_000_000, .max)), uid: pick(0, .max),
+        titles: Titles(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])),
+        alarm: pick(nil, TimerWheel.Token(rawValue: pick(0, 7, .max))))
+      entity.owner = pick(.none, .none, .connection(.max))
+      entity.meta = pick(nil, nil, [1, 2, 3])
+      return entity
+    }
+
+    var table = CountdownTable()
+    var model: [[UInt8]: (index: UInt32, known: Known)] = [:]
+    let keyCount = [3, 50, 3_000][Int(seed % 3)]
+    for step in 0..<6_000 {
+      let number = Int.random(in: 0..<keyCount, using: &generator)
+      // Of all lengths; the first bytes tell them apart.
+      var wanted = Array("\(number)".utf8)
+      wanted += Array(repeating: 0, count: min(number, 512 - wanted.count))
+      let grows = Int.random(in: 0..<10, using: &generator) < (step < 3_000 ? 7 : 3)
+      if let found = table.find(wanted) {
+        #expect(model[wanted]?.index == found)
+        #expect(Known(table[found]) == model[wanted]?.known)
+        #expect(table.owner(found) == model[wanted]?.known.owner)
+        #expect(table.generation(found) == model[wanted]?.known.generation)
+        #expect(table.key(found) == wanted)
+        if !grows {
+          table.remove(found)
+          model[wanted] = nil
+          #expect(table.find(wanted) == nil)
+          #expect(table.contains(found) == false)
+        } else {
+          let new = entity()
+          table[found] = new
+          model[wanted]?.known = Known(new)
+          table.alarms[found] = nil
+          model[wanted]?.known.alarm = nil
+        }
+      } else {
+        #expect(model[wanted] == nil)
+        if grows {
+          let new = entity()
+          let index = wanted.withUnsafeBytes {
+            table.insert($0, hash: KeyIndex.hash($0), new)
+          }
+          #expect(!model.values.contains { $0.index == index })
+          model[wanted] = (index, Known(new))
+        }
+      }
+      #expect(table.count == model.count)
+    }
+    for (key, entry) in model {
+      #expect(table.find(key) == entry.index)
+      #expect(Known(table[entry.index]) == entry.known)
+    }
+    for entry in model.values { table.remove(entry.index) }
+    #expect(table.count == 0)
+    #expect(table.indexEnd == 0)
+    #expect(table.entity(at: 0) == nil)
   }
 
   @Test("An EntityRef survives the way through a timer's payload")
@@ -91,83 +210,33 @@ import Testing
     }
   }
 
-  @Test("Policies are beside the entity: a countdown takes no more room for them")
+  @Test("What only some countdowns have is beside them: the others do not pay for it")
   func size() {
-    #expect(MemoryLayout<CountdownEntity>.stride <= 120)
+    #expect(CountdownTable.bytesForEach == 36)
     #expect(MemoryLayout<SendRecord.Send>.stride == 32)
   }
 
   @Test("Rate limits are many: other guards do not make them larger")
   func guardSize() { #expect(MemoryLayout<GuardEntity>.stride <= 104) }
 
-  @Test("Of texts that many countdowns share there is one copy, and the cache is bounded")
-  func titleCache() {
-    var cache = TitleCache()
-    #expect(cache.titles(counting: nil, ready: nil) == nil)
-    for index in 0..<5_000 {
-      let text = Array("title \(index % 2_000)".utf8)
-      #expect(cache.titles(counting: text, ready: nil)?.counting == text)
+  @Test("Of what countdowns have in common there is one copy, for as long as one has it")
+  func terms() throws {
+    var table = TermsTable()
+    func terms(_ number: Int) throws -> Terms {
+      Terms(
+        plan: try #require(Countdown.Plan(count: 60, every: .seconds(Int64(number % 2) + 1))),
+        uid: UInt32(number % 3), titles: Titles(counting: [UInt8(number % 5)], ready: nil))
     }
-  }
-}
-
-@Suite struct GlobTests {
-  private func matches(_ pattern: String, _ text: String) -> Bool {
-    Glob.matches(Array(pattern.utf8), Array(text.utf8))
-  }
-
-  @Test("Patterns match as in Redis")
-  func patterns() {
-    let yes = [
-      ("", ""), ("*", ""), ("*", "abc"), ("**", "abc"), ("a*", "abc"), ("*c", "abc"),
-      ("a*c", "abc"),
-      ("a*b*c", "axxbyyc"), ("?", "a"), ("a?c", "abc"), ("[abc]", "b"), ("[a-c]x", "bx"),
-      ("[c-a]", "b"), ("[^a]", "b"), ("[^a-c]", "d"), ("\\*", "*"), ("\\?", "?"), ("a\\bc", "abc"),
-      ("[\\]]", "]"), ("[a\\-c]", "-"), ("*a*", "bab"), ("countdown:*", "countdown:a"),
-      ("[abc", "b"),
-      ("a\\", "a\\"), ("[-]", "-"),
-    ]
-    for (pattern, text) in yes { #expect(matches(pattern, text), "\(pattern) \(text)") }
-    let no = [
-      ("", "a"), ("a", ""), ("?", ""), ("a", "ab"), ("ab", "a"), ("a*", "ba"), ("[abc]", "d"),
-      ("[^a]", "a"), ("[^a-c]", "b"), ("\\*", "a"), ("[a]", ""), ("*a", "ab"), ("A", "a"),
-      ("[]", "a"),
-      ("a?", "a"),
-    ]
-    for (pattern, text) in no { #expect(!matches(pattern, text), "\(pattern) \(text)") }
-  }
-
-  @Test("A pathological pattern takes no exponential time")
-  func pathological() {
-    let pattern = String(repeating: "a*", count: 400) + "b"
-    let text = String(repeating: "a", count: 1_000)
-    let took = ContinuousClock().measure { #expect(!matches(pattern, text)) }
-    #expect(took < .seconds(2))
-  }
-
-  @Test("Random patterns: as a plain recursive matcher says", arguments: 0..<10)
-  func againstModel(seed: UInt64) {
-    var generator = SeededGenerator(seed: seed)
-    func word(_ letters: String, _ most: Int) -> [UInt8] {
-      let letters = Array(letters.utf8)
-      return (0..<Int.random(in: 0...most, using: &generator)).map { _ in
-        letters.randomElement(using: &generator)!
-      }
-    }
-    for _ in 0..<500 {
-      let pattern = word("aab**?", 6)
-      let text = word("aab", 7)
-      #expect(Glob.matches(pattern, text) == model(pattern[...], text[...]), "\(pattern) \(text)")
-    }
-  }
-
-  private func model(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
-    guard let first = pattern.first else { return text.isEmpty }
-    if first == UInt8(ascii: "*") {
-      if model(pattern.dropFirst(), text) { return true }
-      return !text.isEmpty && model(pattern, text.dropFirst())
-    }
-    guard let byte = text.first, first == UInt8(ascii: "?") || first == byte else { return false }
-    return model(pattern.dropFirst(), text.dropFirst())
+    var taken: [TermsTable.ID] = []
+    for number in 0..<300 { taken.append(table.take(try terms(number))) }
+    #expect(table.count == 30)
+    for number in 0..<300 { #expect(try table[taken[number]] == terms(number)) }
+    for number in 0..<299 { table.giveBack(taken[number]) }
+    #expect(table.count == 1)
+    #expect(try table[taken[299]] == terms(299))
+    table.giveBack(taken[299])
+    #expect(table.count == 0)
+    let again = table.take(try terms(7))
+    #expect(try table[again] == terms(7))
   }
 }

@@ -1,0 +1,28 @@
+import Testing
+
+@testable import CountdownCommands
+
+@Suite struct OutputQueueTests {
+  @Test("What goes in comes out, in order; little is put together")
+  func order() {
+    var queue = OutputQueue()
+    var all: [UInt8] = []
+    var taken: [UInt8] = []
+    for step in 0..<5_000 {
+      let bytes = Array(repeating: UInt8(truncatingIfNeeded: step), count: step * 37 % 9_000)
+      queue.append(bytes)
+      all += bytes
+      if step % 7 == 0, let piece = queue.popFirst() { taken += piece }
+      #expect(queue.count == all.count - taken.count)
+    }
+    while let piece = queue.popFirst() {
+      #expect(!piece.isEmpty)
+      taken += piece
+    }
+    #expect(taken == all)
+    #expect(queue.isEmpty)
+    #expect(queue.popFirst() == nil)
+    for _ in 0..<100 { queue.append([1]) }
+    #expect(queue.popFirst()?.count == 100)
+  }
+}
