@@ -32,7 +32,10 @@ class Story:
 
     def counts(self):
         timers = self.daemon.info("timers")
-        names = ("entities", "armed", "countdowns", "huds", "timers", "throttles", "onces", "gates", "scopes", "stacks", "pages")
+        names = (
+            "entities", "armed", "countdowns", "huds", "timers", "throttles", "onces", "gates",
+            "scopes", "stacks", "pages",
+        )  # fmt: skip
         return {name: timers[name] for name in names}
 
 
