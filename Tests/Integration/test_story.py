@@ -32,7 +32,10 @@ class Story:
 
     def counts(self):
         timers = self.daemon.info("timers")
-        names = ("entities", "armed", "countdowns", "huds", "timers", "scopes", "stacks", "pages")
+        names = (
+            "entities", "armed", "countdowns", "huds", "timers", "throttles", "onces", "gates",
+            "scopes", "stacks", "pages",
+        )  # fmt: skip
         return {name: timers[name] for name in names}
 
 
@@ -41,6 +44,15 @@ def test_the_whole_story(daemon):
     story = Story(daemon)
     before = story.counts()
     app = story.app
+
+    # Registering needs a login: what was wanted waits behind the gate, and is run once it opens.
+    for wanted in ("home", "register"):
+        asked = story.tell("GATE", "CHECK", "session", wanted, "TTL", "5m")
+        assert (asked["accepted"], asked["reason"]) == (False, b"login")
+    story.ask("GATE", "OPEN", "session", "TTL", "1h")
+    ran = [event for event in story.watched("run", "session") if event["event"] == "run"]
+    assert [event["action"] for event in ran] == ["register"]
+    assert story.tell("GATE", "CHECK", "session", "orders")["accepted"] is True
 
     # Two register pages in a window that goes with the app's connection.
     app("SCOPE", "OPEN", "window", "OWNER", "connection")
@@ -63,9 +75,20 @@ def test_the_whole_story(daemon):
     running = story.ask("COUNTDOWN", "GET", "+4512345678")
     assert (running["generation"], running["remaining"]) == (code["generation"], 49)
 
-    # Submitted twice, it is sent once.
+    # Another code is not sent before the countdown is over, and not more than one a minute at all.
     again = story.ask("COUNTDOWN", "START", "+4512345678", "OWNER", "scope:register-2")
     assert (again["accepted"], again["reason"]) == (0, b"cooldown")
+    rate = ("BURST", "1", "RATE", "1/1m")
+    assert story.ask("THROTTLE", "sms:+4512345678", *rate)["accepted"] == 1
+    assert story.ask("THROTTLE", "sms:+4512345678", *rate)["reason"] == b"rate"
+
+    # The form is submitted twice, and accepted once; the second is told how the first one went.
+    submit = ("ONCE", "register-7", "TTL", "10m", "OWNER", "scope:register-2")
+    assert story.tell(*submit)["accepted"] is True
+    twice = story.ask(*submit)
+    assert (twice["accepted"], twice["reason"], twice["state"]) == (0, b"duplicate", b"running")
+    story.ask("ONCE", "DONE", "register-7", "welcome")
+    assert story.ask(*submit)["result"] == b"welcome"
 
     # A swipe that goes through ends the page, and the countdown with it.
     story.tell("NAV", "SWIPE", "main", "X", "4", "DX", "9")
@@ -110,7 +133,9 @@ def test_the_whole_story(daemon):
     assert app("NAV", "DISMISS", "main") == 1
     story.watched("dismissed", "main")
     assert app("SCOPE", "CLOSE", "window") == 1
-    story.pass_time("1s")
+    assert story.backend("GATE", "CLOSE", "session") == 1
+    # The result of what was submitted is nobody's, and is remembered for its TTL.
+    story.pass_time("10m")
     assert story.counts() == before
 
 
