@@ -84,10 +84,12 @@ test-deb: test-packages deb ## Install, run and purge the Debian package in a cl
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py Tests/Integration/test_install.py
 
+# One test after another: side by side, those that fill the memory with millions of things slow each
+# other and everything else down.
 .PHONY: test
 test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
 	@swift build --build-tests
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
 	@scripts/integration-test.sh
 
 SECONDS_OF_FUZZ ?= 20

@@ -9,7 +9,7 @@ import pytest
 from countdownd import Closed, Error, Simple, Verbatim, eventually, request, view
 
 SECTIONS = [
-    "Server", "Clients", "Memory", "Stats", "Timers", "Lateness", "Persistence", "Systemd",
+    "Server", "Clients", "Memory", "Cpu", "Stats", "Timers", "Lateness", "Persistence", "Systemd",
     "Commandstats",
 ]  # fmt: skip
 
