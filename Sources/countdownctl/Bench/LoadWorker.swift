@@ -25,6 +25,8 @@ final class LoadWorker: @unchecked Sendable {
   private var isStopped = false
   /// Batches that were due so far, when there is a rate.
   private var slots = 0
+  /// No more will be due: who has something left goes on without a turn.
+  private var areSlotsOver = false
   private(set) var failure: CountdownClientError?
 
   init(loop: any EventLoop) { self.loop = loop }
@@ -83,6 +85,7 @@ final class LoadWorker: @unchecked Sendable {
     self.phase = phase
     untaken = phase.keys
     slots = 0
+    areSlotsOver = phase.rate == nil
     replied = 0
     result = LoadResult(
       stages: phase.stages.map { .init(name: $0.name, latencies: .microseconds) },
@@ -142,7 +145,13 @@ final class LoadWorker: @unchecked Sendable {
         loop.scheduleTask(deadline: due) { self.sendDue() }
         return
       }
-      guard Double(slots) * Double(phase.pipeline) < Double(phase.commands + slack) else { return }
+      guard Double(slots) * Double(phase.pipeline) < Double(phase.commands + slack) else {
+        areSlotsOver = true
+        for connection in connections where connection.missing == 0 {
+          sendNext(connection, since: nil)
+        }
+        return
+      }
       let connection = connections[slots % connections.count]
       slots += 1
       if connection.missing > 0 {
@@ -183,10 +192,10 @@ final class LoadWorker: @unchecked Sendable {
     let microseconds = UInt64(max(0, after.nanoseconds + 500) / 1_000)
     result.stages[connection.stage].latencies.record(microseconds, count: UInt64(count))
     guard connection.missing == 0 else { return }
-    if phase.rate == nil {
-      sendNext(connection, since: nil)
-    } else if let due = connection.overdue.popFirst() {
+    if let due = connection.overdue.popFirst() {
       sendNext(connection, since: due)
+    } else if areSlotsOver {
+      sendNext(connection, since: nil)
     }
     finishIfDone()
   }
