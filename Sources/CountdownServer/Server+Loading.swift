@@ -83,36 +83,28 @@ extension Server {
     let now = now
     switch portion {
     case .countdowns(let records):
-      for record in records {
-        guard let countdown = record.durable(offset: offset) else {
-          loading.unreadable += 1
-          continue
+      restore(records, of: loading) { record in
+        record.durable(offset: offset).map {
+          dispatcher.engine.restore($0, at: record.index, now: now)
         }
-        dispatcher.engine.restore(countdown, at: record.index, now: now)
       }
     case .timers(let records):
-      for record in records {
-        guard let timer = record.durable(offset: offset) else {
-          loading.unreadable += 1
-          continue
+      restore(records, of: loading) { record in
+        record.durable(offset: offset).map {
+          dispatcher.engine.restore($0, at: record.index, now: now)
         }
-        dispatcher.engine.restore(timer, at: record.index, now: now)
       }
     case .huds(let records):
-      for record in records {
-        guard let hud = record.durable(offset: offset) else {
-          loading.unreadable += 1
-          continue
+      restore(records, of: loading) { record in
+        record.durable(offset: offset).map {
+          dispatcher.engine.restore($0, at: record.index, now: now)
         }
-        dispatcher.engine.restore(hud, at: record.index, now: now)
       }
     case .guards(let records):
-      for record in records {
-        guard let kept = record.durable(offset: offset) else {
-          loading.unreadable += 1
-          continue
+      restore(records, of: loading) { record in
+        record.durable(offset: offset).map {
+          dispatcher.engine.restore($0, at: record.place, now: now)
         }
-        dispatcher.engine.restore(kept, at: record.place, now: now)
       }
     case .events(let turns):
       for events in turns {
@@ -126,6 +118,13 @@ extension Server {
       toldOfLoading = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
     }
+  }
+
+  /// Restores what makes sense, and counts what does not: that for which `restored` is nil.
+  private func restore<Record>(
+    _ records: [Record], of loading: StateLoading, _ restored: (Record) -> Void?
+  ) {
+    for record in records where restored(record) == nil { loading.unreadable += 1 }
   }
 
   private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {

@@ -31,6 +31,22 @@ import Testing
     var there: [String: (generation: Int64, owned: Bool)] = [:]
     let keyCount = [4, 40, 400][Int(seed % 3)]
 
+    func end(_ key: String) throws {
+      switch kind {
+      case .countdown: try desk.cancel(key)
+      case .hud: try desk.dismiss(key)
+      case .timer: try desk.delete(key)
+      case .throttle: try desk.refund(throttle: key)
+      case .once: try desk.cancel(once: key)
+      case .gate: try desk.cancel(gate: key)
+      case .debounce: try desk.cancel(debounce: key)
+      case .scope: try desk.close(key)
+      case .nav: try desk.dismissed(key)
+      case .page: try desk.closePage(key)
+      }
+      there[key] = nil
+    }
+
     func churn(_ times: Int) throws {
       for _ in 0..<times {
         let key = "\(Int.random(in: 0..<keyCount, using: &generator))"
@@ -52,37 +68,13 @@ import Testing
             }
           there[key] = (generation.value, owned && kind != .throttle)
         } else {
-          switch kind {
-          case .countdown: try desk.cancel(key)
-          case .hud: try desk.dismiss(key)
-          case .timer: try desk.delete(key)
-          case .throttle: try desk.refund(throttle: key)
-          case .once: try desk.cancel(once: key)
-          case .gate: try desk.cancel(gate: key)
-          case .debounce: try desk.cancel(debounce: key)
-          case .scope: try desk.close(key)
-          case .nav: try desk.dismissed(key)
-          case .page: try desk.closePage(key)
-          }
-          there[key] = nil
+          try end(key)
         }
       }
       // Now and then the table gets empty, and starts over.
       if Int.random(in: 0..<12, using: &generator) == 0 {
         for key in there.keys.sorted().dropFirst(Int.random(in: 0...1, using: &generator)) {
-          switch kind {
-          case .countdown: try desk.cancel(key)
-          case .hud: try desk.dismiss(key)
-          case .timer: try desk.delete(key)
-          case .throttle: try desk.refund(throttle: key)
-          case .once: try desk.cancel(once: key)
-          case .gate: try desk.cancel(gate: key)
-          case .debounce: try desk.cancel(debounce: key)
-          case .scope: try desk.close(key)
-          case .nav: try desk.dismissed(key)
-          case .page: try desk.closePage(key)
-          }
-          there[key] = nil
+          try end(key)
         }
       }
     }
