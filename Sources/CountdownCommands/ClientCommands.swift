@@ -167,6 +167,7 @@ extension Dispatcher {
     func seconds(since then: Moment) -> Int64 { (now.boot - then.boot).microseconds / 1_000_000 }
     let id = session.client.connection
     let subscriptions = engine.subscriptions(of: id)
+    let command = session.lastCommand.map { table.rows[$0].fullName.lowercased() } ?? ""
     var flags = ""
     if session.isMonitor { flags += "O" }
     if !subscriptions.channels.isEmpty || !subscriptions.patterns.isEmpty { flags += "P" }
@@ -176,7 +177,7 @@ extension Dispatcher {
       + "flags=\(flags) db=0 sub=\(subscriptions.channels.count) psub=\(subscriptions.patterns.count) "
       + "qbuf=\(host.bufferedInput(of: id)) omem=\(session.pendingOutput) "
       + "tot-cmds=\(session.commands) "
-      + "cmd=\(session.lastCommand.lowercased().replacingBlank(with: "|")) user=default "
+      + "cmd=\(command.replacingBlank(with: "|")) user=default "
       + "uid=\(session.client.uid) pid=\(session.pid) resp=\(session.output.version.rawValue) "
       + "lib-name=\(text(session.libraryName)) lib-ver=\(text(session.libraryVersion))"
   }

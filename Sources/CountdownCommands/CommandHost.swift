@@ -4,8 +4,8 @@ import CountdownEngine
 package protocol CommandHost: AnyObject {
   /// The time, on both clocks.
   var now: Moment { get }
-  /// For timing commands, in microseconds.
-  var stopwatch: Int64 { get }
+  /// For timing commands, in microseconds. Asked for once.
+  var stopwatch: () -> Int64 { get }
   /// The settings in force, by their full names.
   var configuration: [(name: String, value: String)] { get }
   /// Lines of a section of INFO that only the host knows; they come first.

@@ -3,6 +3,8 @@ package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
   private var single: [CommandName: Int] = [:]
   private var families: [CommandName: [CommandName: Int]] = [:]
+  /// What was found last: most often it is what is looked for next.
+  private var last: (name: CommandName, subcommand: CommandName, index: Int)?
 
   package init() {
     rows =
@@ -27,10 +29,13 @@ package struct CommandTable: Sendable {
     case unknownSubcommand
   }
 
-  func find(_ name: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer?) -> Lookup {
+  mutating func find(_ name: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer?) -> Lookup {
     guard let name = CommandName(name) else { return .unknown }
+    let subcommand = second.flatMap { CommandName($0) }
+    if let last, name == last.name, subcommand == last.subcommand { return .found(last.index) }
     if let family = families[name] {
-      if let second, let subcommand = CommandName(second), let index = family[subcommand] {
+      if let subcommand, let index = family[subcommand] {
+        last = (name, subcommand, index)
         return .found(index)
       }
       // COMMAND and THROTTLE are both: a command, and a family. What is no subcommand can be a key.

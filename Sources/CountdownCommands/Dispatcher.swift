@@ -22,16 +22,21 @@ package final class Dispatcher {
   }
 
   package var engine: Engine
-  package let table: CommandTable
+  package internal(set) var table: CommandTable
   package private(set) var settings: Settings
-  package unowned let host: any CommandHost
+  /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than asking.)
+  package unowned(unsafe) let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
   /// Those who have connections, by uid.
   package private(set) var users: [UInt32: User] = [:]
   /// Counts turns.
   private(set) var turn = 0
+  private let stopwatch: () -> Int64
   private var lapBegan: Int64?
+  /// The events that are being delivered, and the line of one; their memory is used again.
+  private var delivering: [Publication] = []
+  private var line = JSONLine()
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
 
@@ -49,6 +54,7 @@ package final class Dispatcher {
     self.engine = engine
     self.settings = settings
     self.host = host
+    stopwatch = host.stopwatch
     table = CommandTable()
     slowLog = SlowLog(threshold: settings.slowCommand, length: settings.slowLogLength)
     statistics = CommandStatistics(commands: table.rows.count)
@@ -98,7 +104,7 @@ package final class Dispatcher {
     do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
-      session.lastCommand = spec.fullName
+      session.lastCommand = index
       try check(spec, arguments, session)
       isAnswerOfState = spec.showsState
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
@@ -106,7 +112,7 @@ package final class Dispatcher {
       }
       let call = Call(
         dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
-      let before = lapBegan ?? host.stopwatch
+      let before = lapBegan ?? stopwatch()
       do throws(CommandError) {
         try spec.handler(call)
       } catch {
@@ -145,13 +151,13 @@ package final class Dispatcher {
 
   /// Commands follow each other from now on: each is timed from the end of the one before, as looking
   /// at the clock takes about as long as a small command.
-  package func beginLaps() { lapBegan = host.stopwatch }
+  package func beginLaps() { lapBegan = stopwatch() }
 
   package func endLaps() { lapBegan = nil }
 
   /// How long something took, in microseconds, that began then and has just ended.
   private func lap(since before: Int64) -> Int64 {
-    let now = host.stopwatch
+    let now = stopwatch()
     if lapBegan != nil { lapBegan = now }
     return now - before
   }
@@ -247,44 +253,51 @@ package final class Dispatcher {
 
   /// Takes events from the engine to those who listen.
   private func deliver() {
+    // What comes up while something is delivered is delivered after it.
+    guard delivering.isEmpty else { return }
     while engine.hasOutbox {
-      for publication in engine.takeOutbox() { deliver(publication) }
+      engine.exchangeOutbox(&delivering)
+      for publication in delivering { deliver(publication) }
+      delivering.removeAll(keepingCapacity: delivering.count <= 1_024)
     }
   }
 
   private func deliver(_ publication: Publication) {
-    let channel = publication.kind.channelPrefix + publication.key
-    let payload = publication.event.encoded()
+    line.begin()
+    publication.event.write(to: &line)
+    let payload = line.finish()
     if !publication.subscribers.isEmpty {
-      var frame = SharedFrame([Array("message".utf8), channel, payload])
+      var frame = SharedFrame(publication, payload: payload)
       for id in publication.subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, publication, to: session, channel: channel)
+        send(&frame, publication, to: session)
       }
     }
     for (pattern, subscribers) in publication.patterns {
-      var frame = SharedFrame([Array("pmessage".utf8), pattern, channel, payload])
+      var frame = SharedFrame(publication, pattern: pattern, payload: payload)
       for id in subscribers {
         guard let session = sessions[id] else { continue }
-        send(&frame, publication, to: session, channel: channel, pattern: pattern)
+        send(&frame, publication, to: session, pattern: pattern)
       }
     }
   }
 
   private func send(
     _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
-    channel: [UInt8], pattern: [UInt8] = []
+    pattern: [UInt8] = []
   ) {
     guard !session.isClosing else { return }
     let bytes = frame.bytes(session.output.version)
     statistics.eventsSent += 1
     if session.isBackedUp, publication.event.name.canBeMerged {
       let hasMerged = session.waitingTicks.put(
-        bytes, sequence: publication.event.sequence, channel: channel, pattern: pattern)
+        bytes, sequence: publication.event.sequence, channel: publication.channel, pattern: pattern)
       if hasMerged { statistics.ticksMerged += 1 }
     } else {
       // What happens now makes a tick that still waits wrong.
-      statistics.ticksMerged += Int64(session.waitingTicks.drop(channel))
+      if !session.waitingTicks.isEmpty {
+        statistics.ticksMerged += Int64(session.waitingTicks.drop(publication.channel))
+      }
       let start = session.output.bytes.count
       session.output.bytes.append(contentsOf: bytes)
       if publication.event.tellsOfDurableChange {

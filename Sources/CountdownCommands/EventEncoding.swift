@@ -6,6 +6,12 @@ extension Event {
   /// The one line of JSON that subscribers get.
   package func encoded() -> [UInt8] {
     var line = JSONLine()
+    write(to: &line)
+    return Array(line.finish())
+  }
+
+  /// The fields of that line.
+  func write(to line: inout JSONLine) {
     line.field("event", name.text)
     line.field("key", bytes: subject.key)
     line.field("generation", generation.value)
@@ -26,7 +32,6 @@ extension Event {
       line.field("state", kind.stateOfNothing)
       line.field("now_unix_ms", nowUnixMS)
     }
-    return line.finish()
   }
 
   private func write(_ view: CountdownView, to line: inout JSONLine) {
@@ -112,32 +117,5 @@ extension Event.Subject {
     case .page(let view): view.key
     case .nothing(_, let key, _): key
     }
-  }
-}
-
-/// A message in the frames of each version, made when first needed and shared by all who get it.
-struct SharedFrame {
-  private let elements: [[UInt8]]
-  private var resp2: [UInt8]?
-  private var resp3: [UInt8]?
-
-  init(_ elements: [[UInt8]]) { self.elements = elements }
-
-  mutating func bytes(_ version: RESPEncoder.Version) -> [UInt8] {
-    switch version {
-    case .resp2:
-      if resp2 == nil { resp2 = encode(.resp2) }
-      return resp2!
-    case .resp3:
-      if resp3 == nil { resp3 = encode(.resp3) }
-      return resp3!
-    }
-  }
-
-  private func encode(_ version: RESPEncoder.Version) -> [UInt8] {
-    var encoder = RESPEncoder(version)
-    encoder.push(elements.count)
-    for element in elements { encoder.bulk(element) }
-    return encoder.bytes
   }
 }

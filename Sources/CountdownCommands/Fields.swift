@@ -3,7 +3,7 @@ import CountdownEngine
 import RESP
 
 /// Takes the named fields of a view, one after the other: as a reply, or as JSON.
-protocol FieldWriter {
+protocol FieldWriter: ~Copyable {
   mutating func field(_ name: StaticString, _ value: Int64)
   mutating func field(_ name: StaticString, _ value: Bool)
   mutating func field(_ name: StaticString, _ value: Double)
@@ -14,7 +14,7 @@ protocol FieldWriter {
   mutating func null(_ name: StaticString)
 }
 
-extension FieldWriter {
+extension FieldWriter where Self: ~Copyable {
   mutating func field(_ name: StaticString, _ value: Int64?) {
     if let value { field(name, value) } else { null(name) }
   }

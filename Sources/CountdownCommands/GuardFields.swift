@@ -11,13 +11,13 @@ protocol GuardFields {
   static var stateFieldCount: Int { get }
   var key: [UInt8] { get }
   var generation: Generation { get }
-  func writeState(to writer: inout some FieldWriter)
+  func writeState(to writer: inout some FieldWriter & ~Copyable)
 }
 
 extension ThrottleView: GuardFields {
   static let stateFieldCount = 8
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("limit", limit)
     writer.field("remaining", remaining)
@@ -32,7 +32,7 @@ extension ThrottleView: GuardFields {
 extension OnceView: GuardFields {
   static let stateFieldCount = 6
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("result", bytes: result)
     writer.field("remaining_ms", remainingMS)
@@ -45,7 +45,7 @@ extension OnceView: GuardFields {
 extension GateView: GuardFields {
   static let stateFieldCount = 7
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("action", bytes: action)
     writer.field("payload", bytes: payload)
@@ -59,7 +59,7 @@ extension GateView: GuardFields {
 extension DebounceView: GuardFields {
   static let stateFieldCount = 10
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("calls", calls)
     writer.field("remaining_ms", remainingMS)
@@ -74,7 +74,7 @@ extension DebounceView: GuardFields {
 }
 
 extension GuardView {
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     switch self {
     case .throttle(let view): view.writeState(to: &writer)
     case .once(let view): view.writeState(to: &writer)

@@ -5,7 +5,7 @@ import RESP
 extension StackView {
   static let fieldCount = 11
 
-  func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
+  func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writer.field("state", state.rawValue)
     writer.field("generation", generation.value)
@@ -16,7 +16,7 @@ extension StackView {
     writer.field("now_unix_ms", nowUnixMS)
   }
 
-  private func writeDetails(to writer: inout some FieldWriter) {
+  private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("page", bytes: pages.last)
     writer.field("depth", Int64(pages.count))
     writer.field("pages", list: pages)

@@ -5,7 +5,7 @@ import RESP
 extension PageView {
   static let fieldCount = 12
 
-  func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
+  func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writer.field("generation", generation.value)
     answer?.write(to: &writer)
@@ -14,7 +14,7 @@ extension PageView {
     writer.field("owner", owner)
   }
 
-  private func writeState(to writer: inout some FieldWriter) {
+  private func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("animated", isAnimated)
     writer.field("visible", isVisible)

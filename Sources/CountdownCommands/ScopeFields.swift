@@ -5,14 +5,14 @@ import RESP
 extension ScopeView {
   static let fieldCount = 13
 
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("key", bytes: key)
     writer.field("state", state.rawValue)
     writer.field("generation", generation.value)
     writeDetails(to: &writer)
   }
 
-  func writeDetails(to writer: inout some FieldWriter) {
+  func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("parent", bytes: parent)
     writer.field("depth", Int64(depth))
     writer.field("children", Int64(children))
@@ -27,7 +27,7 @@ extension ScopeView {
 }
 
 extension Emission {
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("name", bytes: name)
     writer.field("target", bytes: target)
     writer.field("phase", isCaptured ? "capture" : "bubble" as StaticString)

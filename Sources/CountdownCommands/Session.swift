@@ -25,7 +25,8 @@ package final class Session {
   package var name: [UInt8] = []
   package var libraryName: [UInt8] = []
   package var libraryVersion: [UInt8] = []
-  package var lastCommand: String = ""
+  /// As a row of the command table; nil before the first.
+  package var lastCommand: Int?
   package var lastActive: Moment
   package var commands: Int64 = 0
 

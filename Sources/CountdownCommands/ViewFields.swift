@@ -11,9 +11,10 @@ extension CountdownView {
   /// Of its fields in a reply, an answer included.
   var mostBytes: Int {
     // A name and a number, or a word, and what is around them.
-    let shortField = 64
-    var most = 24 * shortField + key.count + (title?.count ?? 0) + (meta?.count ?? 0)
-    if case .scope(let name) = owner { most += name.key.count * 3 }
+    let shortField = 48
+    let answers = 2
+    var most = (fieldCount + answers) * shortField
+    most += key.count + (title?.count ?? 0) + (meta?.count ?? 0) + owner.mostBytes
     if let quota {
       most += quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
       most += quota.nextChannel?.utf8.count ?? 0
@@ -21,7 +22,7 @@ extension CountdownView {
     return most
   }
 
-  func write(to writer: inout some FieldWriter, answer: Answer? = nil) {
+  func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer? = nil) {
     writer.field("key", bytes: key)
     writeState(to: &writer)
     answer?.write(to: &writer)
@@ -33,19 +34,19 @@ extension CountdownView {
     writer.field("meta", bytes: meta)
   }
 
-  func writeSends(to writer: inout some FieldWriter) {
+  func writeSends(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("sends", Int64(sends))
     quota?.write(to: &writer)
   }
 
   /// What a tick changes.
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.text)
     writer.field("generation", generation.value)
     writeProgress(to: &writer)
   }
 
-  func writeProgress(to writer: inout some FieldWriter) {
+  func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("remaining", remaining)
     writer.field("remaining_ms", remainingMS)
     writer.field("deadline_unix_ms", deadlineUnixMS)
@@ -54,10 +55,20 @@ extension CountdownView {
   }
 }
 
+extension Owner {
+  /// Of its text, beyond a word.
+  fileprivate var mostBytes: Int {
+    switch self {
+    case .none, .connection: 32
+    case .scope(let name), .page(let name): name.key.count + 32
+    }
+  }
+}
+
 extension QuotaView {
   static let fieldCount = 6
 
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("sends_left", sendsLeft.map { Int64($0) })
     writer.field("policy", policy)
     writer.field("channel", channel)
@@ -97,7 +108,7 @@ struct Answer {
   /// What a repetition may do as well, for it changes nothing.
   init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
 
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("accepted", isAccepted)
     if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }
   }
@@ -111,13 +122,13 @@ struct Answer {
 extension HUDView {
   static let fieldCount = 17
 
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("key", bytes: key)
     writer.field("generation", generation.value)
     writeState(to: &writer)
   }
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("level", level.rawValue)
     writer.field("kind", kind.rawValue)
@@ -139,7 +150,7 @@ extension HUDView {
 extension TimerView {
   static let fieldCount = 13
 
-  func write(to writer: inout some FieldWriter) {
+  func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("key", bytes: key)
     writer.field("generation", generation.value)
     writeState(to: &writer)
@@ -152,7 +163,7 @@ extension TimerView {
     writer.field("payload", bytes: payload)
   }
 
-  func writeState(to writer: inout some FieldWriter) {
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("remaining_ms", remainingMS)
     writer.field("deadline_unix_ms", deadlineUnixMS)

@@ -7,6 +7,7 @@ struct WaitingTicks {
 
   /// By channel, and there by the pattern it came by; empty for the channel itself.
   private var ticks: [[UInt8]: [[UInt8]: Tick]] = [:]
+  var isEmpty: Bool { ticks.isEmpty }
   /// What they take, in bytes.
   private(set) var bytes = 0
 

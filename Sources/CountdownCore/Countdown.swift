@@ -158,6 +158,11 @@ package struct Countdown: Equatable, Sendable {
     }
   }
 
+  /// Whether steps of it end.
+  package var ticks: Bool {
+    if case .counting = phase { true } else { false }
+  }
+
   package func remainingTime(at now: Instant) -> Interval {
     switch phase {
     case .counting(let deadline): max(deadline - now, .zero)

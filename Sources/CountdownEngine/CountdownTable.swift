@@ -7,6 +7,7 @@ import TimerWheel
 ///
 /// A countdown is taken out as a `CountdownEntity` and put back; what is asked most can be had alone.
 struct CountdownTable: ~Copyable {
+  private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
   private var records: UnsafeMutablePointer<CountdownRecord>
   /// One more than the highest index ever used.

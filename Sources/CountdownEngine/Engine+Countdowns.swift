@@ -58,7 +58,7 @@ extension Engine {
       connections.own(reference, start.owner)
       entity.owner = start.owner
       entity.meta = start.meta
-      entity.titles = Titles(start)
+      entity.titles = .of(start)
     }
   }
 
@@ -223,10 +223,10 @@ extension Engine {
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    let isWatched = isWatched(countdown: index)
     let entity = countdowns[index]
     let next = entity.machine.nextExpiry(
-      at: now.boot, watched: isWatched, kept: kept(entity, at: now))
+      at: now.boot, watched: entity.machine.ticks && isWatched(countdown: index),
+      kept: kept(entity, at: now))
     guard let code = entity.sending?.record.nextCodeExpiry else { return next }
     return next.map { min($0, code) } ?? code
   }
@@ -247,7 +247,7 @@ extension Engine {
       machine = Countdown(start.plan, at: now.boot)
     }
     var entity = CountdownEntity(
-      machine: machine, generation: generation, uid: client.uid, titles: Titles(start))
+      machine: machine, generation: generation, uid: client.uid, titles: .of(start))
     entity.owner = start.owner
     entity.sending = sending
     entity.meta = start.meta
@@ -284,7 +284,11 @@ extension Engine {
     statistics.accepted += 1
     // One view does for the event and the reply, unless there is nothing to be waited for.
     let view = countdownView(index, at: now)
-    publish(countdown: index, .started, view: view, at: now)
+    if let listeners = listeners(ofCountdown: index, .started) {
+      let head = Event.Head(
+        name: .started, generation: view.generation, sequence: lastSequence)
+      tell(head, view, listeners)
+    }
     if wake(index, at: now) { return view }
     // It may be forgotten already.
     return countdowns.contains(index) ? countdownView(index, at: now) : view
@@ -339,22 +343,30 @@ extension Engine {
   /// `generation` is that of the entity unless it happened to an earlier code.
   mutating func publish(
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
-    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil,
-    view: CountdownView? = nil, at now: Moment
+    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
+    guard let listeners = listeners(ofCountdown: index, name) else { return }
+    let head = Event.Head(
+      name: name, generation: generation ?? countdowns.generation(index), sequence: lastSequence,
+      dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+      lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
+    tell(head, countdownView(index, code: generation, retryAt: retryAt, at: now), listeners)
+  }
+
+  /// Notes what happens, and says who is to hear of it.
+  private mutating func listeners(
+    ofCountdown index: UInt32, _ name: Event.Name
+  ) -> Listeners? {
     if name.tellsOfChange { noteChange(ofCountdown: index) }
     let isKept = name.tellsOfChange && countdowns.owner(index) == .none
     let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
-    guard let listeners = listeners(.countdown, key, isKept: isKept) else { return }
-    tell(
-      Event(
-        name: name,
-        subject: .countdown(
-          view ?? countdownView(index, code: generation, retryAt: retryAt, at: now)),
-        generation: generation ?? countdowns.generation(index), sequence: lastSequence,
-        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
-        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason),
-      .countdown, listeners)
+    return listeners(.countdown, key, isKept: isKept)
+  }
+
+  private mutating func tell(_ head: Event.Head, _ view: CountdownView, _ listeners: Listeners) {
+    // Most often nobody is there, and no event has to be made.
+    guard listeners.areThere else { return eventTail.append(head, view) }
+    tell(Event(head, .countdown(view)), .countdown, listeners)
   }
 
   func countdownView(

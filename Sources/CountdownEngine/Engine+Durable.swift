@@ -155,7 +155,7 @@ extension Engine {
     }
     var entity = CountdownEntity(
       machine: kept.machine, generation: kept.generation, uid: kept.uid,
-      titles: Titles(counting: kept.title, ready: kept.readyTitle))
+      titles: .of(counting: kept.title, ready: kept.readyTitle))
     entity.sending = sending
     entity.meta = kept.meta
     entity.token = kept.token

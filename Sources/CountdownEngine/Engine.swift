@@ -10,6 +10,8 @@ import TimerWheel
 /// Before a command touches an entity, whatever is due for that entity happens first; so an answer
 /// never depends on how far behind the wheel is.
 package struct Engine: ~Copyable {
+  private let inPlace = InPlace()
+
   package private(set) var settings: EngineSettings
   /// What START means without COUNT and EVERY.
   package private(set) var defaultPlan: Countdown.Plan
@@ -270,12 +272,20 @@ package struct Engine: ~Copyable {
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
+  /// The same, into an array that is empty, whose memory takes what comes next.
+  package mutating func exchangeOutbox(_ empty: inout [Publication]) {
+    precondition(empty.isEmpty, "what was taken before has been delivered")
+    swap(&outbox, &empty)
+  }
+
   /// Who is to get an event.
   struct Listeners {
     var isKept: Bool
     var key: [UInt8]
     var subscribers: [UInt64] = []
     var patterns: [(pattern: [UInt8], subscribers: [UInt64])] = []
+
+    var areThere: Bool { !subscribers.isEmpty || !patterns.isEmpty }
   }
 
   /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
@@ -301,13 +311,12 @@ package struct Engine: ~Copyable {
       listeners.subscribers = subscriptions.subscribers(kind, key)
       listeners.patterns = subscriptions.patterns(matching: kind, key)
     }
-    let isHeard = !listeners.subscribers.isEmpty || !listeners.patterns.isEmpty
-    return listeners.isKept || isHeard ? listeners : nil
+    return listeners.isKept || listeners.areThere ? listeners : nil
   }
 
   mutating func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
     if listeners.isKept { eventTail.append(event) }
-    guard !listeners.subscribers.isEmpty || !listeners.patterns.isEmpty else { return }
+    guard listeners.areThere else { return }
     statistics.publications += 1
     outbox.append(
       Publication(

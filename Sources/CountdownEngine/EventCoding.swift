@@ -28,72 +28,70 @@ enum EventCoding {
   // MARK: Writing
 
   static func append(_ event: Event, to bytes: inout [UInt8]) {
-    guard let name = names.firstIndex(of: event.name) else {
-      preconditionFailure("\(event.name) changes nothing")
+    let head = event.head
+    switch event.subject {
+    case .countdown(let view):
+      append(head, view, to: &bytes)
+    case .timer(let view):
+      let texts = view.payload?.count ?? 0
+      append(head, .timer, view.key, texts, now: view.nowUnixMS, to: &bytes) {
+        write(view, of: head.name, missed: event.missed, to: &$0)
+      }
+    case .hud(let view):
+      let texts = view.status?.count ?? 0
+      append(head, .hud, view.key, texts, now: view.nowUnixMS, to: &bytes) {
+        write(view, superseding: event.superseded, to: &$0)
+      }
+    case .guarded(let view):
+      append(head, view.kind, view.key, mostBytes(view), now: view.nowUnixMS, to: &bytes) {
+        write(view, to: &$0)
+      }
+    case .scope, .emission, .nav, .page, .nothing:
+      preconditionFailure("what happens to these is not kept")
     }
-    withUnsafeTemporaryAllocation(byteCount: mostBytes(event), alignment: 8) { memory in
+  }
+
+  /// The same for what happens most, without an event being made of it.
+  static func append(_ head: Event.Head, _ view: CountdownView, to bytes: inout [UInt8]) {
+    var texts = (view.title?.count ?? 0) + (view.meta?.count ?? 0)
+    if let quota = view.quota {
+      texts +=
+        quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
+        + (quota.nextChannel?.utf8.count ?? 0)
+    }
+    append(head, .countdown, view.key, texts, now: view.nowUnixMS, to: &bytes) {
+      write(view, of: head.name, to: &$0)
+    }
+  }
+
+  /// - Parameter texts: how many bytes of text `body` writes, its integers apart.
+  @inline(__always)
+  private static func append(
+    _ head: Event.Head, _ kind: EntityKind, _ key: [UInt8], _ texts: Int, now: Int64,
+    to bytes: inout [UInt8], _ body: (inout Writer) -> Void
+  ) {
+    guard let name = names.firstIndex(of: head.name) else {
+      preconditionFailure("\(head.name) changes nothing")
+    }
+    // Each of its integers takes eleven bytes at most.
+    let integers = 256
+    withUnsafeTemporaryAllocation(byteCount: integers + key.count + texts, alignment: 8) { memory in
       var writer = Writer(memory)
       // The length, which is known at the end.
       writer.skip(4)
-      writer.unsigned(event.sequence)
-      switch event.subject {
-      case .countdown(let view):
-        writer.byte(EntityKind.countdown.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, of: event.name, to: &writer)
-      case .timer(let view):
-        writer.byte(EntityKind.timer.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, of: event.name, missed: event.missed, to: &writer)
-      case .hud(let view):
-        writer.byte(EntityKind.hud.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, superseding: event.superseded, to: &writer)
-      case .guarded(let view):
-        writer.byte(view.kind.rawValue)
-        writer.text(view.key)
-        write(event, name, now: view.nowUnixMS, to: &writer)
-        write(view, to: &writer)
-      case .scope, .emission, .nav, .page, .nothing:
-        preconditionFailure("what happens to these is not kept")
-      }
+      writer.unsigned(head.sequence)
+      writer.byte(kind.rawValue)
+      writer.text(key)
+      writer.byte(UInt8(name))
+      writer.signed(head.generation.value &- head.sequence)
+      writer.unsigned(now)
+      writer.optional(head.dueUnixMS.map { $0 &- now })
+      writer.optional(head.lateMicroseconds)
+      writer.byte(head.reason.flatMap { reasons.firstIndex(of: $0) }.map { UInt8($0 + 1) } ?? 0)
+      body(&writer)
       memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
       bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
     }
-  }
-
-  /// What it can take at most: each of its integers eleven bytes.
-  private static func mostBytes(_ event: Event) -> Int {
-    let integers = 256
-    switch event.subject {
-    case .countdown(let view):
-      let texts = view.key.count + (view.title?.count ?? 0) + (view.meta?.count ?? 0)
-      guard let quota = view.quota else { return integers + texts }
-      return integers + texts + quota.policy.utf8.count + (quota.channel?.utf8.count ?? 0)
-        + (quota.nextChannel?.utf8.count ?? 0)
-    case .timer(let view):
-      return integers + view.key.count + (view.payload?.count ?? 0)
-    case .hud(let view):
-      return integers + view.key.count + (view.status?.count ?? 0)
-    case .guarded(let view):
-      return integers + view.key.count + mostBytes(view)
-    case .scope, .emission, .nav, .page, .nothing:
-      return integers
-    }
-  }
-
-  private static func write(
-    _ event: Event, _ name: Int, now: Int64, to writer: inout Writer
-  ) {
-    writer.byte(UInt8(name))
-    writer.signed(event.generation.value &- event.sequence)
-    writer.unsigned(now)
-    writer.optional(event.dueUnixMS.map { $0 &- now })
-    writer.optional(event.lateMicroseconds)
-    writer.byte(event.reason.flatMap { reasons.firstIndex(of: $0) }.map { UInt8($0 + 1) } ?? 0)
   }
 
   private static func write(

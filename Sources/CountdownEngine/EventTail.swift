@@ -54,9 +54,19 @@ package struct EventTail: Sendable {
 
   /// O(length of the event).
   mutating func append(_ event: Event) {
+    append(event.sequence) { EventCoding.append(event, to: &$0) }
+  }
+
+  /// The same for an event of a countdown.
+  mutating func append(_ head: Event.Head, _ view: CountdownView) {
+    append(head.sequence) { EventCoding.append(head, view, to: &$0) }
+  }
+
+  @inline(__always)
+  private mutating func append(_ sequence: Int64, _ encode: (inout [UInt8]) -> Void) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
-    EventCoding.append(event, to: &open.content.bytes)
-    open.content.lastSequence = event.sequence
+    encode(&open.content.bytes)
+    open.content.lastSequence = sequence
     open.content.count += 1
     count += 1
     if open.content.count >= min(limit, 1_024) { seal() }

@@ -201,6 +201,30 @@ package struct Event: Sendable {
   package var end: Presentation.End?
   package var superseded: Generation?
   package var missed: Int64?
+
+  /// What there is to say of any event, whatever it is about.
+  struct Head {
+    var name: Name
+    var generation: Generation
+    var sequence: Int64
+    var dueUnixMS: Int64?
+    var lateMicroseconds: Int64?
+    var reason: Reason?
+  }
+
+  var head: Head {
+    Head(
+      name: name, generation: generation, sequence: sequence, dueUnixMS: dueUnixMS,
+      lateMicroseconds: lateMicroseconds, reason: reason)
+  }
+}
+
+extension Event {
+  init(_ head: Head, _ subject: Subject) {
+    self.init(
+      name: head.name, subject: subject, generation: head.generation, sequence: head.sequence,
+      dueUnixMS: head.dueUnixMS, lateMicroseconds: head.lateMicroseconds, reason: head.reason)
+  }
 }
 
 package protocol StaticStringRepresentable {
@@ -230,4 +254,7 @@ package struct Publication: Sendable {
   package var subscribers: [UInt64]
   /// Connections that subscribed to a pattern the channel matches.
   package var patterns: [(pattern: [UInt8], subscribers: [UInt64])]
+
+  /// As its subscribers name it.
+  package var channel: [UInt8] { kind.channelPrefix + key }
 }

@@ -10,8 +10,7 @@ import TimerWheel
 /// five bits of the hash, so that few keys are looked at which are not the one; what a split needs
 /// of hashes is computed anew.
 ///
-/// The hash is seeded for each process (Swift's `Hasher`, SipHash), so that nobody can choose
-/// keys that collide.
+/// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
 ///
 /// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS 1979).
 struct KeyIndex: ~Copyable {
@@ -51,11 +50,7 @@ struct KeyIndex: ~Copyable {
 
   init() { slots = memory.base }
 
-  static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 {
-    var hasher = Hasher()
-    hasher.combine(bytes: key)
-    return UInt64(bitPattern: Int64(hasher.finalize()))
-  }
+  static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 { SipHash.ofProcess(key) }
 
   private func segment(_ hash: UInt64) -> Int {
     // A shift by 64 gives 0, as it should.

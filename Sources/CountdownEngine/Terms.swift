@@ -16,17 +16,22 @@ final class Titles: Hashable {
   let counting: [UInt8]?
   let ready: [UInt8]?
 
-  /// Nil if there are none.
-  init?(counting: [UInt8]?, ready: [UInt8]?) {
-    if counting == nil && ready == nil { return nil }
+  private init(counting: [UInt8]?, ready: [UInt8]?) {
     self.counting = counting
     self.ready = ready
   }
 
+  /// Nil if there are none; then nothing is made.
+  static func of(counting: [UInt8]?, ready: [UInt8]?) -> Titles? {
+    counting == nil && ready == nil ? nil : Titles(counting: counting, ready: ready)
+  }
+
   /// What START says, else what its policy says.
-  convenience init?(_ start: CountdownStart) {
-    let rules = start.policy?.rules
-    self.init(counting: start.title ?? rules?.title, ready: start.readyTitle ?? rules?.readyTitle)
+  static func of(_ start: CountdownStart) -> Titles? {
+    guard let rules = start.policy?.rules else {
+      return of(counting: start.title, ready: start.readyTitle)
+    }
+    return of(counting: start.title ?? rules.title, ready: start.readyTitle ?? rules.readyTitle)
   }
 
   static func == (a: Titles, b: Titles) -> Bool { a.counting == b.counting && a.ready == b.ready }

@@ -102,44 +102,45 @@ final class ConnectionHandler: ChannelDuplexHandler {
   }
 
   private var mayRead: Bool {
-    !(isStuck || willGoOn) || (decoder.bufferedBytes < mostWaiting && !isOfFullUser)
+    !(isStuck || willGoOn)
+      || (decoder.bufferedBytes < mostWaiting && session.map(server.dispatcher.isFull) != true)
   }
 
   /// Whether the client has to read before more is done for it.
-  private var isStuck: Bool {
-    guard let session else { return false }
+  private var isStuck: Bool { session.map(isStuck) ?? false }
+
+  private func isStuck(_ session: Session) -> Bool {
     guard !session.isWaiting else { return true }
     let waiting =
       session.unwrittenBytes + session.outbound.count + session.heldBytes
       + session.output.bytes.count
     // Once that is written it goes on; who has nothing to read would wait for others, and gets an
     // error instead.
-    return waiting >= mostWaiting || (waiting > 0 && isOfFullUser)
+    return waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
   }
-
-  private var isOfFullUser: Bool { session.map(server.dispatcher.isFull) ?? false }
 
   /// Executes what has come, as far as this turn allows.
   private func process() {
     guard let session, !isEnding else { return }
+    let dispatcher: Dispatcher = server.dispatcher
     var now = server.now
-    var left = server.dispatcher.share(of: session, server.settings.commandsPerTurn)
+    var left = dispatcher.share(of: session, server.settings.commandsPerTurn)
     var isDrained = false
-    server.dispatcher.beginLaps()
-    defer { server.dispatcher.endLaps() }
+    dispatcher.beginLaps()
+    defer { dispatcher.endLaps() }
     do {
-      while !session.isClosing, !isStuck, left > 0, !server.dispatcher.mayHaveRoomSoon(session) {
+      while !session.isClosing, !isStuck(session), left > 0, !dispatcher.mayHaveRoomSoon(session) {
         left -= 1
         guard try decoder.next() else {
           isDrained = true
           break
         }
-        decoder.withArguments { server.dispatcher.execute($0, for: session, at: now) }
+        decoder.withArguments { dispatcher.execute($0, for: session, at: now) }
         // One look at the clock does for a turn; but CLOCK ADVANCE moves a virtual one in between.
         if let virtual = server.virtualClock { now = virtual.now }
       }
     } catch {
-      server.dispatcher.refuse(session, error)
+      dispatcher.refuse(session, error)
       server.logger.notice(
         "protocol error: \(error)",
         metadata: [
@@ -148,9 +149,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         ])
     }
     hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck { goOnLater() }
+    if hasMore, !session.isClosing, !isStuck(session) { goOnLater() }
     if isDrained, inputHasEnded { session.isClosing = true }
-    if session.isClosing { server.dispatcher.touch(session) }
+    if session.isClosing { dispatcher.touch(session) }
     server.endTurn()
   }
 

@@ -47,10 +47,10 @@ extension Server {
   /// Does what is due, for half a millisecond; then sockets come first.
   private func passSlice() {
     let now = now
-    let end = stopwatch + Self.sliceMicroseconds
+    let end = Int64(BootClock.now) + Self.sliceMicroseconds
     repeat {
       if dispatcher.advance(to: now, budget: Self.stepsPerLook) { return }
-    } while stopwatch < end
+    } while Int64(BootClock.now) < end
     isBehind = true
     yieldToSockets { $0.catchUp() }
   }

@@ -176,7 +176,7 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   package var now: Moment { virtualClock?.now ?? Moment.present }
 
-  package var stopwatch: Int64 { Int64(BootClock.now) }
+  package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
 
   var statusText: String {
     if let trouble = keeper?.trouble { return "read-only: \(trouble)" }

@@ -100,4 +100,14 @@ package struct ShortText {
     raw(text)
     newline()
   }
+
+  /// Two parts of one string.
+  package mutating func bulk(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) {
+    byte(UInt8(ascii: "$"))
+    decimal(UInt64(first.count + second.count))
+    newline()
+    raw(first)
+    raw(second)
+    newline()
+  }
 }

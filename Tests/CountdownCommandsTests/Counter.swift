@@ -11,9 +11,11 @@ final class HostStandIn: CommandHost {
   /// How long each command takes, in microseconds.
   var cost: Int64 = 0
   private var elapsed: Int64 = 0
-  var stopwatch: Int64 {
-    defer { elapsed += cost }
-    return elapsed
+  var stopwatch: () -> Int64 {
+    { [unowned self] in
+      defer { elapsed += cost }
+      return elapsed
+    }
   }
   var configuration: [(name: String, value: String)] = [
     ("limits.max-output", "67108864"), ("countdown.count", "60"),

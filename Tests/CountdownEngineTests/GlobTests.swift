@@ -1,5 +1,6 @@
 import CountdownCore
 import Testing
+
 @testable import CountdownEngine
 
 @Suite struct GlobTests {

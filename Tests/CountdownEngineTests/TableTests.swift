@@ -144,7 +144,7 @@ import TimerWheel
         machine: Countdown(
           plan, phase, sends: pick(0, 1, 1 << 28 - 1), isRefunded: pick(true, false)),
         generation: Generation(pick(0, 1_790_000_000_000_000, .max)), uid: pick(0, .max),
-        titles: Titles(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])),
+        titles: Titles.of(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])),
         alarm: pick(nil, TimerWheel.Token(rawValue: pick(0, 7, .max))))
       entity.owner = pick(.none, .none, .connection(.max))
       entity.meta = pick(nil, nil, [1, 2, 3])
@@ -226,7 +226,7 @@ import TimerWheel
     func terms(_ number: Int) throws -> Terms {
       Terms(
         plan: try #require(Countdown.Plan(count: 60, every: .seconds(Int64(number % 2) + 1))),
-        uid: UInt32(number % 3), titles: Titles(counting: [UInt8(number % 5)], ready: nil))
+        uid: UInt32(number % 3), titles: Titles.of(counting: [UInt8(number % 5)], ready: nil))
     }
     var taken: [TermsTable.ID] = []
     for number in 0..<300 { taken.append(table.take(try terms(number))) }
