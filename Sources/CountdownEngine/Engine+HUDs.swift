@@ -171,13 +171,19 @@ extension Engine {
     return index
   }
 
-  /// Lets happen what is due for a screen; false if it is not there, or not any more.
+  /// Lets happen what is due for a screen, and for the pages that want its HUD; false if it is not
+  /// there, or not any more.
   mutating func settleHUD(_ index: UInt32, at now: Moment) -> Bool {
-    guard huds.entity(at: Int(index)) != nil, giveBackLeasesOfDeparted(index, at: now)
-    else { return false }
-    guard let due = huds[index].nextExpiry, due <= now.boot else { return true }
+    settlePages(wantingHUD: index, at: now)
+    return settleHUD(itself: index, upTo: now.boot, at: now)
+  }
+
+  /// As above, but for the pages; what was due later than `last` may wait.
+  mutating func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
+    guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
+    guard let due = huds[index].nextExpiry, due <= last else { return true }
     expireHUD(index, at: now)
-    return huds.entity(at: Int(index)) != nil
+    return huds.contains(index)
   }
 
   /// Nothing is shown for an owner that is gone, however long the clearing up takes. False if

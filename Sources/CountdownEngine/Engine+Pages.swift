@@ -20,7 +20,10 @@ extension Engine {
     if pages[index].machine.isAnimated, pages[index].lease == nil || isElsewhere {
       try checkLimits(client, forHUDOn: options.screen)
     }
-    if isElsewhere { endLease(of: index, isDone: true, at: now) }
+    if isElsewhere {
+      try checkWritable(leaseOf: index)
+      endLease(of: index, isDone: true, at: now)
+    }
     pages[index].options = options
     if let owner = appearance.owner, owner != pages[index].owner {
       connections.disown(EntityRef(.page, index), pages[index].owner)
@@ -44,6 +47,7 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, by client: Client, at now: Moment
   ) throws(EngineError) -> PageView {
     guard let index = settledPage(key, at: now) else { throw .notFound }
+    try checkWritable(leaseOf: index)
     if pages[index].machine.disappear() {
       publish(page: index, .didDisappear, at: now)
       settleLease(of: index, by: client, at: now)
@@ -90,6 +94,7 @@ extension Engine {
   ) throws(EngineError) -> Bool {
     guard let index = settledPage(key, at: now) else { return false }
     try check(generation, against: pages[index].generation)
+    try checkWritable(leaseOf: index)
     removePage(index, reason: .closed, at: now)
     return true
   }
@@ -129,14 +134,32 @@ extension Engine {
     guard let due = pages[index].machine.expire(at: now.boot) else { return true }
     statistics.record(late: (now.boot - due).microseconds)
     publish(page: index, .failed, reason: .timedOut, due: due, at: now)
-    endLease(of: index, isDone: true, at: now)
+    endLease(of: index, isDone: true, asOf: due, at: now)
     armPage(index)
     return true
   }
 
+  /// The page of that name, after what is due for it and for the HUD that it wants.
   private mutating func settledPage(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
     guard let index = pages.find(key), settlePage(index, at: now) else { return nil }
+    if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
+      _ = settleHUD(hud, at: now)
+    }
     return index
+  }
+
+  /// Lets happen what is due for the pages that want a HUD, in the order of their deadlines.
+  mutating func settlePages(wantingHUD hud: UInt32, at now: Moment) {
+    var due: [(deadline: Instant, page: UInt32)] = []
+    for case .page(let name) in huds.entity(at: Int(hud))?.owners ?? [] {
+      guard let page = pages.entity(at: Int(name.index)), page.lease == name,
+        let deadline = page.machine.nextExpiry, deadline <= now.boot
+      else { continue }
+      due.append((deadline, name.index))
+    }
+    for (_, page) in due.sorted(by: { $0.deadline < $1.deadline }) {
+      _ = settlePage(page, at: now)
+    }
   }
 
   // MARK: The HUD
@@ -153,6 +176,12 @@ extension Engine {
   ) throws(EngineError) {
     try checkWritable(hud: huds.find(screen))
     try checkLimits(client, adding: (huds.find(screen) == nil ? 1 : 0) + others)
+  }
+
+  /// A page may be about to give back a HUD that is kept over restarts.
+  private func checkWritable(leaseOf index: UInt32) throws(EngineError) {
+    guard pages[index].lease != nil else { return }
+    try checkWritable(hud: huds.find(pages[index].options.screen))
   }
 
   /// Asks for the HUD while a first load is to be seen, and no longer.
@@ -178,10 +207,15 @@ extension Engine {
   }
 
   /// Gives the HUD back: done with it, or gone.
-  private mutating func endLease(of index: UInt32, isDone: Bool, at now: Moment) {
+  ///
+  /// - Parameter due: when it was to be given back, if time says so: what the HUD would have done
+  ///   after that it does not.
+  private mutating func endLease(
+    of index: UInt32, isDone: Bool, asOf due: Instant? = nil, at now: Moment
+  ) {
     guard let name = pages[index].lease else { return }
     let screen = pages[index].options.screen
-    if let hud = huds.find(screen), settleHUD(hud, at: now) {
+    if let hud = huds.find(screen), settleHUD(itself: hud, upTo: due ?? now.boot, at: now) {
       if isDone {
         endLease(of: .page(name), onHUD: hud, at: now)
       } else {
@@ -221,9 +255,10 @@ extension Engine {
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
-    if let refusal = body(&pages[index].machine) {
-      return (refusal, PageView(pages[index], at: now))
-    }
+    var machine = pages[index].machine
+    if let refusal = body(&machine) { return (refusal, PageView(pages[index], at: now)) }
+    if !machine.isAnimated { try checkWritable(leaseOf: index) }
+    pages[index].machine = machine
     publish(page: index, event, at: now)
     settleLease(of: index, by: client, at: now)
     armPage(index)

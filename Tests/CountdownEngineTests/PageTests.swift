@@ -187,6 +187,90 @@ import Testing
     #expect(desk.hud("other")?.state == .visible)
   }
 
+  @Test("A HUD that is kept is not given back where that cannot be stored; time and owners go on")
+  func readOnlyLease() throws {
+    let readOnly = EngineError.readOnly
+    var durable = Presentation.Request.plain
+    durable.isDurable = true
+    try desk.open("scope")
+    try desk.appear("p", timeout: 1_000, owner: desk.scoped("scope"))
+    try desk.show("p", durable)
+    desk.engine.isReadOnly = true
+    #expect(throws: readOnly) { try desk.loaded("p") }
+    #expect(throws: readOnly) { try desk.failed("p") }
+    #expect(throws: readOnly) { try desk.disappear("p") }
+    #expect(throws: readOnly) { try desk.appear("p", screen: "other") }
+    #expect(throws: readOnly) { try desk.closePage("p") }
+    #expect(desk.page("p")?.state == .loading)
+    #expect(desk.page("p")?.isVisible == true)
+    #expect(desk.page("p")?.screen == Array("p".utf8))
+    #expect(desk.hud("p")?.leases == 2)
+    // A page that does not want it changes nothing of it.
+    try desk.appear("q", screen: "q")
+    #expect(try desk.loaded("q") == nil)
+    desk.unnoticed(at: 1_000)
+    #expect(desk.hud("p")?.leases == 1)
+    #expect(desk.page("p")?.state == .error)
+    try desk.disappear("p")
+    desk.engine.isReadOnly = false
+    _ = try desk.appear("p")
+    _ = try desk.retry("p")
+    try desk.show("p", durable)
+    desk.engine.isReadOnly = true
+    #expect(desk.hud("p")?.leases == 3)
+    try desk.close("scope")
+    #expect(desk.page("p") == nil)
+    #expect(desk.hud("p")?.leases == 2)
+  }
+
+  @Test("A timeout that nobody noticed: the HUD is gone for who asks for it in any way")
+  func unnoticedTimeout() throws {
+    func begin() throws {
+      try desk.closePage("p")
+      try desk.appear("p", timeout: 1_000)
+      #expect(hud == .visible)
+    }
+    try begin()
+    desk.unnoticed(at: 1_000)
+    #expect(hud == nil)
+    try begin()
+    desk.unnoticed(at: 2_000)
+    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.isEmpty)
+    try begin()
+    desk.unnoticed(at: 3_000)
+    desk.subscribe(1, "hud:p")
+    desk.hears(1, "3000 p snapshot hidden")
+    try begin()
+    desk.unnoticed(at: 4_000)
+    #expect(try desk.dismiss("p") == nil)
+    try begin()
+    desk.unnoticed(at: 5_000)
+    // It is a new one: what another wanted does not keep it.
+    #expect(try desk.show("p").leases == 1)
+  }
+
+  @Test("Timeouts that nobody noticed come before what the HUD would have done after them")
+  func unnoticedInOrder() throws {
+    try desk.appear("p", timeout: 1_000, grace: 2_000)
+    desk.subscribe(1, "hud:p")
+    _ = desk.takeHeard(1)
+    desk.unnoticed(at: 5_000)
+    #expect(hud == nil)
+    desk.hears(1, "5000 p updated never-shown")
+    // One page fails before the HUD is to show, the other one after that.
+    try desk.appear("q", timeout: 1_000, screen: "p", grace: 2_000, minimum: 500)
+    try desk.appear("r", timeout: 3_000, screen: "p", grace: 2_000, minimum: 500)
+    desk.unnoticed(at: 9_000)
+    #expect(try desk.loaded("r") == .notLoading)
+    #expect(hud == .visible)
+    #expect(desk.page("q")?.state == .error)
+    desk.at(9_500)
+    #expect(hud == nil)
+    desk.hears(
+      1, "5000 p updated", "9000 p will-appear", "9000 p did-appear",
+      "9500 p will-disappear dismissed", "9500 p did-disappear dismissed")
+  }
+
   @Test("Page and HUD count as two: without room for both nothing is changed")
   func limits() throws {
     var settings = EngineSettings()

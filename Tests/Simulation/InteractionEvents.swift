@@ -6,14 +6,16 @@ struct InteractionEvents {
   private struct Opened {
     let name: String
     var children: [Generation] = []
-    var timers: [Generation] = []
+    /// Timers and guards.
+    var owned: Set<Generation> = []
   }
 
   private enum Presence { case appearing, visible, disappearing }
 
   private var opened: [Generation: Opened] = [:]
   private(set) var closed: Set<Generation> = []
-  private var timerOwners: [Generation: Generation?] = [:]
+  /// Of timers and guards: the scope that each goes with.
+  private var owners: [Generation: Generation?] = [:]
   private var ended: Set<Generation> = []
   private var presence: [String: [String: Presence]] = [:]
   /// Who was told of events of the clients' own since it was last emptied.
@@ -24,9 +26,11 @@ struct InteractionEvents {
     if let parent { opened[parent]!.children.append(scope) }
   }
 
-  mutating func note(timer: Generation, ownedBy scope: Generation?) {
-    timerOwners[timer] = scope
-    if let scope { opened[scope]!.timers.append(timer) }
+  /// A timer or guard is there; or it changes hands.
+  mutating func note(owned: Generation, by scope: Generation?) {
+    if let before = owners[owned] ?? nil { opened[before]!.owned.remove(owned) }
+    owners[owned] = .some(scope)
+    if let scope { opened[scope]!.owned.insert(owned) }
   }
 
   /// Whether a scope of that name may still be there, though nobody can see it.
@@ -44,8 +48,8 @@ struct InteractionEvents {
     switch event.subject {
     case .scope where event.name == .closed:
       return problem(closing: event.generation, openAfter)
-    case .timer:
-      return problem(ofTimer: event, openBefore, openAfter)
+    case .timer, .guarded:
+      return problem(ofOwned: event, openBefore, openAfter)
     case .emission:
       emissions.append((key, publication.subscribers[0]))
     case .nav(let view):
@@ -65,23 +69,27 @@ struct InteractionEvents {
     if openAfter.contains(scope) { return "\(entry.name) closes, though nothing is over" }
     guard closed.insert(scope).inserted else { return "\(entry.name) closes twice" }
     if !entry.children.allSatisfy(closed.contains) { return "\(entry.name) closes before a child" }
-    if !entry.timers.allSatisfy(ended.contains) {
+    if !entry.owned.allSatisfy(ended.contains) {
       return "\(entry.name) closes before what it owns is over"
     }
     return nil
   }
 
   private mutating func problem(
-    ofTimer event: Event, _ openBefore: Set<Generation>, _ openAfter: Set<Generation>
+    ofOwned event: Event, _ openBefore: Set<Generation>, _ openAfter: Set<Generation>
   ) -> String? {
-    guard event.name == .fired || event.name == .cancelled else { return nil }
-    guard ended.insert(event.generation).inserted else { return "a timer is over twice" }
-    guard let owner = timerOwners[event.generation] ?? nil else {
-      return event.reason == .ownerGone ? "a timer of nobody is cancelled" : nil
+    switch event.name {
+    case .fired, .expired, .cancelled, .dismissed: break
+    default: return nil
     }
-    if event.name == .fired, !openBefore.contains(owner) { return "a timer fires for nobody" }
+    guard ended.insert(event.generation).inserted else { return "a timer or guard is over twice" }
+    guard let owner = owners[event.generation] ?? nil else {
+      return event.reason == .ownerGone ? "what is nobody's is cancelled" : nil
+    }
+    let isByTime = event.name == .fired || event.name == .expired || event.reason == .expired
+    if isByTime, !openBefore.contains(owner) { return "a timer or guard fires for nobody" }
     if event.reason == .ownerGone, openAfter.contains(owner) {
-      return "a timer is cancelled whose owner is there"
+      return "a timer or guard is cancelled whose owner is there"
     }
     return nil
   }
@@ -114,9 +122,10 @@ struct InteractionEvents {
       return "\(scope.value.name) is \(open.contains(scope.key) ? "open" : "over"), "
         + "which its events do not say"
     }
-    let running = Set(model.timers.values.map(\.generation))
-    if timerOwners.keys.contains(where: { running.contains($0) == ended.contains($0) }) {
-      return "a timer's events do not say whether it is over"
+    let running = Set(
+      model.timers.values.map(\.generation) + model.guards.values.map(\.generation))
+    if owners.keys.contains(where: { running.contains($0) == ended.contains($0) }) {
+      return "the events of a timer or guard do not say whether it is over"
     }
     for (name, stack) in model.stacks {
       let top = stack.pages[stack.pages.count - 1].name

@@ -22,6 +22,14 @@ struct InteractionModel {
     var due: Int64
   }
 
+  /// A once, a gate with an action that waits, or a debounced call.
+  struct Guard {
+    let kind: EntityKind
+    var generation: Generation
+    var owner: (name: String, generation: Generation)?
+    var due: Int64
+  }
+
   struct StackPage: Equatable {
     var name: String
     var edge: Double
@@ -51,6 +59,7 @@ struct InteractionModel {
   var connections: Set<UInt64> = []
   private(set) var scopes: [String: Scope] = [:]
   var timers: [String: Timer] = [:]
+  var guards: [String: Guard] = [:]
   var stacks: [String: Stack] = [:]
   var contents: [String: Content] = [:]
 
@@ -63,6 +72,9 @@ struct InteractionModel {
     while let gone = scopes.first(where: { isOver($0.value) })?.key { scopes[gone] = nil }
     for (name, timer) in timers where timer.due <= now || !isThere(timer.owner) {
       timers[name] = nil
+    }
+    for (name, entry) in guards where entry.due <= now || !isThere(entry.owner) {
+      guards[name] = nil
     }
     for name in Array(stacks.keys) { settle(stack: name) }
     for (name, content) in contents {
@@ -107,7 +119,8 @@ struct InteractionModel {
   }
 
   func ownedCount(_ name: String) -> Int {
-    timers.values.count { $0.owner?.name == name } + contents.values.count { $0.owner == name }
+    timers.values.count { $0.owner?.name == name } + guards.values.count { $0.owner?.name == name }
+      + contents.values.count { $0.owner == name }
   }
 
   mutating func open(_ name: String, _ scope: Scope) { scopes[name] = scope }
@@ -195,10 +208,10 @@ struct InteractionModel {
   /// HUDs that are shown once nothing is due.
   var hudCount: Int { contents.values.count { $0.isVisible && $0.state == .loading } }
   var entityCount: Int {
-    scopes.count + timers.count + stacks.count + contents.count + hudCount
+    scopes.count + timers.count + guards.count + stacks.count + contents.count + hudCount
   }
   var armedCount: Int {
-    timers.count + scopes.values.count { $0.leaseEnd != nil }
+    timers.count + guards.count + scopes.values.count { $0.leaseEnd != nil }
       + stacks.values.count { $0.swipe != nil } + contents.values.count { $0.deadline != nil }
   }
 }

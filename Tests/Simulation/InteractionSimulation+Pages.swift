@@ -251,7 +251,11 @@ extension InteractionSimulation {
       }
     case 8: if chance(oneIn: 2) { try closePage(name) }
     default:
-      try observe("GET \(name)") { this throws(Disagreement) in try this.compareContent(name) }
+      let asksForHUD = chance(oneIn: 2)
+      try observe("\(asksForHUD ? "HUD " : "")GET \(name)") { this throws(Disagreement) in
+        if asksForHUD { try this.compareHUD(name) }
+        try this.compareContent(name)
+      }
     }
   }
 
@@ -352,12 +356,17 @@ extension InteractionSimulation {
   mutating func compareContents() throws(Disagreement) {
     for name in Self.contents {
       try compareContent(name)
-      let now = now
-      let hud = name.withKey { engine.hud($0, level: nil, at: now)?.state }
-      let content = model.contents[name]
-      let isShown = content?.isVisible == true && content?.state == .loading
-      try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
+      try compareHUD(name)
     }
+  }
+
+  private mutating func compareHUD(_ name: String) throws(Disagreement) {
+    model.settle()
+    let now = now
+    let hud = name.withKey { engine.hud($0, level: nil, at: now)?.state }
+    let content = model.contents[name]
+    let isShown = content?.isVisible == true && content?.state == .loading
+    try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
   }
 
   private mutating func compareContent(_ name: String) throws(Disagreement) {

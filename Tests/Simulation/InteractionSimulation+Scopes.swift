@@ -13,9 +13,10 @@ extension InteractionSimulation {
     case 0..<7: try open(name)
     case 7..<9: try close(name)
     case 9..<11: try touch(name)
-    case 11..<14: try setTimer(pick(Self.timers))
-    case 14: try handle(name)
-    case 15..<18: try emit(anyScope())
+    case 11..<13: try setTimer(pick(Self.timers))
+    case 13..<15: try playGuard()
+    case 15: try handle(name)
+    case 16..<18: try emit(anyScope())
     default: try compareScope(anyScope())
     }
   }
@@ -196,7 +197,7 @@ extension InteractionSimulation {
         throw Disagreement(description: "TIMER SET: \(asked)")
       }
       let owner = ownerName.map { ($0, this.model.scopes[$0]!.generation) }
-      this.events.note(timer: generation, ownedBy: owner?.1)
+      this.events.note(owned: generation, by: owner?.1)
       this.model.timers[key] = InteractionModel.Timer(
         generation: generation, owner: owner, due: this.model.now + after * 1_000)
     }
@@ -294,6 +295,7 @@ extension InteractionSimulation {
       let view = timer.withKey { engine.timer($0, at: now) }
       try compare("timer \(timer)", view?.generation, model.timers[timer]?.generation)
     }
+    try compareGuards()
     for root in names where model.scopes[root]!.parent == nil {
       try compareTree(root)
     }

@@ -29,7 +29,7 @@ package struct InteractionSimulation: ~Copyable {
     engine = Engine(settings: settings, at: now)
     model.now = now.boot.microseconds
     connect(Self.watcher)
-    for pattern in ["scope:*", "timer:*", "nav:*", "page:*"] {
+    for pattern in ["scope:*", "timer:*", "once:*", "gate:*", "debounce:*", "nav:*", "page:*"] {
       _ = engine.subscribe(client(Self.watcher), toPattern: Array(pattern.utf8))
     }
     while !engine.connectionsAwaitingSnapshots.isEmpty {

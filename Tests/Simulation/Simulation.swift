@@ -10,7 +10,7 @@ package struct Simulation: ~Copyable {
   private var engine: Engine
   private let players: [any Playing]
   private var nextConnection: UInt64 = 100
-  /// Something of connections that are gone may not be cleared up yet.
+  /// Something of connections or scopes that are gone may not be cleared up yet.
   private var isClearingUp = false
   private var channels: [(player: Int, key: Int, connection: UInt64)] = []
   private var patterns: [(player: Int, connection: UInt64)] = []
@@ -52,7 +52,9 @@ package struct Simulation: ~Copyable {
   private mutating func step() throws(Disagreement) {
     switch Int.random(in: 0..<100, using: &world.random) {
     case 0..<28: try pass()
-    case 28..<86: try player().play(&engine, &world)
+    case 28..<82: try player().play(&engine, &world)
+    case 82..<85: try openScope()
+    case 85: try closeScope()
     case 86..<89: connect()
     case 89..<91: try vanish()
     case 91..<94: try listen()
@@ -71,6 +73,7 @@ package struct Simulation: ~Copyable {
   /// Everything ends, and nothing is left.
   private mutating func end() throws(Disagreement) {
     for connection in world.connections { try vanish(connection) }
+    while let scope = world.scopes.last { try closeScope(scope.name) }
     try finish()
     for _ in 0..<8 where players.contains(where: { $0.entityCount > 0 }) {
       for player in players { try player.playEnding(&engine, &world) }
@@ -102,6 +105,8 @@ package struct Simulation: ~Copyable {
     default:
       move(world.chance(oneIn: 4) ? .seconds(8 * 3_600) : .seconds(60))
     }
+    // A lease may be over now.
+    if isClearingUp, players.contains(where: { $0.isTouchy(world) }) { return try finish() }
     switch Int.random(in: 0..<4, using: &world.random) {
     case 0, 1: try finish()
     case 2: try advanceABit()
@@ -112,6 +117,8 @@ package struct Simulation: ~Copyable {
   private mutating func move(_ interval: Interval) {
     world.now.boot = world.now.boot + interval
     world.now.wall = world.now.wall + interval
+    // Of leases that are over.
+    if world.endScopes() { isClearingUp = true }
     if interval > .seconds(10) { world.note("\(interval.microseconds / 1_000_000) s pass") }
   }
 
@@ -140,8 +147,9 @@ package struct Simulation: ~Copyable {
     try hear()
     for player in players { player.settle(before: Bounds(), world) }
     for player in players { try player.checkAll(world) }
-    let entities = players.reduce(0) { $0 + $1.entityCount }
-    let armed = players.reduce(0) { $0 + $1.armedCount }
+    let entities = players.reduce(world.scopes.count) { $0 + $1.entityCount }
+    let leases = world.scopes.count { $0.leaseEnd != nil }
+    let armed = players.reduce(leases) { $0 + $1.armedCount }
     guard engine.entityCount == entities, engine.armedCount == armed else {
       throw Disagreement(
         description: "step \(world.step), at \(world.now.text): the engine has "
@@ -200,6 +208,7 @@ package struct Simulation: ~Copyable {
     engine.disconnect(connection)
     isClearingUp = true
     world.connections.removeAll { $0 == connection }
+    _ = world.endScopes()
     world.note("connection \(connection) vanishes")
     for channel in channels where channel.connection == connection {
       players[channel.player].unlisten(connection, from: channel.key)
@@ -207,6 +216,54 @@ package struct Simulation: ~Copyable {
     channels.removeAll { $0.connection == connection }
     for player in players { player.unlisten(connection, from: nil) }
     patterns.removeAll { $0.connection == connection }
+  }
+
+  // MARK: Scopes
+
+  /// Some go with a connection or are below another one, some have a lease.
+  private mutating func openScope() throws(Disagreement) {
+    guard world.scopes.count < 6 else { return }
+    var opening = ScopeOpening()
+    opening.owner = world.owner()
+    if world.chance(oneIn: 3) { opening.ttl = world.milliseconds([1, 300, 5_000, 600_000]) }
+    // No name is used twice: who uses one again may have to wait.
+    let name = Array("scope \(world.step)".utf8)
+    let asked: Result<Owner, EngineError> = name.withUnsafeBytes { key in
+      do throws(EngineError) {
+        _ = try engine.openScope(key, opening, by: World.operator, at: world.now)
+        return .success(try engine.scopeOwner(key, at: world.now))
+      } catch {
+        return .failure(error)
+      }
+    }
+    guard case .success(.scope(let owner)) = asked, owner.generation == world.newGeneration()
+    else { throw Disagreement(description: "OPEN in step \(world.step): \(asked)") }
+    let leaseEnd = opening.ttl.map { world.now.boot.microseconds + $0.microseconds }
+    world.open(World.Scope(name: owner, owner: opening.owner ?? .none, leaseEnd: leaseEnd))
+    world.note("scope \(owner.generation.value) is opened")
+  }
+
+  private mutating func closeScope() throws(Disagreement) {
+    guard !world.scopes.isEmpty else { return }
+    try closeScope(world.pick(world.scopes).name)
+  }
+
+  private mutating func closeScope(_ scope: OwnerName) throws(Disagreement) {
+    // What was due before is heard before.
+    try finish()
+    let asked: Result<Bool, EngineError> = scope.key.withUnsafeBytes { key in
+      do throws(EngineError) {
+        return .success(try engine.closeScope(key, generation: nil, at: world.now))
+      } catch {
+        return .failure(error)
+      }
+    }
+    guard asked == .success(true) else {
+      throw Disagreement(description: "CLOSE in step \(world.step): \(asked)")
+    }
+    isClearingUp = true
+    _ = world.endScopes(scope)
+    world.note("scope \(scope.generation.value) is closed")
   }
 
   // MARK: Listening

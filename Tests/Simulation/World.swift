@@ -8,8 +8,8 @@ package struct World {
   /// Connections that are there; `World.operator` always is.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
-  /// The generations of the scopes that are open.
-  package var openScopes: Set<Generation> = []
+  /// Scopes that are open, each after what it is below.
+  private(set) var scopes: [Scope] = []
 
   private var lastGeneration: Int64 = 0
   /// The last changes of time and connections, to be read when something went wrong.
@@ -28,9 +28,33 @@ package struct World {
     switch owner {
     case .none: true
     case .connection(let id): id == Self.operator.connection || connections.contains(id)
-    case .scope(let name): openScopes.contains(name.generation)
+    case .scope(let name): scopes.contains { $0.name == name }
     case .page: true
     }
+  }
+
+  // MARK: Scopes
+
+  struct Scope {
+    let name: OwnerName
+    /// What it goes with: a connection, or the scope that it is below.
+    let owner: Owner
+    /// In microseconds of the boot clock.
+    let leaseEnd: Int64?
+  }
+
+  mutating func open(_ scope: Scope) { scopes.append(scope) }
+
+  /// That scope, and all below it, or those that have no right to be there any more, with all below
+  /// them. False if none is over.
+  mutating func endScopes(_ closed: OwnerName? = nil) -> Bool {
+    let before = scopes
+    scopes = []
+    for scope in before {
+      let isOver = scope.leaseEnd.map { $0 <= now.boot.microseconds } ?? false
+      if scope.name != closed, !isOver, isThere(scope.owner) { scopes.append(scope) }
+    }
+    return scopes.count < before.count
   }
 
   /// The generation that the engine must give next.
@@ -52,9 +76,10 @@ package struct World {
     .milliseconds(pick(choices))
   }
 
-  /// Nobody, or a connection that is there.
+  /// Nobody, or a connection or scope that is there.
   package mutating func owner() -> Owner {
     if chance(oneIn: 2) { return .none }
+    if !scopes.isEmpty, chance(oneIn: 2) { return .scope(pick(scopes).name) }
     return .connection(pick(connections + [Self.operator.connection]))
   }
 
