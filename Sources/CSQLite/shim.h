@@ -12,6 +12,11 @@ static inline int countdownd_bind_text(
   return sqlite3_bind_text(statement, column, bytes, count, SQLITE_TRANSIENT);
 }
 
+// SQLite counts no memory, which it does under a lock of all threads. Before its first use, once.
+static inline int countdownd_count_no_memory(void) {
+  return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 // Whether closing the file writes to it: sqlite3_db_config is variadic, which Swift cannot call.
 static inline int countdownd_checkpoint_on_close(sqlite3 *database, int on) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);

@@ -20,11 +20,12 @@ package struct DurableCountdown: Sendable {
   }
 }
 
-/// A policy, and what was sent under it.
-package struct DurableSending: Sendable {
-  package var policy: SendPolicy
-  package var record: SendRecord
-  package var isInForce: Bool
+/// A policy, and what was sent under it. Elsewhere in memory: most countdowns have none, and are copied
+/// the faster.
+package final class DurableSending: Sendable {
+  package let policy: SendPolicy
+  package let record: SendRecord
+  package let isInForce: Bool
 
   package init(policy: SendPolicy, record: SendRecord, isInForce: Bool) {
     self.policy = policy
@@ -55,12 +56,6 @@ package struct DurableTimer: Sendable {
   }
 }
 
-/// How an entity that has changed is now.
-package enum DurableChange<Entity> {
-  case current(UInt32, Entity)
-  case gone(UInt32)
-}
-
 /// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
 /// changed, and takes back what was kept.
 extension Engine {
@@ -81,32 +76,34 @@ extension Engine {
   /// - Returns: the name of the batch, for `noteGone`.
   package mutating func beginBatch() -> UInt64 { changes.beginBatch() }
 
-  /// Each countdown that has changed since the last call, once, as it is now.
+  /// Each countdown that has changed since the last call, once: as it is now, or that it is gone.
   package mutating func takeCountdownChanges(
-    _ body: (DurableChange<DurableCountdown>) -> Void
+    current: (UInt32, consuming DurableCountdown) -> Void, gone: (UInt32) -> Void
   ) {
     for index in changes.take(.countdown) {
       let entity = EntityRef(.countdown, index)
       if let kept = durableCountdown(index) {
         changes.setKept(entity, true)
-        body(.current(index, kept))
+        current(index, kept)
       } else if changes.isKept(entity) {
         changes.setGone(entity)
-        body(.gone(index))
+        gone(index)
       }
     }
   }
 
   /// The same for plain timers.
-  package mutating func takeTimerChanges(_ body: (DurableChange<DurableTimer>) -> Void) {
+  package mutating func takeTimerChanges(
+    current: (UInt32, consuming DurableTimer) -> Void, gone: (UInt32) -> Void
+  ) {
     for index in changes.take(.timer) {
       let entity = EntityRef(.timer, index)
       if let kept = durableTimer(index) {
         changes.setKept(entity, true)
-        body(.current(index, kept))
+        current(index, kept)
       } else if changes.isKept(entity) {
         changes.setGone(entity)
-        body(.gone(index))
+        gone(index)
       }
     }
   }

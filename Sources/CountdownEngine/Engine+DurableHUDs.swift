@@ -26,16 +26,18 @@ extension Engine {
   /// Whoever had leases when the daemon ended: a connection that never is.
   private static let departed = Owner.connection(0)
 
-  /// Each screen that has changed since the last call, once, as it is now.
-  package mutating func takeHUDChanges(_ body: (DurableChange<DurableHUD>) -> Void) {
+  /// Each screen that has changed since the last call, once: as it is now, or that it is gone.
+  package mutating func takeHUDChanges(
+    current: (UInt32, consuming DurableHUD) -> Void, gone: (UInt32) -> Void
+  ) {
     for index in changes.take(.hud) {
       let entity = EntityRef(.hud, index)
       if let kept = durableHUD(index) {
         changes.setKept(entity, true)
-        body(.current(index, kept))
+        current(index, kept)
       } else if changes.isKept(entity) {
         changes.setGone(entity)
-        body(.gone(index))
+        gone(index)
       }
     }
   }

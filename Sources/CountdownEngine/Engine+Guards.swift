@@ -151,9 +151,9 @@ package struct DurableGuard: Sendable {
 extension Engine {
   // MARK: Durability
 
-  /// Each guard that has changed since the last call, once, as it is now.
+  /// Each guard that has changed since the last call, once: as it is now, or that it is gone.
   package mutating func takeGuardChanges(
-    _ body: (EntityKind, DurableChange<DurableGuard>) -> Void
+    current: (UInt32, consuming DurableGuard) -> Void, gone: (EntityKind, UInt32) -> Void
   ) {
     for kind in GuardTables.kinds {
       for index in changes.take(kind) {
@@ -162,10 +162,10 @@ extension Engine {
           changes.setKept(entity, true)
           let kept = DurableGuard(
             key: found.key, machine: found.machine, generation: found.generation, uid: found.uid)
-          body(kind, .current(index, kept))
+          current(index, kept)
         } else if changes.isKept(entity) {
           changes.setGone(entity)
-          body(kind, .gone(index))
+          gone(kind, index)
         }
       }
     }

@@ -163,15 +163,22 @@ extension Server {
         EVENTS SINCE says so to whoever asks for them
         """, metadata: ["turns": "\(loading.unreadableEvents)"])
     }
-    logger.info(
-      "state loaded",
-      metadata: [
-        "countdowns": "\(dispatcher.engine.countdownCount)",
-        "timers": "\(dispatcher.engine.timerCount)",
-        "huds": "\(dispatcher.engine.hudCount)",
-      ])
+    logger.info("state loaded", metadata: loadedFacts)
     endTurn()
     done.succeed()
+  }
+
+  /// How many of each kind there are.
+  private var loadedFacts: Logger.Metadata {
+    [
+      "countdowns": "\(dispatcher.engine.countdownCount)",
+      "timers": "\(dispatcher.engine.timerCount)",
+      "huds": "\(dispatcher.engine.hudCount)",
+      "throttles": "\(dispatcher.engine.guardCount(.throttle))",
+      "onces": "\(dispatcher.engine.guardCount(.once))",
+      "gates": "\(dispatcher.engine.guardCount(.gate))",
+      "debounces": "\(dispatcher.engine.guardCount(.debounce))",
+    ]
   }
 }
 

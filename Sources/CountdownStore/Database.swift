@@ -9,10 +9,14 @@ final class Database {
 
   enum Access { case readOnly, readWrite }
 
+  /// Once for the process, before SQLite is used.
+  private static let isConfigured = countdownd_count_no_memory() == SQLITE_OK
+
   /// Opens a file that exists. Nothing of it is read yet.
   init(_ path: String, _ access: Access, lock: DirectoryLock? = nil) throws(StoreError) {
     self.path = path
     self.lock = lock
+    _ = Self.isConfigured
     var handle: OpaquePointer?
     // The first of this process to read the file locks it for the process, until the last closes it:
     // others cannot change under our hands what the engine has in memory, several connections of

@@ -2,15 +2,19 @@
 final class EventTail {
   private let database: Database
   private let limit: Int64
+  /// This part of the limit may be there beyond it.
+  private static let partBeyond: Int64 = 64
   private let insert: Statement
   private let trim: Statement
   /// Of the newest row; 0 if there is none.
   private(set) var lastSequence: Int64
   private var ordinal: Int64
+  /// From which ordinal on the oldest rows go. Not with each turn: that would be other pages to write.
+  private var trimAt: Int64 = 0
   /// As they were before the transaction that is under way.
-  private var before: (lastSequence: Int64, ordinal: Int64)
+  private var before: (lastSequence: Int64, ordinal: Int64, trimAt: Int64)
 
-  /// - Parameter limit: how many events are kept; a few more while their rows are not full.
+  /// - Parameter limit: how many events are kept; up to a 64th more, and what is in their row.
   init(_ database: Database, limit: Int) throws(StoreError) {
     self.database = database
     self.limit = Int64(limit)
@@ -25,7 +29,7 @@ final class EventTail {
       """)
     lastSequence = try database.number("SELECT max(last_seq) FROM events")
     ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
-    before = (lastSequence, ordinal)
+    before = (lastSequence, ordinal, trimAt)
   }
 
   /// Has events that come after `sequence` follow without a gap on what is there; where nothing is,
@@ -58,10 +62,10 @@ final class EventTail {
     }
   }
 
-  /// O(log n), and O(1) for each row that is too old.
+  /// O(log n), and O(1) for each row that goes.
   func append(_ events: StoreBatch.Events) throws(StoreError) {
     precondition(events.lastSequence > lastSequence, "sequence numbers must rise")
-    before = (lastSequence, ordinal)
+    before = (lastSequence, ordinal, trimAt)
     insert.bind(1, events.lastSequence)
     insert.bind(2, lastSequence)
     insert.bind(3, ordinal + Int64(events.count))
@@ -69,14 +73,16 @@ final class EventTail {
     lastSequence = events.lastSequence
     ordinal += Int64(events.count)
     try insert.run()
+    guard ordinal >= trimAt else { return }
     trim.bind(1, ordinal - limit)
     try trim.run()
+    trimAt = ordinal + limit / Self.partBeyond
   }
 
   /// The transaction has been rolled back.
-  func takeBack() { (lastSequence, ordinal) = before }
+  func takeBack() { (lastSequence, ordinal, trimAt) = before }
 
-  func didCommit() { before = (lastSequence, ordinal) }
+  func didCommit() { before = (lastSequence, ordinal, trimAt) }
 }
 
 /// Events that were committed together, in the form they were given.

@@ -6,8 +6,10 @@ import CSQLite
 final class Statement {
   private let database: Database
   private let handle: OpaquePointer
-  /// Parameters that are not NULL at present, by bit: NULL need not be bound over NULL.
-  private var bound: UInt64 = 0
+  /// Parameters that are not NULL at present: NULL need not be bound over NULL.
+  private var isBound: [Bool]
+  /// Parameters are counted from here on: for statements of several rows.
+  var firstParameter: Int32 = 0
 
   init(_ database: Database, _ sql: String) throws(StoreError) {
     self.database = database
@@ -20,6 +22,7 @@ final class Statement {
       throw code == SQLITE_ERROR ? StoreError(.corrupt, error.path, error.detail) : error
     }
     self.handle = handle
+    isBound = Array(repeating: false, count: Int(sqlite3_bind_parameter_count(handle)) + 1)
   }
 
   deinit { sqlite3_finalize(handle) }
@@ -27,8 +30,7 @@ final class Statement {
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
-    bound |= 1 << UInt64(parameter)
-    check(sqlite3_bind_int64(handle, parameter, value))
+    check(sqlite3_bind_int64(handle, place(parameter), value))
   }
 
   func bind(_ parameter: Int32, _ value: Int64?) {
@@ -36,7 +38,7 @@ final class Statement {
   }
 
   func bind(_ parameter: Int32, _ bytes: [UInt8]) {
-    bound |= 1 << UInt64(parameter)
+    let parameter = place(parameter)
     check(
       bytes.withUnsafeBytes { bytes in
         // A null pointer would be NULL.
@@ -52,7 +54,7 @@ final class Statement {
   }
 
   func bind(_ parameter: Int32, _ text: String) {
-    bound |= 1 << UInt64(parameter)
+    let parameter = place(parameter)
     var text = text
     check(
       text.withUTF8 { text in
@@ -63,9 +65,17 @@ final class Statement {
   }
 
   private func bindNull(_ parameter: Int32) {
-    guard bound & 1 << UInt64(parameter) != 0 else { return }
-    bound &= ~(1 << UInt64(parameter))
+    let parameter = firstParameter + parameter
+    guard isBound[Int(parameter)] else { return }
+    isBound[Int(parameter)] = false
     check(sqlite3_bind_null(handle, parameter))
+  }
+
+  /// Of a parameter that gets a value.
+  private func place(_ parameter: Int32) -> Int32 {
+    let parameter = firstParameter + parameter
+    isBound[Int(parameter)] = true
+    return parameter
   }
 
   private func check(_ code: Int32) {

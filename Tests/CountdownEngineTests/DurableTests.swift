@@ -19,14 +19,12 @@ import Testing
 
   private func take() -> Batch {
     var batch = Batch(number: desk.engine.beginBatch())
-    desk.engine.takeTimerChanges { change in
-      switch change {
-      case .current(let index, _): batch.said.append("\(index) here")
-      case .gone(let index):
+    desk.engine.takeTimerChanges(
+      current: { index, _ in batch.said.append("\(index) here") },
+      gone: { index in
         batch.said.append("\(index) gone")
         batch.gone.append(index)
-      }
-    }
+      })
     return batch
   }
 

@@ -295,15 +295,15 @@ import Testing
       var taken: [String] = []
       var gone: [(EntityKind, UInt32)] = []
       let batch = desk.engine.beginBatch()
-      desk.engine.takeGuardChanges { kind, change in
-        switch change {
-        case .current(let index, let kept):
-          taken.append("\(kind.name) \(index) \(String(decoding: kept.key, as: UTF8.self))")
-        case .gone(let index):
+      desk.engine.takeGuardChanges(
+        current: { index, kept in
+          let key = String(decoding: kept.key, as: UTF8.self)
+          taken.append("\(kept.machine.kind.name) \(index) \(key)")
+        },
+        gone: { kind, index in
           taken.append("\(kind.name) \(index) gone")
           gone.append((kind, index))
-        }
-      }
+        })
       for (kind, index) in gone { desk.engine.noteGone(kind, index, in: batch) }
       return taken
     }
@@ -340,9 +340,7 @@ import Testing
     try old.open(gate: "h", ttl: 10_000)
     try old.call("d", payload: "x", longest: 5_000)
     var kept: [(UInt32, DurableGuard)] = []
-    old.engine.takeGuardChanges { _, change in
-      if case .current(let index, let durable) = change { kept.append((index, durable)) }
-    }
+    old.engine.takeGuardChanges(current: { kept.append(($0, $1)) }, gone: { _, _ in })
     #expect(kept.count == 5)
 
     let desk = Desk()
@@ -368,12 +366,10 @@ import Testing
     desk.engine.noteChanges()
     try desk.begin("o")
     var stored: (UInt32, DurableGuard)?
-    desk.engine.takeGuardChanges { _, change in
-      if case .current(let index, let durable) = change { stored = (index, durable) }
-    }
+    desk.engine.takeGuardChanges(current: { stored = ($0, $1) }, gone: { _, _ in })
     let (index, durable) = try #require(stored)
     try desk.done("o", "r")
-    desk.engine.takeGuardChanges { _, _ in }
+    desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
     desk.engine.discard(.once, index)
     #expect(desk.engine.entityCount == 0)
     desk.engine.putBack(durable, at: index, now: desk.now)
@@ -383,7 +379,7 @@ import Testing
     try desk.cancel(once: "o")
     try desk.begin("x")
     try desk.begin("o")
-    desk.engine.takeGuardChanges { _, _ in }
+    desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
     desk.engine.discard(.once, index)
     desk.engine.putBack(durable, at: index, now: desk.now)
     #expect(desk.once("o")?.generation == durable.generation)

@@ -32,6 +32,17 @@ import Testing
     #expect(try store.eventsAfter(0).complete == false)
   }
 
+  @Test func theOldestGoSeveralAtATime() throws {
+    let store = try open(TemporaryDirectory(), limit: 640)
+    var kept: [Int64] = []
+    for n in 1...800 as ClosedRange<Int64> {
+      try store.commit(events(n), at: reading())
+      if n > 700 { kept.append(try store.database.number("SELECT count(*) FROM events")) }
+    }
+    #expect(kept.min() == 640)
+    #expect(kept.max() == 649)
+  }
+
   @Test func aBatchBeyondTheBoundIsKeptWhole() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)

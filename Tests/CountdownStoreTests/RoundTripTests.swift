@@ -28,6 +28,25 @@ import Testing
     #expect(try store.allCountdowns() == [plain, paused, extreme])
   }
 
+  /// Rows are written several at a time, and those that are left one by one.
+  @Test(arguments: [15, 16, 17, 33, 40])
+  func turnsOfAnySizeComeBackAsTheyWere(rows: Int) throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
+    // What a row has, the one that is written in its place has not.
+    for turn in 0..<4 {
+      let records = (0..<rows).map { row in
+        var record = countdown(UInt32(row), "key-\(row)", until: Int64(turn * 1_000 + row))
+        if (row + turn) % 2 == 0 { record.meta = [UInt8(row), UInt8(turn)] }
+        if (row + turn) % 3 == 0 { record.phase = .paused(leftMicroseconds: Int64(row)) }
+        if (row + turn) % 5 == 0 { record.title = Array("title \(row)".utf8) }
+        return record
+      }
+      try store.commit(batch(records.reversed()), at: reading())
+      #expect(try store.allCountdowns() == records)
+    }
+  }
+
   @Test(arguments: TimerRecord.Clock.allCases, TimerRecord.Late.allCases)
   func timersComeBackAsTheyWere(clock: TimerRecord.Clock, late: TimerRecord.Late) throws {
     let directory = TemporaryDirectory()

@@ -257,6 +257,28 @@ def test_the_shell_is_shown_what_is_kept(daemon):
     daemon.start_again()
 
 
+def test_the_log_counts_what_was_loaded(daemon):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "c")
+    client("TIMER", "SET", "t", "1h")
+    client("HUD", "SHOW", "h", "DURABLE")
+    for number in range(4):
+        client("THROTTLE", f"t{number}", "BURST", 1, "RATE", "1/1h")
+    for number in range(3):
+        say(client, "ONCE", f"o{number}", "TTL", "1h")
+    for number in range(2):
+        say(client, "GATE", "CHECK", f"g{number}", "buy")
+    say(client, "DEBOUNCE", "d", "1h")
+    daemon.restart()
+
+    def loaded():
+        lines = [line for line in daemon.log.splitlines() if "state loaded" in line]
+        return dict(word.split("=") for word in lines[-1].split() if "=" in word)
+
+    counts = {"countdowns": 1, "timers": 1, "huds": 1, "throttles": 4, "onces": 3, "gates": 2, "debounces": 1}
+    eventually(lambda: loaded() == {kind: str(count) for kind, count in counts.items()}, "all are counted")
+
+
 @pytest.mark.daemon(config="limits: {max-payload-length: 10}")
 def test_payloads_and_results_have_a_named_limit(daemon):
     client = daemon.connect()

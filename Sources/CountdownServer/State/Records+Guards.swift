@@ -94,14 +94,3 @@ extension GuardRecord.Kind {
     }
   }
 }
-
-extension StoreBatch {
-  /// The guards that the batch is about.
-  func guards() -> (current: [(EntityKind, UInt32)], gone: [(EntityKind, UInt32)]) {
-    func place(_ index: UInt32) -> (EntityKind, UInt32) {
-      let (kind, place) = GuardRecord.place(of: index)
-      return (kind.entityKind, place)
-    }
-    return (guards.current.map { place($0.index) }, guards.gone.map(place))
-  }
-}

@@ -48,39 +48,18 @@ final class StateKeeper {
     var batch = Batch()
     batch.number = engine.beginBatch()
     let offset = offset
-    engine.takeCountdownChanges { change in
-      switch change {
-      case .current(let index, let countdown):
-        batch.countdowns.current.append(
-          CountdownRecord(countdown, at: index, offset: offset))
-      case .gone(let index):
-        batch.countdowns.gone.append(index)
-      }
-    }
-    engine.takeTimerChanges { change in
-      switch change {
-      case .current(let index, let timer):
-        batch.timers.current.append(TimerRecord(timer, at: index, offset: offset))
-      case .gone(let index):
-        batch.timers.gone.append(index)
-      }
-    }
-    engine.takeHUDChanges { change in
-      switch change {
-      case .current(let index, let hud):
-        batch.huds.current.append(HUDRecord(hud, at: index, offset: offset))
-      case .gone(let index):
-        batch.huds.gone.append(index)
-      }
-    }
-    engine.takeGuardChanges { kind, change in
-      switch change {
-      case .current(let index, let kept):
-        batch.guards.current.append(GuardRecord(kept, at: index, offset: offset))
-      case .gone(let index):
-        batch.guards.gone.append(GuardRecord.index(GuardRecord.Kind(kind), index))
-      }
-    }
+    engine.takeCountdownChanges(
+      current: { batch.countdowns.current.append(CountdownRecord($1, at: $0, offset: offset)) },
+      gone: { batch.countdowns.gone.append($0) })
+    engine.takeTimerChanges(
+      current: { batch.timers.current.append(TimerRecord($1, at: $0, offset: offset)) },
+      gone: { batch.timers.gone.append($0) })
+    engine.takeHUDChanges(
+      current: { batch.huds.current.append(HUDRecord($1, at: $0, offset: offset)) },
+      gone: { batch.huds.gone.append($0) })
+    engine.takeGuardChanges(
+      current: { batch.guards.current.append(GuardRecord($1, at: $0, offset: offset)) },
+      gone: { batch.guards.gone.append(GuardRecord.index(GuardRecord.Kind($0), $1)) })
     if let events = engine.eventTail.takeUnstored() {
       batch.events = StoreBatch.Events(
         lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
@@ -104,63 +83,50 @@ final class StateKeeper {
   /// Changes that time has made, and that could not be stored: they are tried again.
   func keepForLater(_ batch: Batch, _ engine: inout Engine) {
     if let events = batch.events { engine.eventTail.keepForLater(events.lastSequence) }
-    for record in batch.countdowns.current {
-      engine.noteAgain(.countdown, record.index, wasGone: false)
-    }
-    for index in batch.countdowns.gone { engine.noteAgain(.countdown, index, wasGone: true) }
-    for record in batch.timers.current { engine.noteAgain(.timer, record.index, wasGone: false) }
-    for index in batch.timers.gone { engine.noteAgain(.timer, index, wasGone: true) }
-    for record in batch.huds.current { engine.noteAgain(.hud, record.index, wasGone: false) }
-    for index in batch.huds.gone { engine.noteAgain(.hud, index, wasGone: true) }
-    let guards = batch.guards()
-    for (kind, index) in guards.current { engine.noteAgain(kind, index, wasGone: false) }
-    for (kind, index) in guards.gone { engine.noteAgain(kind, index, wasGone: true) }
+    for (kind, index) in batch.changed { engine.noteAgain(kind, index, wasGone: false) }
+    for (kind, index) in batch.ended { engine.noteAgain(kind, index, wasGone: true) }
   }
 
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
   /// To be called from within an answer.
   func takeBack(_ batch: Batch, _ engine: inout Engine, at now: Moment) throws(StoreError) {
     if let events = batch.events { engine.eventTail.takeBack(events.lastSequence) }
+    let entities = batch.changed + batch.ended
     // Nothing is thrown away before all that takes its place has been read.
-    var countdowns: [(UInt32, DurableCountdown?)] = []
-    for index in batch.countdowns.current.map(\.index) + batch.countdowns.gone {
-      countdowns.append((index, try writer.countdown(at: index)?.durable(offset: offset)))
+    let stored = try entities.map { (kind, index) throws(StoreError) in
+      try putBack(kind, index, at: now)
     }
-    var timers: [(UInt32, DurableTimer?)] = []
-    for index in batch.timers.current.map(\.index) + batch.timers.gone {
-      timers.append((index, try writer.timer(at: index)?.durable(offset: offset)))
-    }
-    var huds: [(UInt32, DurableHUD?)] = []
-    for index in batch.huds.current.map(\.index) + batch.huds.gone {
-      huds.append((index, try writer.hud(at: index)?.durable(offset: offset)))
-    }
-    let changed = batch.guards.current.map(\.index) + batch.guards.gone
-    let guards = try changed.map { index throws(StoreError) in
-      try writer.guardRecord(at: index)
-    }
-    for (index, _) in countdowns { engine.discard(.countdown, index) }
-    for (index, _) in timers { engine.discard(.timer, index) }
-    for (index, _) in huds { engine.discard(.hud, index) }
-    for case (let index, let stored?) in countdowns { engine.putBack(stored, at: index, now: now) }
-    for case (let index, let stored?) in timers { engine.putBack(stored, at: index, now: now) }
-    for case (let index, let stored?) in huds { engine.putBack(stored, at: index, now: now) }
-    let (current, gone) = batch.guards()
-    for (kind, index) in current + gone { engine.discard(kind, index) }
-    for case let record? in guards {
-      if let stored = record.durable(offset: offset) {
-        engine.putBack(stored, at: record.place, now: now)
+    for (kind, index) in entities { engine.discard(kind, index) }
+    for case let putBack? in stored { putBack(&engine) }
+  }
+
+  /// Reads what is stored of an entity; what puts it back, or nil if nothing is.
+  private func putBack(
+    _ kind: EntityKind, _ index: UInt32, at now: Moment
+  ) throws(StoreError) -> ((inout Engine) -> Void)? {
+    switch kind {
+    case .countdown:
+      try writer.countdown(at: index)?.durable(offset: offset).map { stored in
+        { $0.putBack(stored, at: index, now: now) }
       }
+    case .timer:
+      try writer.timer(at: index)?.durable(offset: offset).map { stored in
+        { $0.putBack(stored, at: index, now: now) }
+      }
+    case .hud:
+      try writer.hud(at: index)?.durable(offset: offset).map { stored in
+        { $0.putBack(stored, at: index, now: now) }
+      }
+    case .throttle, .once, .gate, .debounce:
+      try writer.guardRecord(at: GuardRecord.index(GuardRecord.Kind(kind), index))?
+        .durable(offset: offset).map { stored in { $0.putBack(stored, at: index, now: now) } }
+    case .scope, .nav, .page: nil
     }
   }
 
   /// A batch was stored.
   func confirm(_ batch: Batch, _ engine: inout Engine) {
-    for index in batch.countdowns.gone { engine.noteGone(.countdown, index, in: batch.number) }
-    for index in batch.timers.gone { engine.noteGone(.timer, index, in: batch.number) }
-    for index in batch.huds.gone { engine.noteGone(.hud, index, in: batch.number) }
-    for (kind, index) in batch.guards().gone {
-      engine.noteGone(kind, index, in: batch.number)
-    }
+    for (kind, index) in batch.ended { engine.noteGone(kind, index, in: batch.number) }
   }
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the
