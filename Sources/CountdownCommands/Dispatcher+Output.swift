@@ -63,6 +63,7 @@ extension Dispatcher {
     session.isClosing = true
     session.output.bytes = []
     session.provisional = []
+    session.provisionalSnapshots = []
     _ = session.waitingTicks.takeAll()
     account(session)
     host.close(session.client.connection, .outputLimit(reason))

@@ -227,12 +227,6 @@ package final class Dispatcher {
     return finished
   }
 
-  /// Goes on with snapshots for a session that can take more.
-  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) {
-    engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
-    deliver()
-  }
-
   // MARK: Output
 
   /// Has a session looked at when the turn ends, though nothing was said to it.
@@ -252,7 +246,7 @@ package final class Dispatcher {
   }
 
   /// Takes events from the engine to those who listen.
-  private func deliver() {
+  func deliver() {
     // What comes up while something is delivered is delivered after it.
     guard delivering.isEmpty else { return }
     while engine.hasOutbox {
@@ -300,9 +294,13 @@ package final class Dispatcher {
       }
       let start = session.output.bytes.count
       session.output.bytes.append(contentsOf: bytes)
-      if publication.event.tellsOfDurableChange {
+      let isUncertainSnapshot = isUncertainSnapshot(publication)
+      if isUncertainSnapshot || publication.event.tellsOfDurableChange {
         session.provisional.append(
           Provisional(range: start..<session.output.bytes.count, kind: .event))
+      }
+      if isUncertainSnapshot, pattern.isEmpty {
+        session.provisionalSnapshots.append(.channel(channel))
       }
       touch(session)
     }

@@ -17,6 +17,8 @@ package final class Session {
   package var output = RESPEncoder()
   /// Parts of `output` that tell of changes which may turn out not to be possible.
   package var provisional: [Provisional] = []
+  /// Which snapshots are among these: they are told anew if what they tell of was not possible.
+  package var provisionalSnapshots: [SnapshotOrigin] = []
   /// What may be written.
   package var outbound = OutputQueue()
   /// Of turns before, on its way to `outbound`: how many, and their bytes.
@@ -79,6 +81,7 @@ package final class Session {
     swap(&said.bytes, &output.bytes)
     lastSaid = min(said.bytes.count, Self.mostRoom)
     swap(&said.provisional, &provisional)
+    if !provisionalSnapshots.isEmpty { swap(&said.snapshots, &provisionalSnapshots) }
     return said
   }
 }
@@ -97,13 +100,25 @@ package struct Provisional {
   package var kind: Kind
 }
 
+/// Which subscription a snapshot was for.
+package enum SnapshotOrigin: Hashable, Sendable {
+  case channel([UInt8])
+  case pattern([UInt8])
+}
+
 /// What a connection was told in one turn.
 package struct Said {
   package var bytes: [UInt8]
   package var provisional: [Provisional]
+  package var snapshots: [SnapshotOrigin] = []
 
   /// Whether a command of the connection has changed something.
   package var hasChangedAnything: Bool { provisional.contains { $0.kind == .reply } }
+
+  /// Whether it says how something is that may turn out to be otherwise.
+  package var tellsOfState: Bool {
+    !snapshots.isEmpty || provisional.contains { $0.kind == .reading }
+  }
 
   /// The same, had the changes not been possible: commands are refused, events did not happen.
   package func withdrawn(_ error: String) -> [UInt8] {

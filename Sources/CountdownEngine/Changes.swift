@@ -33,6 +33,11 @@ struct Changes {
     kinds[kind].changed.append(entity.index)
   }
 
+  /// Something has changed that is not kept, in a place where something else may still be stored.
+  mutating func noteUnkept() {
+    if isOn { notedAny &+= 1 }
+  }
+
   /// A store keeps it, as it is; or is about to.
   mutating func setKept(_ entity: EntityRef, _ isKept: Bool) {
     let kind = Int(entity.kind.rawValue)

@@ -99,8 +99,15 @@ extension Engine {
     if let displaced { putElsewhere(displaced) }
   }
 
+  /// What was in the place of a new screen may have to be put back there: then the new one goes elsewhere, so
+  /// what happens to it does not depend on whether that can be stored.
+  mutating func noteIfDisplaceable(_ index: UInt32) {
+    huds[index].isDisplaceable = changes.isKept(EntityRef(.hud, index))
+  }
+
   private mutating func putElsewhere(_ displaced: HUDEntity) {
     let index = huds.insert(displaced)
+    noteIfDisplaceable(index)
     let reference = EntityRef(.hud, index)
     for owner in displaced.owners { connections.own(reference, owner) }
     connections.count(1, for: displaced.uid)

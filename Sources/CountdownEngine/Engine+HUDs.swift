@@ -24,6 +24,7 @@ extension Engine {
       let index = huds.insert(
         HUDEntity(key: key, presentations: [(level, machine)], owners: [], uid: client.uid))
       connections.count(1, for: client.uid)
+      noteIfDisplaceable(index)
       own(index, owner)
       publish(occurrences, ofHUD: index, level, at: now)
       return settle(index, level, at: now)
@@ -219,6 +220,8 @@ extension Engine {
     let position = huds[index].index(of: level)!
     let wasDurable = huds[index].presentations[position].machine.request.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+    // Also where it was shown in this very turn, and nothing is left of it.
+    if wasDurable { changes.note(EntityRef(.hud, index), isKept: true) }
     publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
     return settle(index, level, at: now)
   }
@@ -236,7 +239,12 @@ extension Engine {
   private mutating func dropHidden(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.isHidden }
     let reference = EntityRef(.hud, index)
-    changes.note(reference, isKept: huds[index].isDurable)
+    if huds[index].isDurable { huds[index].isDisplaceable = false }
+    if huds[index].isDisplaceable {
+      changes.noteUnkept()
+    } else {
+      changes.note(reference, isKept: huds[index].isDurable)
+    }
     let next = huds[index].nextExpiry
     huds[index].alarm = arm(huds[index].alarm, for: next, reference)
     guard huds[index].presentations.isEmpty else { return }

@@ -155,6 +155,21 @@ extension Engine {
     }
   }
 
+  /// The same once more, if it is still subscribed.
+  package mutating func repeatSnapshot(
+    of channel: [UInt8], to connection: UInt64, at now: Moment
+  ) {
+    guard subscriptions.own(connection).channels.contains(channel) else { return }
+    snapshot(of: channel, to: connection, at: now)
+  }
+
+  /// Those for a pattern from the beginning, if it is still subscribed; `continueSnapshots` goes on with
+  /// them.
+  package mutating func repeatSnapshots(of pattern: [UInt8], to connection: UInt64) {
+    guard subscriptions.own(connection).patterns.contains(pattern) else { return }
+    snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
+  }
+
   /// Lets happen what is due for an entity; false if it is not there, or not any more.
   private mutating func settle(_ entity: EntityRef, at now: Moment) -> Bool {
     switch entity.kind {
@@ -222,15 +237,20 @@ extension Engine {
   package var connectionsAwaitingSnapshots: [UInt64] { Array(snapshotWalks.keys) }
 
   /// Goes on telling a connection about what matches its new patterns. O(budget).
+  ///
+  /// - Returns: the patterns for which it has looked.
+  @discardableResult
   package mutating func continueSnapshots(
     to connection: UInt64, budget: Int, at now: Moment
-  ) {
+  ) -> [[UInt8]] {
     // Taken out meanwhile: in place it would be copied at each step.
-    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
+    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return [] }
+    var patterns: [[UInt8]] = []
     let ends = EntityKind.allCases.map { indexEnd($0) }
     for _ in 0..<budget {
-      guard let step = walks.step(ends) else { return }
+      guard let step = walks.step(ends) else { return patterns }
       guard case .look(let walk) = step else { continue }
+      if patterns.last != walk.pattern { patterns.append(walk.pattern) }
       let entity = EntityRef(walk.kind, UInt32(walk.index))
       guard let key = key(walk.kind, at: walk.index),
         Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
@@ -238,6 +258,7 @@ extension Engine {
       sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }
     snapshotWalks[connection] = walks
+    return patterns
   }
 
   private func key(_ kind: EntityKind, at index: Int) -> [UInt8]? {

@@ -80,6 +80,8 @@ struct HUDEntity: KeyedEntity {
   var owners: Set<Owner>
   let uid: UInt32
   var alarm: TimerWheel.Token?
+  /// What was in its place before may still have to be put back there; nothing of it was durable since.
+  var isDisplaceable = false
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 

@@ -48,6 +48,14 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   private static let navPrefix = Array("nav:".utf8)
   private static let pagePrefix = Array("page:".utf8)
 
+  /// Whether any of them outlive the daemon.
+  package var mayBeKept: Bool {
+    switch self {
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
+    case .scope, .nav, .page: false
+    }
+  }
+
   /// The state of what is not there, as snapshots tell it.
   package var stateOfNothing: StaticString {
     switch self {

@@ -17,7 +17,7 @@ extension Server {
     // in which only time has passed would take some of that back.
     let isOneOfMany =
       dispatcher.engine.isReadOnly || dispatcher.turnsUnderWay > 0 || dispatcher.engine.hasChanges
-    takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany)
+    if takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany) { hasTakenBack = true }
     // What was taken back may be due by now, or sooner than what was to take its place; and trying
     // again waits for the end of the turn that is under way.
     endTurn()
@@ -32,13 +32,16 @@ extension Server {
     retryLater()
   }
 
+  /// - Returns: whether anything is as it was before; not if time alone has changed something.
+  @discardableResult
   func takeBack(
-    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isOneOfMany: Bool = false
-  ) {
+    _ turn: [Told], _ batch: StateKeeper.Batch, _ keeper: StateKeeper, isOneOfMany: Bool
+  ) -> Bool {
     guard isOneOfMany || turn.contains(where: { $0.said.hasChangedAnything }) else {
       // Time has changed things; it would do so again.
       keeper.keepForLater(batch, &dispatcher.engine)
-      return write(turn)
+      write(turn)
+      return false
     }
     do throws(StoreError) {
       try keeper.takeBack(batch, &dispatcher.engine, at: now)
@@ -48,6 +51,12 @@ extension Server {
       keeper.keepForLater(batch, &dispatcher.engine)
     }
     write(turn, withdrawing: Self.refusal)
+    // Who was shown what did not come about is shown how it is.
+    for (session, said) in turn where !said.snapshots.isEmpty {
+      dispatcher.repeatSnapshots(said.snapshots, for: session, at: now)
+      endTurn()
+    }
+    return true
   }
 
   private func retryLater() {
@@ -64,12 +73,12 @@ extension Server {
         dispatcher.engine.isReadOnly = false
         logger.log(.writable, .notice, "state can be stored again")
         hooks.isAlive(statusText)
-        // What time has changed meanwhile is stored with it.
-        endTurn()
       } else {
         keeper.keepForLater(batch, &dispatcher.engine)
         retryLater()
       }
+      // What time has changed meanwhile is stored with it, and told.
+      endTurn()
       goOnAfterStoring()
     }
   }

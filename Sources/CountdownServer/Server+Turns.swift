@@ -96,6 +96,13 @@ extension Server {
   /// Stores what the turn has changed. What was said in it is written once that is done, after what
   /// was said in the turns before.
   func storeTurn() {
+    // While it is tried whether anything can be stored again, what time changes waits for the answer: told
+    // before, and taken back with the first commands after, it would be told twice.
+    if let keeper, dispatcher.engine.isReadOnly, keeper.isBusy, !mustTakeBack,
+      dispatcher.engine.hasChanges, !isStopping
+    {
+      return
+    }
     let turn = dispatcher.takeTouched().map { session -> Told in
       let said = session.takeSaid()
       session.heldTurns += 1
@@ -104,13 +111,16 @@ extension Server {
     }
     // It concerns this turn alone, also if there is nothing to be taken back.
     let mustTakeBack = mustTakeBack
+    let hasTakenBack = hasTakenBack
     self.mustTakeBack = false
+    self.hasTakenBack = false
     guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
       dispatcher.engine.hasChanges || keeper.isBusy
     else { return write(turn) }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     if mustTakeBack {
-      takeBack(turn, batch, keeper)
+      let restsOnIt = hasTakenBack && turn.contains { $0.said.tellsOfState }
+      takeBack(turn, batch, keeper, isOneOfMany: restsOnIt)
     } else {
       dispatcher.turnsUnderWay += 1
       keeper.store(batch, at: now) { [self] batch, error in

@@ -47,6 +47,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var keeper: StateKeeper?
   /// What was changed in the turn that is under way may rest on what could not be stored.
   var mustTakeBack = false
+  /// What was read in that turn may be of what has been taken back.
+  var hasTakenBack = false
   /// To be done when nothing waits to be stored.
   var afterStoring: [() -> Void] = []
   var connections: [UInt64: ConnectionHandler] = [:]

@@ -27,7 +27,11 @@ final class DirectoryLock {
     if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, line, line.count, 0) }
   }
 
-  deinit { close(descriptor) }
+  /// Closing alone would not do while a child that was just forked still has the descriptor.
+  deinit {
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
+  }
 
   private static func readPID(_ descriptor: Int32) -> Int32? {
     var buffer = [UInt8](repeating: 0, count: 16)

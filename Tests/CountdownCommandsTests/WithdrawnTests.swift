@@ -57,6 +57,28 @@ import Testing
     #expect(heard.first?.elements.last?.text.contains("\"key\":\"mine\"") == true)
   }
 
+  @Test func aSnapshotOfWhatDidNotComeAboutIsTakenBackAndToldAnew() throws {
+    let listener = counter.open()
+    counter.run(["COUNTDOWN", "START", "mine", "OWNER", "connection"])
+    counter.run(["SUBSCRIBE", "countdown:mine"], by: listener)
+    #expect(listener.takeSaid().snapshots.isEmpty)
+    counter.run(["COUNTDOWN", "START", "kept"])
+    counter.run(["SUBSCRIBE", "countdown:kept", "scope:x"], by: listener)
+    let said = listener.takeSaid()
+    #expect(said.snapshots == [.channel(Array("countdown:kept".utf8))])
+    // Two confirmations, and what is not kept anyway.
+    let heard = try Reply.all(said.withdrawn(refusal))
+    #expect(heard.count == 3)
+    #expect(heard.last?.elements.last?.text.contains("\"state\":\"closed\"") == true)
+    counter.dispatcher.repeatSnapshots(said.snapshots, for: listener, at: counter.host.now)
+    #expect(try Reply.all(listener.takeSaid().bytes).count == 1)
+    // Who listens no more is told nothing more.
+    counter.run(["UNSUBSCRIBE", "countdown:kept"], by: listener)
+    _ = listener.takeSaid()
+    counter.dispatcher.repeatSnapshots(said.snapshots, for: listener, at: counter.host.now)
+    #expect(listener.takeSaid().bytes.isEmpty)
+  }
+
   @Test func turnsBeforeThatAreStillBeingStoredCountAsWell() throws {
     counter.run(["COUNTDOWN", "GET", "k"])
     #expect(try withdrawn(counter.session).map(isRefused) == [false])

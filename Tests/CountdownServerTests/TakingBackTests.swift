@@ -174,15 +174,28 @@ import Testing
     try kept.store()
     kept.isBroken = true
     try kept.dismiss("s")
+    let (changes, all) = (kept.engine.changeCount, kept.engine.anyChangeCount)
     let other = try kept.show("other", durable: false, owner: .connection(1)) {
       $0.maximum = .seconds(1)
     }
+    // It stays, so whoever showed it is not told otherwise.
+    #expect(kept.engine.changeCount == changes && kept.engine.anyChangeCount > all)
     try kept.takeBack()
     #expect(kept.hud("s")?.generation == durable.generation)
     #expect(kept.hud("other")?.generation == other.generation)
     kept.pass(1_000)
     #expect(kept.hud("other") == nil && kept.hud("s") != nil)
     #expect(kept.entityCount == 1 && kept.armedCount == 0)
+  }
+
+  @Test func whatEndsInItsFirstTurnCountsAsAChange() throws {
+    kept.isBroken = true
+    try kept.show("s", durable: true)
+    let changes = kept.engine.changeCount
+    try kept.dismiss("s")
+    #expect(kept.hud("s") == nil && kept.engine.changeCount > changes)
+    try kept.takeBack()
+    #expect(kept.entityCount == 0)
   }
 
   @Test func whatSupersededADurableOneMakesWay() throws {

@@ -93,6 +93,23 @@ import Testing
     #expect(try open(directory).keys() == ["a", "b"])
   }
 
+  @Test func whatAChildHasInheritedDoesNotKeepTheDirectoryLocked() throws {
+    let directory = TemporaryDirectory()
+    var store: Store? = try open(directory)
+    // As a child has it from fork to exec.
+    let lock = try #require(
+      (0..<1_024).first { descriptor in
+        let path = "/proc/self/fd/\(descriptor)"
+        return (try? FileManager.default.destinationOfSymbolicLink(atPath: path))
+          == directory.state + "/lock"
+      })
+    let inherited = dup(Int32(lock))
+    defer { close(inherited) }
+    _ = store
+    store = nil
+    _ = try open(directory)
+  }
+
   @Test func anotherProcessIsTurnedAwayAndNamed() throws {
     let directory = TemporaryDirectory()
     let other = try Python(

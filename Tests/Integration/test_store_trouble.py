@@ -1,5 +1,6 @@
 """What the daemon does while its state cannot be stored: on a full disk, and when calls fail."""
 
+import json
 import os
 import socket
 import subprocess
@@ -326,3 +327,49 @@ def test_a_commit_that_failed_at_its_sync_does_not_come_back(tmp_path, start_dae
     daemon.environment = None
     daemon.restart("kill")
     assert daemon.connect()("COUNTDOWN", "GET", "k") is None
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_a_snapshot_shows_nothing_that_is_refused_afterwards(tmp_path, start_daemon, durability):
+    """Subscribers of the very turn that cannot be stored are shown how things were, and are."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, arguments=["--durability", durability],
+        environment=faults.environment(at=1, action="EIO", lasting=True))
+    control = daemon.connect()
+    control("COUNTDOWN", "START", "old", "EVERY", "1h")
+    control("HUD", "SHOW", "s", "STATUS", "before", "FADEIN", 0, "DURABLE")
+    client = daemon.connect(protocol=3)
+    faults.damage()
+    turn = [
+        ("COUNTDOWN", "START", "mine", "EVERY", "1h", "OWNER", "connection"),
+        ("COUNTDOWN", "START", "new"), ("COUNTDOWN", "CANCEL", "old"), ("HUD", "STATUS", "s", "after"),
+        ("SUBSCRIBE", "countdown:new", "countdown:old", "countdown:mine", "hud:s"), ("PSUBSCRIBE", "c*", "h*"),
+    ]
+    client.send_bytes(b"".join(request(*words) for words in turn))
+    replies = [client.reply() for _ in range(4)]
+    assert [isinstance(reply, Error) for reply in replies] == [False, True, True, True]
+    assert not is_writable(daemon)
+    shown = {}
+    while client.has_more():
+        message = client.push()
+        if "message" in message[0].decode():
+            event = json.loads(message[-1])
+            shown.setdefault((message[-2], message[0]), []).append(
+                (event["event"], event["state"], event.get("status")))
+    counting, nothing = ("snapshot", "counting", None), ("snapshot", "idle", None)
+    # What needed no storing may be shown a second time.
+    assert {name: set(events) for name, events in shown.items()} == {
+        (b"countdown:new", b"message"): {nothing}, (b"countdown:old", b"message"): {counting},
+        (b"countdown:old", b"pmessage"): {counting}, (b"countdown:mine", b"message"): {counting},
+        (b"countdown:mine", b"pmessage"): {counting},
+        (b"hud:s", b"message"): {("snapshot", "visible", "before")},
+        (b"hud:s", b"pmessage"): {("snapshot", "visible", "before")},
+    }  # fmt: skip
+    # And then what happens.
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    assert control("COUNTDOWN", "CANCEL", "old") == 1
+    assert client.event()[1]["event"] == "cancelled"

@@ -9,9 +9,10 @@ import contextlib
 import os
 import sqlite3
 
+import hiredis
 import pytest
 
-from torture import Round
+from torture.round import Round
 
 ROUNDS = int(os.environ.get("ROUNDS") or 10)
 SEED = int(os.environ.get("SEED") or 0)
@@ -47,6 +48,17 @@ CHANGES = {
     "the newest events are lost": ("DELETE FROM events WHERE last_seq = (SELECT max(last_seq) FROM events)", ""),
     "one turn's events are lost": ("DELETE FROM events WHERE last_seq = (SELECT min(last_seq) FROM "
         "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 40))", ""),
+    "a HUD is lost": ("DELETE FROM huds WHERE id = (SELECT min(id) FROM huds)", ""),
+    "a HUD is as another": ("UPDATE huds SET state = (SELECT state FROM huds ORDER BY id DESC LIMIT 1) "
+        "WHERE id = (SELECT min(id) FROM huds)", "generation"),
+    "a throttle is lost": ("DELETE FROM guards WHERE kind = 0 AND interval_us > 86400000000", ""),
+    "a throttle is used less": ("UPDATE guards SET moment_store_us = moment_store_us - 100000 WHERE kind = 0", "deadline"),
+    "what was done was not": ("UPDATE guards SET phase = 0, payload = NULL WHERE kind = 1 AND phase = 1", "result"),
+    "an action is another": ("UPDATE guards SET action = x'61' WHERE kind = 2 AND phase = 0", "action"),
+    "a call is forgotten": ("UPDATE guards SET number = number - 1 WHERE kind = 3 AND number > 1", "calls"),
+    "what a connection owned is there": ("INSERT INTO timers SELECT id + 1000, CAST('o:c0:1' AS BLOB), generation, uid, clock, "
+        "phase, deadline_store_us, deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers "
+        "WHERE phase = 1 LIMIT 1", ""),
     "somebody else's is there": ("INSERT INTO timers SELECT id + 1000, x'00', generation, uid, clock, phase, deadline_store_us, "
         "deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers WHERE phase = 1 LIMIT 1", ""),
 }
@@ -71,3 +83,29 @@ def test_what_is_lost_is_noticed(tmp_path, change):
     with pytest.raises(AssertionError) as caught:
         Sabotage(1, "process", tmp_path, lives=1, seconds=1).run()
     assert says in str(caught.value) and "nothing was changed" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key, life", [("t", "moment"), ("o", "trouble")])
+def test_what_is_refused_wrongly_is_noticed(tmp_path, key, life):
+    """What is there though it was said to be refused, and what was refused though it needs no storing."""
+
+    class Sabotage(Round):
+        def choose_life(self, number):
+            self.number = number
+            return life if number else "moment"
+
+        def collect(self):
+            super().collect()
+            if self.number == 0:
+                return
+            for client in self.clients:
+                for place in client.in_trouble if key == "o" else range(len(client.replies)):
+                    words, (reply, moment) = client.sent[place][0], client.replies[place]
+                    if words[2].startswith(key) and words[:2] == ("TIMER", "SET") and isinstance(reply, list):
+                        client.replies[place] = (hiredis.ReplyError("READONLY"), moment)
+                        return
+            raise KeyError("nothing was changed")
+
+    with pytest.raises(AssertionError) as caught:
+        Sabotage(1, "process", tmp_path, lives=2, seconds=1).run()
+    assert key == "t" or "was refused" in str(caught.value)

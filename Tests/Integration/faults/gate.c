@@ -1,10 +1,13 @@
-// Holds up who reads a file, by LD_PRELOAD: so that a test can see what happens while it is read.
+// Holds up who reads a file, or syncs it, by LD_PRELOAD: so that a test can see what happens meanwhile.
 //
-//   GATE_FILE    how the file's name ends
-//   GATE_AFTER   so many reads of it go through; those after them ...
-//   GATE_CLOSED  ... wait for as long as this file is there
+//   GATE_FILE     how the file's name ends
+//   GATE_AFTER    so many reads of it go through; those after them ...
+//   GATE_CLOSED   ... wait for as long as this file is there
+//   GATE_WAITING  without GATE_AFTER: syncs of it wait, and make this file before they do
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +17,10 @@
 #include <unistd.h>
 
 static atomic_long reads;
+
+static void wait_for(const char *closed) {
+  while (access(closed, F_OK) == 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
 
 static int is_meant(int descriptor) {
   const char *name = getenv("GATE_FILE");
@@ -26,11 +33,19 @@ static int is_meant(int descriptor) {
 
 ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
   const char *closed = getenv("GATE_CLOSED"), *after = getenv("GATE_AFTER");
-  if (closed && after && is_meant(descriptor) && ++reads > atol(after))
-    while (access(closed, F_OK) == 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
+  if (closed && after && is_meant(descriptor) && ++reads > atol(after)) wait_for(closed);
   return syscall(SYS_pread64, descriptor, bytes, count, offset);
 }
 
 ssize_t pread(int descriptor, void *bytes, size_t count, off_t offset) {
   return pread64(descriptor, bytes, count, offset);
+}
+
+int fdatasync(int descriptor) {
+  const char *closed = getenv("GATE_CLOSED"), *waiting = getenv("GATE_WAITING");
+  if (closed && waiting && is_meant(descriptor) && access(closed, F_OK) == 0) {
+    close(open(waiting, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    wait_for(closed);
+  }
+  return ((__typeof__(&fdatasync))dlsym(RTLD_NEXT, "fdatasync"))(descriptor);
 }

@@ -1,0 +1,212 @@
+"""The models of countdowns and plain timers; see `model`.
+
+ATTEMPT and PASS are for keys with a policy; no RETIME leaves what was left anyway.
+"""
+
+from .basics import HOUR, UNKNOWN, after, error, is_stale, kept, number, view
+
+# As the configuration of the round has it; its window is too long for a test to fill or to leave.
+LADDER = [1, 2, 3]
+ATTEMPTS = 3
+WINDOW = 1_000
+
+# Countdowns.
+
+
+def start(old, options, moment):
+    if old and options.get("TOKEN") is not None and options["TOKEN"] == old["token"]:
+        return old, [], view(old, 1, "duplicate")
+    if old and old["state"] in ("counting", "paused"):
+        return old, [], view(old, 0, "cooldown")
+    sends = old["sends"] + 1 if old else 1
+    policy = options.get("POLICY")
+    if policy:
+        count, every = LADDER[min(sends, len(LADDER)) - 1] * 3600, 1000
+    else:
+        count, every = int(options.get("COUNT", 60)), int(options.get("EVERY", 1000))
+    fire = options.get("FIRE", False)
+    new = {
+        "kind": "countdown", "state": "counting", "generation": UNKNOWN,
+        "deadline": after(moment, (count - fire) * every), "left": None,
+        "count": count, "every": every, "fire": fire, "sends": sends,
+        "title": options.get("TITLE"), "ready_title": options.get("READYTITLE"),
+        "meta": options.get("META"), "owner": options.get("OWNER", "none"),
+        "token": options.get("TOKEN"), "refunded": False,
+        "policy": policy, "attempts": 0, "code": "good" if policy else None,
+    }
+    return new, kept(new, ("started", UNKNOWN)), view(new, 1, None)
+
+
+def resend(old, options, moment):
+    again = {
+        "POLICY": old["policy"], "COUNT": old["count"], "EVERY": old["every"], "FIRE": old["fire"],
+        "TITLE": old["title"], "READYTITLE": old["ready_title"], "META": old["meta"],
+        "OWNER": old["owner"], "TOKEN": options.get("TOKEN"),
+    }
+    return start(old, again, moment)
+
+
+def cancel(old, options, moment):
+    if old is None or old["state"] == "idle":
+        return old, [], number(0)
+    events = kept(old, ("cancelled", old["generation"]))
+    if not old["sends"] or not old["policy"]:
+        return None, events, number(1)
+    # What was sent is remembered, and nobody's.
+    idle = {**old, "state": "idle", "deadline": None, "left": None, "token": None, "owner": "none"}
+    return idle, events, number(1)
+
+
+def pause(old, options, moment):
+    if old["state"] == "paused":
+        return old, [], view(old)
+    if old["state"] != "counting":
+        return old, [], error("ERR")
+    left = None if old["deadline"] is None else (old["deadline"][0] - moment[1], old["deadline"][1] - moment[0])
+    new = {**old, "state": "paused", "deadline": None, "left": left}
+    return new, kept(new, ("paused", old["generation"])), view(new)
+
+
+def resume(old, options, moment):
+    if old["state"] == "counting":
+        return old, [], view(old)
+    if old["state"] != "paused":
+        return old, [], error("ERR")
+    new = {**old, "state": "counting", "left": None}
+    new["deadline"] = (old["left"][0] + moment[0], old["left"][1] + moment[1])
+    return new, kept(new, ("resumed", old["generation"])), view(new)
+
+
+def retime(old, options, moment):
+    left = int(options["AFTER"])
+    if old["state"] not in ("counting", "paused"):
+        return old, [], error("ERR")
+    if left == 0:
+        new = {**old, "state": "ready", "deadline": moment, "left": None}
+        g = old["generation"]
+        return new, kept(new, ("retimed", g), ("ready", g)), view(new)
+    if old["state"] == "counting":
+        new = {**old, "deadline": after(moment, left)}
+    else:
+        new = {**old, "left": (left, left)}
+    return new, kept(new, ("retimed", old["generation"])), view(new)
+
+
+def refund(old, options, moment):
+    if old["refunded"]:
+        return old, [], view(old, 1, "duplicate")
+    new = {**old, "refunded": True, "token": None, "sends": old["sends"] - 1}
+    events = [("refunded", old["generation"])]
+    if new["policy"]:
+        # With `on-resend: replace` the codes before are gone already.
+        new["code"] = "passed" if old["code"] == "passed" else None
+    if old["state"] in ("counting", "paused"):
+        new |= {"state": "ready", "deadline": moment, "left": None}
+        events.append(("ready", old["generation"]))
+    events = kept(old, *events)
+    if old["state"] == "idle" and new["sends"] == 0:
+        # Nothing is left that matters: it is told how it was.
+        return None, events, view(new, 1, None)
+    return new, events, view(new, 1, None)
+
+
+def attempt(old, options, moment):
+    if old["code"] == "passed":
+        return old, [], view(old, 0, "passed")
+    if old["code"] is None:
+        return old, [], view(old, 0, "expired")
+    if old["attempts"] == ATTEMPTS:
+        return old, [], view(old, 0, "locked")
+    new = {**old, "attempts": old["attempts"] + 1}
+    events = [("locked", old["generation"])] if new["attempts"] == ATTEMPTS else []
+    return new, kept(new, *events), view(new, 1, None)
+
+
+def pass_(old, options, moment):
+    if old["code"] == "passed":
+        return old, [], view(old, 1, "duplicate")
+    new = {**old, "code": "passed"}
+    return new, kept(new, ("passed", old["generation"])), view(new, 1, None)
+
+
+# Timers.
+
+
+def set_(old, options, moment):
+    new = {
+        "kind": "timer", "state": "running", "generation": UNKNOWN, "left": None,
+        "deadline": after(moment, int(options["AFTER"])),
+        "every": options.get("EVERY"), "payload": options.get("PAYLOAD"),
+        "owner": options.get("OWNER", "none"), "late": options.get("LATE", "fire"),
+        "clock": options.get("CLOCK", "boot"), "fired": 0, "missed": 0,
+    }
+    events = kept(old, ("cancelled", old["generation"])) if old else []
+    return new, events + kept(new, ("set", UNKNOWN)), view(new)
+
+
+def delete(old, options, moment):
+    if old is None:
+        return None, [], number(0)
+    return None, kept(old, ("cancelled", old["generation"])), number(1)
+
+
+def change_timer(change):
+    """A timer can always be paused, resumed and retimed; where that changes nothing nothing is told."""
+
+    def changed(old, options, moment):
+        state = "running" if old["state"] == "running" else "counting"
+        new, events, reply = change({**old, "state": "counting" if state == "running" else old["state"]}, options, moment)
+        new = {**new, "state": "running" if new["state"] == "counting" else new["state"]}
+        return new, events, view(new)
+
+    return changed
+
+
+def on_one_of_this_generation(handler, also_on_none):
+    def handle(old, options, moment):
+        if old is None and not also_on_none:
+            return None, [], error("NOTFOUND")
+        return (old, [], error("STALE")) if is_stale(old, options) else handler(old, options, moment)
+
+    return handle
+
+
+COMMANDS = {
+    name: on_one_of_this_generation(handler, also_on_none=name[1] in {"START", "SET", "CANCEL", "DEL"})
+    for name, handler in {
+        ("COUNTDOWN", "START"): start, ("COUNTDOWN", "RESEND"): resend, ("COUNTDOWN", "CANCEL"): cancel,
+        ("COUNTDOWN", "PAUSE"): pause, ("COUNTDOWN", "RESUME"): resume, ("COUNTDOWN", "RETIME"): retime,
+        ("COUNTDOWN", "REFUND"): refund, ("COUNTDOWN", "ATTEMPT"): attempt, ("COUNTDOWN", "PASS"): pass_,
+        ("TIMER", "SET"): set_, ("TIMER", "DEL"): delete, ("TIMER", "PAUSE"): change_timer(pause),
+        ("TIMER", "RESUME"): change_timer(resume), ("TIMER", "RETIME"): change_timer(retime),
+    }.items()
+}  # fmt: skip
+
+
+def show_countdown(entity, seen):
+    shown = {name: entity[name] for name in ("state", "count", "sends", "meta")}
+    shown |= {"every_ms": int(entity["every"]), "title": title(entity, seen["remaining"])}
+    if entity["policy"]:
+        is_good = entity["code"] == "good"
+        shown |= {
+            "policy": entity["policy"], "sends_left": WINDOW - entity["sends"],
+            "attempts_left": ATTEMPTS - entity["attempts"] if is_good else None,
+        }  # fmt: skip
+    return shown
+
+
+def title(entity, remaining):
+    if entity["state"] == "ready":
+        return entity["ready_title"]
+    if entity["state"] == "idle" or entity["title"] is None:
+        return None
+    return entity["title"].replace(b"%d", b"%d" % remaining)
+
+
+def show_timer(entity, seen):
+    every = entity["every"]
+    shown = {name: entity[name] for name in ("state", "late", "clock", "payload", "fired", "missed")}
+    return shown | {"every_ms": None if every is None else int(every)}
+
+
+SHOWN = {"countdown": show_countdown, "timer": show_timer}

@@ -1,0 +1,224 @@
+"""The models of guards: throttles, onces, gates and debounced calls; see `model`.
+
+What a throttle gives back comes so slowly that in a round nothing does: it counts in whole uses. The moment at which
+all of it is there again is checked to the millisecond all the same.
+"""
+
+from .basics import ANY, NULL, UNKNOWN, after, earliest, error, is_stale, kept, minus, number, plus, view
+
+DAY = 86_400_000
+
+
+def take_out(old, options, event):
+    """CANCEL, and what ends like it."""
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    return None, kept(old, (event, old["generation"])), number(1)
+
+
+# Throttles.
+
+
+def unused(rate, moment):
+    return {
+        "kind": "throttle", "generation": UNKNOWN, "owner": "none", "deadline": moment, "left": None,
+        "rate": rate, "used": 0,
+    }  # fmt: skip
+
+
+def read_rate(options):
+    """BURST, how many come back, in how many milliseconds."""
+    count, days = options["RATE"].removesuffix("d").split("/")
+    return int(options["BURST"]), int(count), int(days) * DAY
+
+
+def milliseconds_of_one(rate):
+    return rate[2] / rate[1]
+
+
+def changed(old, rate, moment):
+    """What was used stays used, and comes back at the new rate."""
+    burst, one = rate[0], milliseconds_of_one(rate)
+    used = minus(old["deadline"], moment)
+    used = tuple(min(part / milliseconds_of_one(old["rate"]), burst) * one for part in used)
+    return {**old, "rate": rate, "used": min(old["used"], burst), "deadline": plus(moment, used)}
+
+
+def take(old, options, moment):
+    rate, cost = read_rate(options), int(options.get("COST", 1))
+    if old is None:
+        asked = unused(rate, moment)
+    elif old["rate"] == rate:
+        asked = dict(old)
+    else:
+        asked = changed(old, rate, moment)
+    accepted = asked["used"] + cost <= rate[0]
+    if "PEEK" in options or not accepted:
+        # Nothing has changed, whatever is shown.
+        generation = old["generation"] if old else 0
+        return old, [], view({**asked, "generation": generation}, accepted, None if accepted else "rate")
+    asked["used"] += cost
+    asked["deadline"] = after(asked["deadline"], cost * milliseconds_of_one(rate))
+    return asked, [], view(asked, 1, None)
+
+
+def refund(old, options, moment):
+    if old is None:
+        return None, [], NULL
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    count = int(options["COST"])
+    if old["used"] <= count:
+        return None, [], view({**old, "used": 0, "deadline": moment})
+    new = {**old, "used": old["used"] - count}
+    new["deadline"] = after(old["deadline"], -count * milliseconds_of_one(old["rate"]))
+    return new, [], view(new)
+
+
+def show_throttle(throttle, seen):
+    burst, count, period = throttle["rate"]
+    state = "available" if throttle["used"] < burst else "exhausted"
+    return {
+        "state": state if throttle["used"] else "idle", "limit": burst, "remaining": burst - throttle["used"],
+        "rate_count": count, "rate_ms": period,
+    }  # fmt: skip
+
+
+# Onces.
+
+
+def begin(old, options, moment):
+    if old:
+        return old, [], view(old, 0, "duplicate")
+    new = {
+        "kind": "once", "state": "running", "generation": UNKNOWN, "owner": options.get("OWNER", "none"),
+        "deadline": after(moment, int(options["TTL"])), "left": None, "result": None,
+    }  # fmt: skip
+    return new, kept(new, ("started", UNKNOWN)), view(new, 1, None)
+
+
+def done(old, options, moment):
+    if old is None:
+        return None, [], error("NOTFOUND")
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    if old["state"] == "done":
+        return old, [], view(old, 0, "duplicate")
+    # From now on it is nobody's.
+    new = {**old, "state": "done", "result": options["RESULT"], "owner": "none"}
+    return new, [("done", old["generation"])], view(new, 1, None)
+
+
+def cancel(old, options, moment):
+    return take_out(old, options, "cancelled") if old else (None, [], number(0))
+
+
+# Gates.
+
+
+def closed(session):
+    return {**session, "state": "closed", "deadline": None, "left": None, "action": None, "payload": None}
+
+
+def check(old, options, moment):
+    if old and (old["state"] == "open" or options.get("REQUIRED") == "off"):
+        return old, [], view(old, 1, None)
+    if options.get("REQUIRED") == "off":
+        return None, [], view(closed({"kind": "gate", "generation": 0, "owner": "none"}), 1, None)
+    new = {
+        "kind": "gate", "state": "pending", "generation": UNKNOWN, "owner": options.get("OWNER", "none"),
+        "deadline": after(moment, int(options["TTL"])), "left": None,
+        "action": options["ACTION"], "payload": options.get("PAYLOAD"),
+    }  # fmt: skip
+    events = kept(old, ("dismissed", old["generation"], action_of(old))) if old else []
+    return new, events + kept(new, ("pending", UNKNOWN, action_of(new))), view(new, 0, "login")
+
+
+def action_of(gate):
+    payload = gate["payload"]
+    return {"action": gate["action"].decode(), "payload": None if payload is None else payload.decode()}
+
+
+def open_(old, options, moment):
+    new = {
+        "kind": "gate", "state": "open", "generation": UNKNOWN, "owner": "none",
+        "deadline": after(moment, int(options["TTL"])) if "TTL" in options else None, "left": None,
+        "action": None, "payload": None,
+    }  # fmt: skip
+    events = [("opened", UNKNOWN)]
+    if old and old["state"] == "pending":
+        before = old["generation"]
+        events.append(("run", ANY if before is UNKNOWN else before, action_of(old)))
+    return new, events, view(new)
+
+
+def cancel_action(old, options, moment):
+    if old is None or old["state"] == "open":
+        return old, [], number(0)
+    return take_out(old, options, "dismissed")
+
+
+def close(old, options, moment):
+    if old is None or old["state"] != "open":
+        return old, [], number(0)
+    return take_out(old, options, "closed")
+
+
+# Debounced calls.
+
+
+def call(old, options, moment):
+    payload, is_first = options.get("PAYLOAD"), old is None
+    new = {
+        "kind": "debounce", "state": "waiting", "generation": old["generation"] if old else UNKNOWN,
+        "owner": options.get("OWNER", "none"), "left": None, "payload": payload,
+        "quiet": int(options["QUIET"]), "most": int(options["MAXWAIT"]) if "MAXWAIT" in options else None,
+        "leading": "LEADING" in options,
+        "calls": old["calls"] + 1 if old else 1,
+        "since": old["since"] if old and old["since"] else moment,
+    }  # fmt: skip
+    new["deadline"] = after(moment, new["quiet"])
+    if is_first and new["leading"]:
+        events = kept(new, ("fired", UNKNOWN, firing(new, "leading")))
+        new |= {"state": "resting", "calls": 0, "since": None, "payload": None}
+        return new, events, view(new)
+    if new["most"] is not None:
+        new["deadline"] = earliest(new["deadline"], after(new["since"], new["most"]))
+    return new, [], view(new)
+
+
+def firing(debounce, reason):
+    payload = debounce["payload"]
+    return {
+        "reason": reason, "calls": debounce["calls"], "payload": None if payload is None else payload.decode(),
+    }  # fmt: skip
+
+
+def flush(old, options, moment):
+    if old is None:
+        return None, [], number(0)
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    if old["state"] == "resting":
+        return old, [], number(0)
+    return None, kept(old, ("fired", old["generation"], firing(old, "flush"))), number(1)
+
+
+# All of them.
+
+COMMANDS = {
+    ("THROTTLE", "TAKE"): take, ("THROTTLE", "REFUND"): refund,
+    ("ONCE", "BEGIN"): begin, ("ONCE", "DONE"): done, ("ONCE", "CANCEL"): cancel,
+    ("GATE", "CHECK"): check, ("GATE", "OPEN"): open_, ("GATE", "CANCEL"): cancel_action, ("GATE", "CLOSE"): close,
+    ("DEBOUNCE", "CALL"): call, ("DEBOUNCE", "CANCEL"): cancel, ("DEBOUNCE", "FLUSH"): flush,
+}  # fmt: skip
+
+SHOWN = {
+    "throttle": show_throttle,
+    "once": lambda once, seen: {name: once[name] for name in ("state", "result")},
+    "gate": lambda gate, seen: {name: gate[name] for name in ("state", "action", "payload")},
+    "debounce": lambda debounce, seen: {
+        "state": debounce["state"], "calls": debounce["calls"], "quiet_ms": debounce["quiet"],
+        "max_wait_ms": debounce["most"], "leading": int(debounce["leading"]), "payload": debounce["payload"],
+    },
+}  # fmt: skip
