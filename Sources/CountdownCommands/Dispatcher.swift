@@ -300,7 +300,7 @@ package final class Dispatcher {
           Provisional(range: start..<session.output.bytes.count, kind: .event))
       }
       if isUncertainSnapshot, pattern.isEmpty {
-        session.provisionalSnapshots.append(.channel(channel))
+        session.provisionalSnapshots.append(.channel(publication.channel))
       }
       touch(session)
     }
