@@ -6,10 +6,15 @@ import CSQLite
 final class Statement {
   private let database: Database
   private let handle: OpaquePointer
-  /// Parameters that are not NULL at present: NULL need not be bound over NULL.
-  private var isBound: [Bool]
+  /// What parameters are at present: what does not change need not be bound again.
+  private var values: [Value]
   /// Parameters are counted from here on: for statements of several rows.
   var firstParameter: Int32 = 0
+
+  private enum Value: Equatable {
+    case null, bytes
+    case number(Int64)
+  }
 
   init(_ database: Database, _ sql: String) throws(StoreError) {
     self.database = database
@@ -22,7 +27,7 @@ final class Statement {
       throw code == SQLITE_ERROR ? StoreError(.corrupt, error.path, error.detail) : error
     }
     self.handle = handle
-    isBound = Array(repeating: false, count: Int(sqlite3_bind_parameter_count(handle)) + 1)
+    values = Array(repeating: .null, count: Int(sqlite3_bind_parameter_count(handle)) + 1)
   }
 
   deinit { sqlite3_finalize(handle) }
@@ -30,7 +35,8 @@ final class Statement {
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
-    check(sqlite3_bind_int64(handle, place(parameter), value))
+    guard note(parameter, .number(value)) else { return }
+    check(sqlite3_bind_int64(handle, firstParameter + parameter, value))
   }
 
   func bind(_ parameter: Int32, _ value: Int64?) {
@@ -38,7 +44,8 @@ final class Statement {
   }
 
   func bind(_ parameter: Int32, _ bytes: [UInt8]) {
-    let parameter = place(parameter)
+    note(parameter, .bytes)
+    let parameter = firstParameter + parameter
     check(
       bytes.withUnsafeBytes { bytes in
         // A null pointer would be NULL.
@@ -54,7 +61,8 @@ final class Statement {
   }
 
   func bind(_ parameter: Int32, _ text: String) {
-    let parameter = place(parameter)
+    note(parameter, .bytes)
+    let parameter = firstParameter + parameter
     var text = text
     check(
       text.withUTF8 { text in
@@ -65,17 +73,18 @@ final class Statement {
   }
 
   private func bindNull(_ parameter: Int32) {
-    let parameter = firstParameter + parameter
-    guard isBound[Int(parameter)] else { return }
-    isBound[Int(parameter)] = false
-    check(sqlite3_bind_null(handle, parameter))
+    guard note(parameter, .null) else { return }
+    check(sqlite3_bind_null(handle, firstParameter + parameter))
   }
 
-  /// Of a parameter that gets a value.
-  private func place(_ parameter: Int32) -> Int32 {
-    let parameter = firstParameter + parameter
-    isBound[Int(parameter)] = true
-    return parameter
+  /// Whether a parameter is to be bound, as it is something else at present. Bytes always are: what they were is
+  /// not known here.
+  @discardableResult
+  private func note(_ parameter: Int32, _ value: Value) -> Bool {
+    let place = Int(firstParameter + parameter)
+    if values[place] == value { return value == .bytes }
+    values[place] = value
+    return true
   }
 
   private func check(_ code: Int32) {
