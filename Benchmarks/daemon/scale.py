@@ -3,6 +3,7 @@
 
 import argparse
 import datetime
+import socket
 import statistics
 import sys
 import time
@@ -16,8 +17,8 @@ from servers import COUNTDOWND, PROJECT, Countdownd, request
 
 SIZES = [1_000, 10_000, 100_000, 1_000_000]
 CONNECTIONS = [1, 10, 100, 1_000, 10_000]
-# Trees of scopes: how many, and whether one below the other or all below one.
-TREES = [(10_000, True), (1_000_000, False)]
+# Scopes that end at one moment: how many, and how they hang together.
+TREES = [(10_000, "deep"), (1_000_000, "wide"), (1_000_000, "of one connection")]
 DOCUMENT = PROJECT / "docs" / "benchmarks-scale.md"
 
 
@@ -65,35 +66,53 @@ def of_connections(count, commands):
     }  # fmt: skip
 
 
-def of_tree(count, is_deep):
-    """Fills a tree of scopes, the last of which owns a timer, and closes it while another client asks PING."""
-    with Countdownd() as server:
+def of_tree(count, shape):
+    """Opens scopes, the last of which owns a timer, and has all of them end at one moment: one below
+    the other or all below one, by closing the top; those of a connection, by its end. Meanwhile
+    another client asks PING."""
 
-        def opening(number):
-            parent = number - 1 if is_deep else 0
-            return request(b"SCOPE", b"OPEN", b"%d" % number, b"PARENT", b"%d" % parent)
+    def opening(number):
+        belonging = [b"OWNER", b"connection"] if shape == "of one connection" else []
+        if shape != "of one connection" and number > 0:
+            belonging = [b"PARENT", b"%d" % (number - 1 if shape == "deep" else 0)]
+        return request(b"SCOPE", b"OPEN", b"%d" % number, *belonging)
 
-        wire.ask(server, b"SCOPE", b"OPEN", b"0")
-        before = server.resident()
+    with Countdownd() as server, server.connect() as client:
         server.ok = b"state\r\n$4\r\nopen"
-        fill = wire.fill(server, ((lambda n=number: opening(n)) for number in range(1, count)))
+        wire.send(client, [opening(0)], server.ok)
+        before = server.resident()
+        prober = wire.Background(wire.ping, str(server.path), 0.001)
+        start = time.time()
+        fill = wire.send(
+            client, ((lambda n=number: opening(n)) for number in range(1, count)), server.ok
+        )
+        filled = time.time()
         each = (server.resident() - before) / count
         wire.ask(server, b"TIMER", b"SET", b"t", b"1h", b"OWNER", b"scope:%d" % (count - 1))
-        prober = wire.Background(wire.ping, str(server.path), 0.001)
+        time.sleep(0.01)
         begin = time.time()
-        answered = wire.ask(server, b"SCOPE", b"CLOSE", b"0")
-        answer = time.time() - begin
-        if answered != b":1\r\n" or wire.ask(server, b"TIMER", b"GET", b"t") != b"$-1\r\n":
-            raise RuntimeError(f"CLOSE was answered with {answered!r}, or what the tree owned is not mute")
+        if shape == "of one connection":
+            client.shutdown(socket.SHUT_RDWR)  # The prober has it open as well.
+        elif (answered := wire.ask(server, b"SCOPE", b"CLOSE", b"0")) != b":1\r\n":
+            raise RuntimeError(f"CLOSE was answered with {answered!r}")
+        while wire.ask(server, b"TIMER", b"GET", b"t") != b"$-1\r\n":
+            if shape != "of one connection":
+                raise RuntimeError("what the tree owned is not mute")
+        mute = time.time()
         while wire.ask(server, b"DBSIZE") != b":0\r\n":
             time.sleep(0.002)
         end = time.time()
         # Little is over before the next PING: then those just after count as well.
         time.sleep(0.01)
-        pings = [took * 1000 for asked, took in prober.stop() if begin <= asked <= end + 0.01]
+        asked = prober.stop()
+        filling = [took * 1000 for at, took in asked if start <= at <= filled]
+        closing = [took * 1000 for at, took in asked if begin <= at <= end + 0.01]
+        left = server.resident() - before
     return {
-        "fill_s": fill, "bytes": each, "answer_ms": answer * 1000, "close_s": end - begin,
-        "ping_p99_ms": wire.percentile(pings, 99), "ping_max_ms": max(pings),
+        "fill_s": fill, "bytes": each, "fill_ping_p99_ms": wire.percentile(filling, 99),
+        "fill_ping_max_ms": max(filling), "answer_ms": (mute - begin) * 1000,
+        "close_s": end - begin, "ping_p99_ms": wire.percentile(closing, 99),
+        "ping_max_ms": max(closing), "left_mib": left / (1 << 20),
     }  # fmt: skip
 
 
@@ -110,11 +129,15 @@ def table_of(heads, measured, names):
 
 
 def tree_table(trees):
-    columns = ("fill_s", "bytes", "answer_ms", "close_s", "ping_p99_ms", "ping_max_ms")
+    columns = (
+        "fill_s", "bytes", "fill_ping_p99_ms", "fill_ping_max_ms", "answer_ms", "close_s",
+        "ping_p99_ms", "ping_max_ms", "left_mib",
+    )  # fmt: skip
     return report.table(
-        ["tree", "fill, s", "B each", "answer, ms", "close, s", "PING p99, ms", "PING max, ms"],
+        ["scopes", "fill, s", "B each", "PING meanwhile p99, ms", "max, ms", "mute, ms", "close, s",
+         "PING meanwhile p99, ms", "max, ms", "left, MiB"],
         [[name, *(report.number(found[column]) for column in columns)] for name, found in trees.items()],
-    )
+    )  # fmt: skip
 
 
 def document(sizes, connections, trees, options, loads):
@@ -143,8 +166,9 @@ def document(sizes, connections, trees, options, loads):
         ),
         "![Cost of a command by connections](benchmarks/connections.svg)\n",
         "## Trees of scopes\n",
-        "One is filled and closed with `SCOPE CLOSE` of its top. answer: until that is answered, from when on nothing of the tree is there for anybody. close: "
-        "until all of it is cleared up. PING: of another client meanwhile, every millisecond.\n",
+        "One below the other or all below one, closed with `SCOPE CLOSE` of the top; or all of one connection, which ends. mute: until "
+        "nothing of it is there for anybody. close: until all of it is cleared up. PING: of another client, every millisecond, while scopes "
+        "are opened and while they are closed. left: the memory that is in use then and was not before.\n",
         tree_table(trees),
     ])  # fmt: skip
 
@@ -162,11 +186,11 @@ def main():
     loads = report.load_averages()
     most = 100_000 if options.quick else int(options.most)
     trees = {}
-    for count, is_deep in TREES:
+    for count, shape in TREES:
         count = min(count, most)
-        name = f"{count:,} {'deep' if is_deep else 'wide'}"
-        say(f"a tree of scopes, {name}")
-        trees[name] = medians([of_tree(count, is_deep) for _ in range(options.rounds)])
+        name = f"{count:,} {shape}"
+        say(f"scopes, {name}")
+        trees[name] = medians([of_tree(count, shape) for _ in range(options.rounds)])
     if options.trees:
         return print(tree_table(trees))
     sizes, connections = {}, {}

@@ -27,16 +27,21 @@ def fill(server, requests, pipeline=500):
     """Sends requests over one connection, so many at a time; seconds that it took. A request is bytes,
     or a function that makes them when they are sent."""
     with server.connect() as client:
-        begin = time.perf_counter()
-        batch = []
-        for one in requests:
-            batch.append(one() if callable(one) else one)
-            if len(batch) == pipeline:
-                exchange(client, batch, server.ok)
-                batch = []
-        if batch:
-            exchange(client, batch, server.ok)
-        return time.perf_counter() - begin
+        return send(client, requests, server.ok, pipeline)
+
+
+def send(client, requests, ok, pipeline=500):
+    """`fill` over a connection that stays."""
+    begin = time.perf_counter()
+    batch = []
+    for one in requests:
+        batch.append(one() if callable(one) else one)
+        if len(batch) == pipeline:
+            exchange(client, batch, ok)
+            batch = []
+    if batch:
+        exchange(client, batch, ok)
+    return time.perf_counter() - begin
 
 
 def exchange(client, batch, ok):
@@ -124,25 +129,33 @@ def listen(pipe, path, name):
 
 
 def ping(pipe, path, interval=0.005):
-    """Asks PING at fixed moments: [(when it should have been asked, seconds until the answer)]. Who
-    would have asked while no answer came is counted too."""
+    """Asks PING at fixed moments, whether or not those before are answered: [(when it was to be asked,
+    seconds until the answer)]."""
     client = socket.socket(socket.AF_UNIX)
     client.connect(path)
-    client.settimeout(PATIENCE)
     client.sendall(b"PING\r\n")
     client.recv(100)
     pipe.send("ready")
-    samples = []
+    asked, answered, missing = [], [], 0
     due = time.time()
-    while not pipe.poll():
-        time.sleep(max(0, due - time.time()))
-        client.sendall(b"PING\r\n")
-        if not client.recv(100):
-            raise RuntimeError("the server closed the connection that asks PING")
-        samples.append((due, time.time() - due))
-        due += interval
+    while missing or not pipe.poll():
+        while due <= time.time() and not pipe.poll():
+            client.sendall(b"PING\r\n")
+            asked.append(due)
+            missing += len(b"+PONG\r\n")
+            due += interval
+        wait = PATIENCE if pipe.poll() else max(0, due - time.time())
+        if select.select([client], [], [], wait)[0]:
+            data = client.recv(1 << 16)
+            if not data:
+                raise RuntimeError("the server closed the connection that asks PING")
+            missing -= len(data)
+            whole = len(asked) - -(-missing // len(b"+PONG\r\n"))
+            answered += [time.time()] * (whole - len(answered))
+        elif pipe.poll() and wait == PATIENCE:
+            raise RuntimeError("PING is not answered")
     pipe.recv()
-    return samples
+    return [(due, came - due) for due, came in zip(asked, answered)]
 
 
 def expiry(server, dues, patience):

@@ -13,18 +13,19 @@ package protocol Attendance: ~Copyable {
 /// recursive, and no step but `isOpen` and `path`, which climb, takes more than O(1).
 ///
 /// Scopes are named by small numbers, whose meaning is the caller's.
-package struct ScopeTree: Sendable {
+package struct ScopeTree: ~Copyable {
   package static let nobody = UInt32.max
 
-  private struct Node: Sendable {
+  /// Named by code of other modules, where that of `PagedTable` is made for it.
+  package struct Node {
     var parent = ScopeTree.nobody
     var firstChild = ScopeTree.nobody
     var lastChild = ScopeTree.nobody
     var nextSibling = ScopeTree.nobody
     var previousSibling = ScopeTree.nobody
     var childCount: UInt32 = 0
-    /// 1 for a scope without a parent; 0 where there is no scope.
-    var depth: UInt32 = 0
+    /// 1 for a scope without a parent.
+    var depth: UInt32 = 1
     /// Whether events go on to the parent; else that is its owner only.
     var isRouted = false
     /// It, or a scope above it, is closing or was found to be over.
@@ -39,12 +40,13 @@ package struct ScopeTree: Sendable {
     var era: UInt32 = 0
   }
 
-  private var nodes: ContiguousArray<Node> = []
+  private var nodes = PagedTable<Node>()
   /// Rises when a scope may be over that was found to be open.
   private var era: UInt32 = 0
-  package private(set) var count = 0
 
   package init() {}
+
+  package var count: Int { nodes.count }
 
   // MARK: Growing
 
@@ -53,44 +55,39 @@ package struct ScopeTree: Sendable {
     _ scope: UInt32, under parent: UInt32?, isRouted: Bool = true, connection: UInt64? = nil,
     leaseEnd: Instant? = nil
   ) {
-    while nodes.count <= Int(scope) { nodes.append(Node()) }
-    precondition(nodes[Int(scope)].depth == 0, "the number is another's")
     var node = Node()
-    node.depth = 1
     node.connection = connection ?? 0
     node.leaseEnd = leaseEnd?.microseconds ?? .max
     if let parent {
-      let above = nodes[Int(parent)]
-      precondition(above.depth > 0, "there is no such parent")
+      let above = nodes[parent]
       node.depth = above.depth + 1
       node.isRouted = isRouted
       node.isDoomed = above.isDoomed
       node.parent = parent
       node.previousSibling = above.lastChild
       if above.lastChild == Self.nobody {
-        nodes[Int(parent)].firstChild = scope
+        nodes[parent].firstChild = scope
       } else {
-        nodes[Int(above.lastChild)].nextSibling = scope
+        nodes[above.lastChild].nextSibling = scope
       }
-      nodes[Int(parent)].lastChild = scope
-      nodes[Int(parent)].childCount += 1
+      nodes[parent].lastChild = scope
+      nodes[parent].childCount += 1
     }
-    nodes[Int(scope)] = node
-    count += 1
+    nodes.insert(node, at: scope)
   }
 
   /// A new lease of a scope that has one.
   package mutating func renew(_ scope: UInt32, until leaseEnd: Instant) {
     // What was found before may promise too much.
-    if leaseEnd.microseconds < nodes[Int(scope)].leaseEnd { era &+= 1 }
-    nodes[Int(scope)].leaseEnd = leaseEnd.microseconds
+    if leaseEnd.microseconds < nodes[scope].leaseEnd { era &+= 1 }
+    nodes[scope].leaseEnd = leaseEnd.microseconds
   }
 
   // MARK: Closing
 
   /// It and all below it are over from now on. O(1).
   package mutating func beginClosing(_ scope: UInt32) {
-    nodes[Int(scope)].isDoomed = true
+    nodes[scope].isDoomed = true
     era &+= 1
   }
 
@@ -99,39 +96,34 @@ package struct ScopeTree: Sendable {
 
   /// Takes out a scope that has nothing below it. O(1).
   package mutating func remove(_ scope: UInt32) {
-    let node = nodes[Int(scope)]
-    precondition(node.depth > 0 && node.firstChild == Self.nobody, "there is something below it")
+    let node = nodes.remove(scope)
+    precondition(node.firstChild == Self.nobody, "there is something below it")
     if node.parent != Self.nobody {
       if node.previousSibling == Self.nobody {
-        nodes[Int(node.parent)].firstChild = node.nextSibling
+        nodes[node.parent].firstChild = node.nextSibling
       } else {
-        nodes[Int(node.previousSibling)].nextSibling = node.nextSibling
+        nodes[node.previousSibling].nextSibling = node.nextSibling
       }
       if node.nextSibling == Self.nobody {
-        nodes[Int(node.parent)].lastChild = node.previousSibling
+        nodes[node.parent].lastChild = node.previousSibling
       } else {
-        nodes[Int(node.nextSibling)].previousSibling = node.previousSibling
+        nodes[node.nextSibling].previousSibling = node.previousSibling
       }
-      nodes[Int(node.parent)].childCount -= 1
+      nodes[node.parent].childCount -= 1
     }
-    nodes[Int(scope)] = Node()
-    count -= 1
-    if count == 0 { nodes = [] }
   }
 
   // MARK: What is so
 
-  package func contains(_ scope: UInt32) -> Bool {
-    Int(scope) < nodes.count && nodes[Int(scope)].depth > 0
-  }
+  package func contains(_ scope: UInt32) -> Bool { nodes.contains(scope) }
 
-  package func parent(of scope: UInt32) -> UInt32? { optional(nodes[Int(scope)].parent) }
-  package func firstChild(of scope: UInt32) -> UInt32? { optional(nodes[Int(scope)].firstChild) }
-  package func depth(of scope: UInt32) -> Int { Int(nodes[Int(scope)].depth) }
-  package func childCount(of scope: UInt32) -> Int { Int(nodes[Int(scope)].childCount) }
-  package func isRouted(_ scope: UInt32) -> Bool { nodes[Int(scope)].isRouted }
+  package func parent(of scope: UInt32) -> UInt32? { optional(nodes[scope].parent) }
+  package func firstChild(of scope: UInt32) -> UInt32? { optional(nodes[scope].firstChild) }
+  package func depth(of scope: UInt32) -> Int { Int(nodes[scope].depth) }
+  package func childCount(of scope: UInt32) -> Int { Int(nodes[scope].childCount) }
+  package func isRouted(_ scope: UInt32) -> Bool { nodes[scope].isRouted }
   package func leaseEnd(of scope: UInt32) -> Instant? {
-    let end = nodes[Int(scope)].leaseEnd
+    let end = nodes[scope].leaseEnd
     return end == .max ? nil : Instant(microseconds: end)
   }
 
@@ -145,7 +137,7 @@ package struct ScopeTree: Sendable {
     var until = Int64.max
     var top = scope
     while true {
-      let node = nodes[Int(top)]
+      let node = nodes[top]
       let isThere = node.connection == 0 || attendance.isThere(connection: node.connection)
       guard !node.isDoomed, now.microseconds < node.leaseEnd, isThere else {
         doom(from: scope, upTo: top)
@@ -178,9 +170,9 @@ package struct ScopeTree: Sendable {
   ) {
     var next = scope
     while true {
-      body(&nodes[Int(next)])
+      body(&nodes[next])
       guard next != top else { return }
-      next = nodes[Int(next)].parent
+      next = nodes[next].parent
     }
   }
 
@@ -192,7 +184,7 @@ package struct ScopeTree: Sendable {
     var found: (UInt32, Cause)?
     var next = scope
     while next != Self.nobody {
-      let node = nodes[Int(next)]
+      let node = nodes[next]
       if node.connection != 0, !attendance.isThere(connection: node.connection) {
         found = (next, .connectionLeft)
       } else if node.leaseEnd <= now.microseconds {
@@ -210,7 +202,7 @@ package struct ScopeTree: Sendable {
     var next = scope
     while next != Self.nobody {
       if next == other { return true }
-      next = nodes[Int(next)].parent
+      next = nodes[next].parent
     }
     return false
   }
@@ -219,8 +211,8 @@ package struct ScopeTree: Sendable {
   package func path(from scope: UInt32) -> [UInt32] {
     var path = [scope]
     var next = scope
-    while nodes[Int(next)].isRouted {
-      next = nodes[Int(next)].parent
+    while nodes[next].isRouted {
+      next = nodes[next].parent
       path.append(next)
     }
     return path
@@ -232,8 +224,8 @@ package struct ScopeTree: Sendable {
     if let child = firstChild(of: scope) { return child }
     var next = scope
     while next != root {
-      if let sibling = optional(nodes[Int(next)].nextSibling) { return sibling }
-      next = nodes[Int(next)].parent
+      if let sibling = optional(nodes[next].nextSibling) { return sibling }
+      next = nodes[next].parent
     }
     return nil
   }

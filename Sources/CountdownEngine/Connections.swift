@@ -6,16 +6,16 @@ import CountdownCore
 /// A connection that is not here any more owns nothing: whatever still names it is mute from that
 /// moment on, however long the clearing up takes.
 struct Connections: ~Copyable, Attendance {
-  private var owned: [UInt64: Set<EntityRef>] = [:]
-  private var departed: [(connection: UInt64, left: Set<EntityRef>.Iterator)] = []
-  private var ownedByScope: [Generation: Set<EntityRef>] = [:]
+  private var owned: [UInt64: EntitySet] = [:]
+  private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
+  private var ownedByScope: [Generation: EntitySet] = [:]
   private var entitiesOfUser: [UInt32: Int] = [:]
   /// Of whom was asked last, which most often is asked next; not in the dictionary.
   private var lastUser = (uid: UInt32.max, entities: 0)
 
   var hasDeparted: Bool { !departed.isEmpty }
 
-  mutating func join(_ connection: UInt64) { owned[connection] = [] }
+  mutating func join(_ connection: UInt64) { owned[connection] = EntitySet() }
 
   mutating func leave(_ connection: UInt64) {
     guard let entities = owned.removeValue(forKey: connection) else { return }
@@ -28,7 +28,7 @@ struct Connections: ~Copyable, Attendance {
     switch owner {
     case .none, .page: break
     case .connection(let id): owned[id]?.insert(entity)
-    case .scope(let name): ownedByScope[name.generation, default: []].insert(entity)
+    case .scope(let name): ownedByScope[name.generation, default: EntitySet()].insert(entity)
     }
   }
 
@@ -48,7 +48,7 @@ struct Connections: ~Copyable, Attendance {
   func ownedCount(of scope: OwnerName) -> Int { ownedByScope[scope.generation]?.count ?? 0 }
 
   /// All that a scope owned, which it owns no more; nil if nothing. O(1).
-  mutating func takeOwned(of scope: OwnerName) -> Set<EntityRef>? {
+  mutating func takeOwned(of scope: OwnerName) -> EntitySet? {
     ownedByScope.removeValue(forKey: scope.generation)
   }
 

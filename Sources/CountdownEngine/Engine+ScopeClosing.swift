@@ -14,7 +14,7 @@ extension Engine {
     scopes.table[index].isClosing = true
     scopes.table[index].alarm = arm(
       scopes.table[index].alarm, for: nil, EntityRef(.scope, index))
-    scopes.closings.append(
+    scopes.closings.begin(
       Scopes.Closing(
         root: index, generation: scopes.table[index].generation, reason: reason, cursor: index))
     leaveStack(index, at: now)
@@ -44,33 +44,33 @@ extension Engine {
   /// Goes on closing what is to be closed, the newest first. Each step is O(1): down to a child, one
   /// thing that is owned, or one scope that has nothing left.
   mutating func closeScopes(at now: Moment, budget: inout Int) {
-    while budget > 0, let last = scopes.closings.indices.last {
+    while budget > 0, !scopes.closings.isEmpty {
       budget -= 1
       // What a scope owned goes before it, and also if the scope went with another one meanwhile.
-      if let entity = scopes.closings[last].owned?.next() {
-        ownerGone(entity, scopes.closings[last].owner, at: now)
+      if let entity = scopes.closings.newest.owned?.next() {
+        ownerGone(entity, scopes.closings.newest.owner, at: now)
         continue
       }
-      scopes.closings[last].owned = nil
-      let closing = scopes.closings[last]
+      scopes.closings.newest.owned = nil
+      let closing = scopes.closings.newest
       guard scopes.table.contains(closing.root),
         scopes.table[closing.root].generation == closing.generation
       else {
-        scopes.closings.remove(at: last)
+        scopes.closings.endNewest()
         continue
       }
       let cursor = closing.cursor
       if let child = scopes.tree.firstChild(of: cursor) {
-        scopes.closings[last].cursor = child
+        scopes.closings.newest.cursor = child
       } else if let name = scopes.table[cursor].name, let owned = connections.takeOwned(of: name) {
-        scopes.closings[last].owned = owned.makeIterator()
-        scopes.closings[last].owner = .scope(name)
+        scopes.closings.newest.owned = owned.makeIterator()
+        scopes.closings.newest.owner = .scope(name)
       } else {
         let isLast = cursor == closing.root
         if isLast {
-          scopes.closings.remove(at: last)
+          scopes.closings.endNewest()
         } else {
-          scopes.closings[last].cursor = scopes.tree.parent(of: cursor)!
+          scopes.closings.newest.cursor = scopes.tree.parent(of: cursor)!
         }
         let reason: Event.Reason = scopes.tree.isRouted(cursor) ? .parentClosed : .ownerGone
         removeScope(cursor, reason: isLast ? closing.reason : reason, at: now)

@@ -267,12 +267,12 @@ extension Engine {
   mutating func publish(
     scope index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, at now: Moment
   ) {
+    guard let listeners = listeners(.scope, scopes.table[index].key, isKept: false) else { return }
     var view = scopeView(index, at: now)
     if name == .closed { view.state = .closed }
-    publish(.scope, view.key) { sequence in
-      Event(
-        name: name, subject: .scope(view), generation: view.generation, sequence: sequence,
-        reason: reason)
-    }
+    let event = Event(
+      name: name, subject: .scope(view), generation: view.generation, sequence: lastSequence,
+      reason: reason)
+    tell(event, .scope, listeners)
   }
 }

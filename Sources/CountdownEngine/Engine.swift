@@ -113,8 +113,8 @@ package struct Engine: ~Copyable {
     while let due = wallWheel.advance(to: now.wall.tick, budget: &budget) {
       fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
     }
-    clearUp(at: now, budget: &budget)
     closeScopes(at: now, budget: &budget)
+    clearUp(at: now, budget: &budget)
     releaseUnusedMemory()
     return budget > 0
   }
@@ -160,6 +160,8 @@ package struct Engine: ~Copyable {
       if let entity {
         budget -= 1
         ownerGone(entity, .connection(connection), at: now)
+        // One scope after the other, so that there is never a long list of those to be closed.
+        closeScopes(at: now, budget: &budget)
       } else {
         subscriptions.unsubscribe(connection, budget: &budget)
         guard budget > 0 else { return }

@@ -5,8 +5,7 @@ import TimerWheel
 struct Scopes: ~Copyable {
   var table = EntityTable<ScopeEntity>()
   var tree = ScopeTree()
-  /// The newest last: it goes on first.
-  var closings: [Closing] = []
+  var closings = Closings()
 
   var count: Int { table.count }
 
@@ -18,8 +17,27 @@ struct Scopes: ~Copyable {
     /// What is looked at next: the root, or below it.
     var cursor: UInt32
     /// What the scope under the cursor owned, and has not lost yet.
-    var owned: Set<EntityRef>.Iterator?
+    var owned: EntitySet.Iterator?
     var owner: Owner = .none
+  }
+
+  /// A stack: the newest goes on first. It can be long, as when many leases are over at one moment.
+  struct Closings: ~Copyable {
+    private var all = PagedTable<Closing>()
+
+    var isEmpty: Bool { all.isEmpty }
+
+    private var last: UInt32 { UInt32(all.count - 1) }
+
+    /// There must be one.
+    var newest: Closing {
+      _read { yield all[last] }
+      _modify { yield &all[last] }
+    }
+
+    mutating func begin(_ closing: Closing) { all.insert(closing, at: UInt32(all.count)) }
+
+    mutating func endNewest() { all.remove(last) }
   }
 
   /// Whether that scope is still open, and no other one in its place.

@@ -4,7 +4,7 @@
 /// They are handed out in the order of memory. A list of free ones would hand them out in the order
 /// in which they were given back: after many timers were cancelled in any order, each arming would
 /// then wait for memory.
-struct FreeIndices: ~Copyable {
+package struct FreeIndices: ~Copyable {
   /// Bits of things; of words of those that have any; and of words of these.
   private var bits = GrowingArray<UInt64>(capacity: 1)
   private var words = GrowingArray<UInt64>(capacity: 1)
@@ -12,7 +12,9 @@ struct FreeIndices: ~Copyable {
   /// The word that was looked at last.
   private var current = 0
   /// How many there are, free or not.
-  private(set) var end = 0
+  package private(set) var end = 0
+
+  package init() {}
 
   var allocatedBytes: Int {
     bits.allocatedBytes + words.allocatedBytes + groups.allocatedBytes
@@ -20,7 +22,7 @@ struct FreeIndices: ~Copyable {
 
   /// Takes the next free one; nil when none is left.
   @inline(__always)
-  mutating func take() -> UInt32? {
+  package mutating func take() -> UInt32? {
     if bits.base[current] == 0, !findWord() { return nil }
     let word = bits.base[current]
     let rest = word & (word &- 1)
@@ -30,11 +32,20 @@ struct FreeIndices: ~Copyable {
   }
 
   @inline(__always)
-  mutating func insert(_ index: UInt32) {
+  package mutating func insert(_ index: UInt32) {
     let word = Int(truncatingIfNeeded: index &>> 6)
     let old = bits.base[word]
     bits.base[word] = old | 1 &<< UInt64(truncatingIfNeeded: index & 63)
     if old == 0 { announce(word) }
+  }
+
+  /// Takes that one, which must be free.
+  package mutating func remove(_ index: UInt32) {
+    let word = Int(index >> 6)
+    let bit: UInt64 = 1 << UInt64(index & 63)
+    precondition(Int(index) < end && bits.base[word] & bit != 0, "it is not free")
+    bits.base[word] &= ~bit
+    if bits.base[word] == 0 { withdraw(word) }
   }
 
   /// Calls `body` with each region of `size` that is free as a whole; `size` is a multiple of 64.
@@ -78,7 +89,7 @@ struct FreeIndices: ~Copyable {
   }
 
   /// Adds free ones behind those there are: `end` becomes `newEnd`, a multiple of 64.
-  mutating func extend(to newEnd: Int) {
+  package mutating func extend(to newEnd: Int) {
     let first = end / 64
     end = newEnd
     bits.grow(atLeast: end / 64)

@@ -10,6 +10,11 @@ private struct Room: Attendance {
 /// The shape of the tree, and what is open in it.
 @Suite final class ScopeTreeTests {
   private var tree = ScopeTree()
+
+  /// As the macro, which cannot take apart what is asked of something that cannot be copied.
+  private func expect(_ isSo: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(isSo, sourceLocation: sourceLocation)
+  }
   private var room = Room()
   private let now = Instant(microseconds: 1_000)
   private let later = Instant(microseconds: 2_000)
@@ -28,15 +33,15 @@ private struct Room: Attendance {
 
   @Test("Depth, children, and the way of an event")
   func shape() {
-    #expect(tree.depth(of: 0) == 1)
-    #expect(tree.depth(of: 2) == 3)
-    #expect(tree.childCount(of: 0) == 2)
-    #expect(tree.firstChild(of: 0) == 1)
-    #expect(tree.parent(of: 3) == 0)
-    #expect(tree.path(from: 2) == [2, 1, 0])
-    #expect(tree.isBelow(2, 0))
-    #expect(tree.isBelow(2, 2))
-    #expect(!tree.isBelow(2, 3))
+    expect(tree.depth(of: 0) == 1)
+    expect(tree.depth(of: 2) == 3)
+    expect(tree.childCount(of: 0) == 2)
+    expect(tree.firstChild(of: 0) == 1)
+    expect(tree.parent(of: 3) == 0)
+    expect(tree.path(from: 2) == [2, 1, 0])
+    expect(tree.isBelow(2, 0))
+    expect(tree.isBelow(2, 2))
+    expect(!tree.isBelow(2, 3))
   }
 
   @Test("Parents come before children, siblings in the order in which they came")
@@ -48,7 +53,7 @@ private struct Room: Attendance {
       next = tree.next(after: scope, within: 0)
     }
     #expect(order == [0, 1, 2, 3])
-    #expect(tree.next(after: 2, within: 1) == nil)
+    expect(tree.next(after: 2, within: 1) == nil)
   }
 
   @Test("Taking out the first, the last and one in the middle leaves the others in line")
@@ -56,21 +61,21 @@ private struct Room: Attendance {
     tree.insert(4, under: 0)
     tree.insert(5, under: 0)
     tree.remove(3)
-    #expect(tree.next(after: 2, within: 0) == 4)
+    expect(tree.next(after: 2, within: 0) == 4)
     tree.remove(5)
-    #expect(tree.next(after: 4, within: 0) == nil)
+    expect(tree.next(after: 4, within: 0) == nil)
     tree.remove(2)
     tree.remove(1)
-    #expect(tree.firstChild(of: 0) == 4)
-    #expect(tree.childCount(of: 0) == 1)
-    #expect(tree.count == 2)
+    expect(tree.firstChild(of: 0) == 4)
+    expect(tree.childCount(of: 0) == 1)
+    expect(tree.count == 2)
   }
 
   @Test("An owner is above what it owns, but events do not go on to it")
   func ownedButNotRouted() {
     tree.insert(4, under: 2, isRouted: false)
     tree.insert(5, under: 4)
-    #expect(tree.path(from: 5) == [5, 4])
+    expect(tree.path(from: 5) == [5, 4])
     tree.beginClosing(0)
     #expect(!isOpen(5, at: now))
   }
@@ -94,7 +99,7 @@ private struct Room: Attendance {
     tree.renew(4, until: Instant(microseconds: 3_000))
     #expect(isOpen(5, at: later))
     #expect(!isOpen(5, at: Instant(microseconds: 3_000)))
-    #expect(tree.cause(of: 5, at: Instant(microseconds: 3_000), room)?.scope == 4)
+    expect(tree.cause(of: 5, at: Instant(microseconds: 3_000), room)?.scope == 4)
   }
 
   @Test("A lease that is made shorter counts at once")
@@ -115,15 +120,15 @@ private struct Room: Attendance {
     tree.connectionLeft()
     #expect(!isOpen(5, at: now))
     #expect(isOpen(3, at: now))
-    #expect(tree.cause(of: 5, at: now, room)! == (4, .connectionLeft))
+    expect(tree.cause(of: 5, at: now, room)! == (4, .connectionLeft))
   }
 
   @Test("The highest of several causes is the one")
   func causes() {
     tree.insert(4, under: 2, leaseEnd: now)
     tree.insert(5, under: 4, connection: 9)
-    #expect(tree.cause(of: 5, at: now, room)! == (4, .leaseOver))
-    #expect(tree.cause(of: 2, at: now, room) == nil)
+    expect(tree.cause(of: 5, at: now, room)! == (4, .leaseOver))
+    expect(tree.cause(of: 2, at: now, room) == nil)
   }
 
   @Test("A number that is free can be used again")
@@ -132,7 +137,7 @@ private struct Room: Attendance {
     tree.remove(2)
     tree.insert(2, under: 3)
     #expect(isOpen(2, at: now))
-    #expect(tree.depth(of: 2) == 3)
+    expect(tree.depth(of: 2) == 3)
   }
 }
 

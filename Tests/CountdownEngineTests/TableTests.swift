@@ -52,6 +52,33 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
+  @Test("EntitySet does what a Set does", arguments: 0..<10)
+  func entitySet(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    var set = EntitySet()
+    var model: Set<EntityRef> = []
+    for _ in 0..<3_000 {
+      let kind = EntityKind.allCases.randomElement(using: &generator)!
+      let index = UInt32.random(in: 0..<150, using: &generator) &* (seed % 2 == 0 ? 1 : 7_919)
+      let entity = EntityRef(kind, index)
+      if Bool.random(using: &generator) {
+        set.insert(entity)
+        model.insert(entity)
+      } else {
+        set.remove(entity)
+        model.remove(entity)
+      }
+      #expect(set.count == model.count)
+    }
+    var found: [EntityRef] = []
+    var iterator = set.makeIterator()
+    while let entity = iterator.next() { found.append(entity) }
+    #expect(found.count == model.count)
+    #expect(Set(found) == model)
+    for entity in model { set.remove(entity) }
+    #expect(set.isEmpty)
+  }
+
   @Test("KeyIndex finds what is there though hashes collide", arguments: 0..<20)
   func keyIndex(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)

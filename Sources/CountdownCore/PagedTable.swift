@@ -1,0 +1,136 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Values by small numbers, in pages. A page is there as long as anything is in it, and nothing that is
+/// there ever moves: so no step of growing, shrinking or ending takes more than a page, however
+/// many values there are. (An array is moved as a whole when it has outgrown its memory, and given
+/// back as a whole.)
+///
+/// A page is memory of the system's own, so it goes back as soon as it is empty (the first one, which is
+/// often the only one, with the table); of its memory only as much is taken as was used.
+///
+/// Public, as other modules have copies of this that know the type of the values only then.
+public struct PagedTable<Value>: ~Copyable {
+  @inlinable static var pageBits: UInt32 { 12 }
+  @inlinable static var pageSize: Int { 1 << Int(pageBits) }
+  @inlinable static var pageBytes: Int { pageSize * MemoryLayout<Value?>.stride }
+
+  @usableFromInline
+  struct Page {
+    /// Nil while nothing is in it.
+    @usableFromInline var values: UnsafeMutablePointer<Value?>?
+    /// As far as it was used since it is there: behind that nothing is initialized.
+    @usableFromInline var end = 0
+    @usableFromInline var count = 0
+
+    @inlinable init() {}
+  }
+
+  @usableFromInline var pages: ContiguousArray<Page> = []
+  @usableFromInline var used = 0
+
+  @inlinable public init() {}
+
+  deinit {
+    for page in pages {
+      guard let values = page.values else { continue }
+      values.deinitialize(count: page.end)
+      Self.unmap(values)
+    }
+  }
+
+  @inlinable public var count: Int { used }
+  @inlinable public var isEmpty: Bool { used == 0 }
+
+  @inlinable static func page(_ number: UInt32) -> Int { Int(number >> pageBits) }
+  @inlinable static func place(_ number: UInt32) -> Int { Int(number) & (pageSize - 1) }
+
+  /// What has that number, which must be there. O(1).
+  @inlinable public subscript(number: UInt32) -> Value {
+    _read { yield Self.pointer(number, in: pages).pointee! }
+    _modify { yield &Self.pointer(number, in: pages).pointee! }
+  }
+
+  /// O(1).
+  @inlinable public func contains(_ number: UInt32) -> Bool {
+    let page = Self.page(number)
+    guard page < pages.count, Self.place(number) < pages[page].end else { return false }
+    return pages[page].values![Self.place(number)] != nil
+  }
+
+  /// What is there, for as long as nothing is added or removed.
+  @inlinable public var contents: Contents { Contents(pages: pages) }
+
+  public struct Contents {
+    @usableFromInline let pages: ContiguousArray<Page>
+
+    @inlinable init(pages: ContiguousArray<Page>) { self.pages = pages }
+
+    @inlinable public subscript(number: UInt32) -> Value {
+      PagedTable.pointer(number, in: pages).pointee!
+    }
+  }
+
+  /// The number must be free. O(1) when numbers are used again or follow on one another.
+  @inlinable public mutating func insert(_ value: Value, at number: UInt32) {
+    let (page, place) = (Self.page(number), Self.place(number))
+    while pages.count <= page { pages.append(Page()) }
+    let values = pages[page].values ?? Self.map()
+    pages[page].values = values
+    if place >= pages[page].end {
+      let end = pages[page].end
+      (values + end).initialize(repeating: nil, count: place + 1 - end)
+      pages[page].end = place + 1
+    }
+    precondition(values[place] == nil, "the number is another's")
+    values[place] = value
+    pages[page].count += 1
+    used += 1
+  }
+
+  /// What had that number, which must be there. O(1).
+  @discardableResult
+  @inlinable public mutating func remove(_ number: UInt32) -> Value {
+    let page = Self.page(number)
+    let place = Self.pointer(number, in: pages)
+    guard let value = place.pointee else { preconditionFailure("nothing has that number") }
+    place.pointee = nil
+    pages[page].count -= 1
+    if pages[page].count == 0, page > 0 {
+      Self.unmap(pages[page].values!)
+      pages[page] = Page()
+    }
+    used -= 1
+    return value
+  }
+
+  @inlinable
+  static func pointer(
+    _ number: UInt32, in pages: ContiguousArray<Page>
+  ) -> UnsafeMutablePointer<Value?> {
+    let page = pages[page(number)]
+    precondition(place(number) < page.end, "nothing has that number")
+    return page.values! + place(number)
+  }
+
+  @usableFromInline
+  static func map() -> UnsafeMutablePointer<Value?> {
+    #if os(Linux)
+      let flags = MAP_PRIVATE | MAP_ANONYMOUS
+    #else
+      let flags = MAP_PRIVATE | MAP_ANON
+    #endif
+    guard let memory = mmap(nil, pageBytes, PROT_READ | PROT_WRITE, flags, -1, 0),
+      memory != MAP_FAILED
+    else { fatalError("out of memory") }
+    return memory.bindMemory(to: Value?.self, capacity: pageSize)
+  }
+
+  @usableFromInline
+  static func unmap(_ values: UnsafeMutablePointer<Value?>) { munmap(values, pageBytes) }
+}
