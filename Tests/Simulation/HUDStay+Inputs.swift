@@ -78,6 +78,8 @@ extension HUDStay {
     }
     isOrphan = owner == gone
     resume(at: now, say)
+    // If it was to appear meanwhile and nobody has noticed, it does not appear for who is gone.
+    if appears == nil { graceEnd = max(graceEnd, own(now)) }
     dismiss(.ownerGone, at: now, say)
   }
 
