@@ -37,6 +37,8 @@ package struct CountdownModel: Model {
 
   package static let kind = EntityKind.countdown
   package static let keyPrefix: Unicode.Scalar = "c"
+  /// It is ready at its deadline whenever that is noticed.
+  package static let noticeMatters = false
   package static let ending = [Command.cancel(nil)]
 
   private static let kept = Interval.seconds(3)

@@ -13,6 +13,8 @@ package protocol Model {
   static var kind: EntityKind { get }
   /// What its keys begin with: one kind may have several models.
   static var keyPrefix: Unicode.Scalar { get }
+  /// Whether it matters at what moment something due is noticed, and not only that it is.
+  static var noticeMatters: Bool { get }
   static func configure(_ settings: inout EngineSettings)
 
   init(keyCount: Int, _ settings: EngineSettings)
@@ -69,6 +71,7 @@ package protocol Model {
 }
 
 extension Model {
+  package static var noticeMatters: Bool { true }
   package static func configure(_ settings: inout EngineSettings) {}
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }

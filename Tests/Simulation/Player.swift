@@ -164,7 +164,8 @@ package final class Player<M: Model>: Playing {
   }
 
   package func isAmbiguous(_ bounds: Bounds, _ world: World) -> Bool {
-    (0..<keyCount).contains { key in
+    guard M.noticeMatters else { return false }
+    return (0..<keyCount).contains { key in
       guard let (clock, deadline) = model.deadline(key) else { return false }
       return deadline == bounds.on(clock) && deadline <= world.now.microseconds(on: clock)
     }

@@ -41,6 +41,8 @@ package struct PolicyModel: Model {
 
   package static let kind = EntityKind.countdown
   package static let keyPrefix: Unicode.Scalar = "p"
+  /// All that happens by itself happens at moments that follow from what was sent.
+  package static let noticeMatters = false
   package static let ending = [Command.cancel(nil)]
 
   private let keepReady: Int64
