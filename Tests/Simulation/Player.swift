@@ -285,6 +285,9 @@ package final class Player<M: Model>: Playing {
         event.name, event.generation, due: due, reason: event.reason, end: event.end,
         superseded: event.superseded, missed: event.missed, detail: M.detail(event)))
     if event.name == .fired { heardOrder.append(key) }
+    // Also where it does not matter at what moment it was noticed, that was before what comes next: its
+    // owner's end, say.
+    if !M.noticeMatters, event.lateMicroseconds != nil { settle(key, world) }
   }
 
   // MARK: Listings
