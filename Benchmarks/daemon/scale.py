@@ -32,7 +32,8 @@ def cost(server, *options):
 def of_size(count):
     """One daemon that is filled with so many, and asked things while it is full."""
     found = {}
-    with Countdownd() as server:
+    limits = {**Countdownd.limits, "max-entities": 20_000_000, "max-entities-per-uid": 20_000_000}
+    with Countdownd(limits=limits) as server:
         before = server.resident()
         start, shown = cost(server, "-n", count, "-P", 64, "--due", "30h", "--keep")
         found["start_us"], found["fill_s"] = start, shown["seconds"]
@@ -45,7 +46,7 @@ def of_size(count):
         found["late_p99_ms"] = spread["events"]["late_us"]["p99"] / 1000
         found["full_ping_p99_ms"] = spread["ping_us"]["p99"] / 1000
         problems = shown["problems"] + spread["problems"]
-    with Countdownd(limits={**Countdownd.limits, "max-output": "1024MiB"}) as server:
+    with Countdownd(limits={**limits, "max-output": "1024MiB"}) as server:
         seconds = 3 + count // 100_000
         burst = own_bench(server, "--mix", "burst", "-n", count, "-P", 64, "--due", f"{seconds}s")
         found["drain_s"] = burst["events"]["late_us"]["max"] / 1e6
