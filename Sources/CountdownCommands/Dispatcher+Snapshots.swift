@@ -8,7 +8,7 @@ extension Dispatcher {
     let patterns = engine.continueSnapshots(
       to: session.client.connection, budget: budget, at: now)
     // What is gone for now, and was passed over, may come back.
-    if isUncertain {
+    if mayTakeBack {
       session.provisionalSnapshots += patterns.map(SnapshotOrigin.pattern)
       touch(session)
     }
@@ -17,11 +17,8 @@ extension Dispatcher {
 
   /// Whether it shows how something is that may be kept, while it may turn out not to be so.
   func isUncertainSnapshot(_ publication: Publication) -> Bool {
-    publication.event.name == .snapshot && publication.kind.mayBeKept && isUncertain
+    publication.event.name == .snapshot && publication.kind.mayBeKept && mayTakeBack
   }
-
-  /// Changes may yet have to be taken back.
-  private var isUncertain: Bool { turnsUnderWay > 0 || engine.hasChanges }
 
   /// Tells how things are in place of snapshots that were withdrawn.
   package func repeatSnapshots(

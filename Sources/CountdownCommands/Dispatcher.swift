@@ -49,6 +49,8 @@ package final class Dispatcher {
   package var isLoading = false
   /// Turns that are being stored: what they have changed may have to be taken back.
   package var turnsUnderWay = 0
+  /// Changes may yet have to be taken back: those of such turns, or of this one.
+  package var mayTakeBack: Bool { turnsUnderWay > 0 || engine.hasChanges }
 
   package init(engine: consuming Engine, settings: Settings = Settings(), host: any CommandHost) {
     self.engine = engine
@@ -136,8 +138,7 @@ package final class Dispatcher {
     let hasChanged = engine.changeCount != changes
     let isUncertain =
       hasChanged || replyTellsOfChanges
-      || isAnswerOfState && engine.anyChangeCount == anyChanges
-        && (turnsUnderWay > 0 || engine.hasChanges)
+      || isAnswerOfState && engine.anyChangeCount == anyChanges && mayTakeBack
     if isUncertain, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(

@@ -5,7 +5,8 @@ import RESP
 struct SharedFrame: ~Copyable {
   private static let around = 32
 
-  private let publication: Publication
+  private let kind: EntityKind
+  private let key: [UInt8]
   /// What it came by; nil for the channel itself.
   private let pattern: [UInt8]?
   private let payload: UnsafeRawBufferPointer
@@ -14,7 +15,8 @@ struct SharedFrame: ~Copyable {
 
   /// - Parameter payload: lent for as long as the frame is used.
   init(_ publication: Publication, pattern: [UInt8]? = nil, payload: UnsafeRawBufferPointer) {
-    self.publication = publication
+    kind = publication.kind
+    key = publication.key
     self.pattern = pattern
     self.payload = payload
   }
@@ -31,8 +33,7 @@ struct SharedFrame: ~Copyable {
   }
 
   private func encode(_ type: Unicode.Scalar) -> [UInt8] {
-    let prefix = publication.kind.channelPrefix
-    let key = publication.key
+    let prefix = kind.channelPrefix
     let most = 4 * Self.around + prefix.count + key.count + (pattern?.count ?? 0) + payload.count
     return [UInt8](unsafeUninitializedCapacity: most) { memory, count in
       var text = ShortText(UnsafeMutableRawBufferPointer(memory))

@@ -365,8 +365,8 @@ extension Engine {
 
   private mutating func tell(_ head: Event.Head, _ view: CountdownView, _ listeners: Listeners) {
     // Most often nobody is there, and no event has to be made.
-    guard listeners.areThere else { return eventTail.append(head, view) }
-    tell(Event(head, .countdown(view)), .countdown, listeners)
+    if listeners.isKept { eventTail.append(head, view) }
+    if listeners.areThere { send(Event(head, .countdown(view)), .countdown, to: listeners) }
   }
 
   func countdownView(

@@ -80,25 +80,25 @@ extension Engine {
   package mutating func takeCountdownChanges(
     current: (UInt32, consuming DurableCountdown) -> Void, gone: (UInt32) -> Void
   ) {
-    for index in changes.take(.countdown) {
-      let entity = EntityRef(.countdown, index)
-      if let kept = durableCountdown(index) {
-        changes.setKept(entity, true)
-        current(index, kept)
-      } else if changes.isKept(entity) {
-        changes.setGone(entity)
-        gone(index)
-      }
-    }
+    takeChanges(of: .countdown, { $0.durableCountdown($1) }, current, gone)
   }
 
   /// The same for plain timers.
   package mutating func takeTimerChanges(
     current: (UInt32, consuming DurableTimer) -> Void, gone: (UInt32) -> Void
   ) {
-    for index in changes.take(.timer) {
-      let entity = EntityRef(.timer, index)
-      if let kept = durableTimer(index) {
+    takeChanges(of: .timer, { $0.durableTimer($1) }, current, gone)
+  }
+
+  /// - Parameter durable: an entity as it is to be kept; nil if it is not, or not any more.
+  @inline(__always)
+  mutating func takeChanges<Kept>(
+    of kind: EntityKind, _ durable: (borrowing Engine, UInt32) -> Kept?,
+    _ current: (UInt32, consuming Kept) -> Void, _ gone: (UInt32) -> Void
+  ) {
+    for index in changes.take(kind) {
+      let entity = EntityRef(kind, index)
+      if let kept = durable(self, index) {
         changes.setKept(entity, true)
         current(index, kept)
       } else if changes.isKept(entity) {

@@ -30,16 +30,7 @@ extension Engine {
   package mutating func takeHUDChanges(
     current: (UInt32, consuming DurableHUD) -> Void, gone: (UInt32) -> Void
   ) {
-    for index in changes.take(.hud) {
-      let entity = EntityRef(.hud, index)
-      if let kept = durableHUD(index) {
-        changes.setKept(entity, true)
-        current(index, kept)
-      } else if changes.isKept(entity) {
-        changes.setGone(entity)
-        gone(index)
-      }
-    }
+    takeChanges(of: .hud, { $0.durableHUD($1) }, current, gone)
   }
 
   private func durableHUD(_ index: UInt32) -> DurableHUD? {

@@ -156,19 +156,15 @@ extension Engine {
     current: (UInt32, consuming DurableGuard) -> Void, gone: (EntityKind, UInt32) -> Void
   ) {
     for kind in GuardTables.kinds {
-      for index in changes.take(kind) {
-        let entity = EntityRef(kind, index)
-        if let found = guards.entity(entity), found.owner == .none {
-          changes.setKept(entity, true)
-          let kept = DurableGuard(
-            key: found.key, machine: found.machine, generation: found.generation, uid: found.uid)
-          current(index, kept)
-        } else if changes.isKept(entity) {
-          changes.setGone(entity)
-          gone(kind, index)
-        }
-      }
+      takeChanges(
+        of: kind, { $0.durableGuard(EntityRef(kind, $1)) }, current, { gone(kind, $0) })
     }
+  }
+
+  private func durableGuard(_ entity: EntityRef) -> DurableGuard? {
+    guard let found = guards.entity(entity), found.owner == .none else { return nil }
+    return DurableGuard(
+      key: found.key, machine: found.machine, generation: found.generation, uid: found.uid)
   }
 
   mutating func noteAllGuards() {

@@ -267,9 +267,9 @@ package struct Engine: ~Copyable {
 
   /// Takes the events that have not been delivered yet.
   package mutating func takeOutbox() -> [Publication] {
-    guard !outbox.isEmpty else { return [] }
-    defer { outbox = [] }
-    return outbox
+    var taken: [Publication] = []
+    exchangeOutbox(&taken)
+    return taken
   }
 
   package var hasOutbox: Bool { !outbox.isEmpty }
@@ -318,7 +318,10 @@ package struct Engine: ~Copyable {
 
   mutating func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
     if listeners.isKept { eventTail.append(event) }
-    guard listeners.areThere else { return }
+    if listeners.areThere { send(event, kind, to: listeners) }
+  }
+
+  mutating func send(_ event: Event, _ kind: EntityKind, to listeners: Listeners) {
     statistics.publications += 1
     outbox.append(
       Publication(

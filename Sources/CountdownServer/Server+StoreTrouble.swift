@@ -15,8 +15,7 @@ extension Server {
   ) {
     // What comes behind a turn that was taken back may rest on it; and what is taken back behind a turn
     // in which only time has passed would take some of that back.
-    let isOneOfMany =
-      dispatcher.engine.isReadOnly || dispatcher.turnsUnderWay > 0 || dispatcher.engine.hasChanges
+    let isOneOfMany = dispatcher.engine.isReadOnly || dispatcher.mayTakeBack
     if takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany) { hasTakenBack = true }
     // What was taken back may be due by now, or sooner than what was to take its place; and trying
     // again waits for the end of the turn that is under way.

@@ -37,6 +37,14 @@ def test_nothing_is_lost(tmp_path, seed, figures):
     figures[durability].update(Round(seed, durability, tmp_path).run(), rounds=1)
 
 
+def one_more_timer(key):
+    """As another one is, under a key that is an SQL expression."""
+    return (
+        f"INSERT INTO timers SELECT id + 1000, {key}, generation, uid, clock, phase, deadline_store_us, "
+        "deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers WHERE phase = 1 LIMIT 1"
+    )
+
+
 CHANGES = {
     "a countdown is lost": ("DELETE FROM countdowns WHERE id = (SELECT min(id) FROM countdowns)", ""),
     "a timer is lost": ("DELETE FROM timers WHERE phase = 1", ""),
@@ -56,11 +64,8 @@ CHANGES = {
     "what was done was not": ("UPDATE guards SET phase = 0, payload = NULL WHERE kind = 1 AND phase = 1", "result"),
     "an action is another": ("UPDATE guards SET action = x'61' WHERE kind = 2 AND phase = 0", "action"),
     "a call is forgotten": ("UPDATE guards SET number = number - 1 WHERE kind = 3 AND number > 1", "calls"),
-    "what a connection owned is there": ("INSERT INTO timers SELECT id + 1000, CAST('o:c0:1' AS BLOB), generation, uid, clock, "
-        "phase, deadline_store_us, deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers "
-        "WHERE phase = 1 LIMIT 1", ""),
-    "somebody else's is there": ("INSERT INTO timers SELECT id + 1000, x'00', generation, uid, clock, phase, deadline_store_us, "
-        "deadline_unix_us, left_us, every_us, late, fired, missed, payload FROM timers WHERE phase = 1 LIMIT 1", ""),
+    "what a connection owned is there": (one_more_timer("CAST('o:c0:1' AS BLOB)"), ""),
+    "somebody else's is there": (one_more_timer("x'00'"), ""),
 }
 
 
