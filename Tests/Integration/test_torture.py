@@ -57,8 +57,8 @@ CHANGES = {
     "one turn's events are lost": ("DELETE FROM events WHERE last_seq = (SELECT min(last_seq) FROM "
         "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 40))", ""),
     "a HUD is lost": ("DELETE FROM huds WHERE id = (SELECT min(id) FROM huds)", ""),
-    "a HUD is as another": ("UPDATE huds SET state = (SELECT state FROM huds ORDER BY id DESC LIMIT 1) "
-        "WHERE id = (SELECT min(id) FROM huds)", "generation"),
+    "HUDs are as another": ("UPDATE huds SET state = (SELECT max(state) FROM huds) "
+        "WHERE state <> (SELECT max(state) FROM huds)", ""),
     "a throttle is lost": ("DELETE FROM guards WHERE kind = 0 AND interval_us > 86400000000", ""),
     "a throttle is used less": ("UPDATE guards SET moment_store_us = moment_store_us - 100000 WHERE kind = 0", "deadline"),
     "what was done was not": ("UPDATE guards SET phase = 0, payload = NULL WHERE kind = 1 AND phase = 1", "result"),
