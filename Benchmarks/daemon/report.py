@@ -37,7 +37,7 @@ class Results:
             {
                 "late_p50": percentile(late, 50), "late_p99": percentile(late, 99),
                 "ping_p99": percentile(pings, 99), "ping_max": max(pings, default=None),
-                "early": found["early"], "lost": found["lost"],
+                "early": found["early"], "lost": found["lost"], "cpu_us": found["cpu_us"],
             },
         )  # fmt: skip
 
@@ -184,10 +184,12 @@ def lateness_table(results):
                 get = lambda what: results.get(name, server, what)  # noqa: E731
                 rows.append([
                     name, server, number(get("late_p50"), " ms"), number(get("late_p99"), " ms"),
-                    number(get("ping_p99"), " ms"), number(results.worst(name, server, "early")),
+                    number(get("ping_p99"), " ms"), number(get("cpu_us") if name == "burst" else None, " µs"),
+                    number(results.worst(name, server, "early")),
                     number(results.worst(name, server, "lost")),
                 ])  # fmt: skip
-    return table(["work", "server", "late p50", "late p99", "PING p99", "early", "lost"], rows)
+    heads = ["work", "server", "late p50", "late p99", "PING p99", "server's CPU per event", "early", "lost"]
+    return table(heads, rows)
 
 
 def machine():

@@ -4,15 +4,21 @@ They do as little as possible while time counts: bytes are kept with the moment 
 afterwards.
 """
 
+import array
 import bisect
 import math
 import multiprocessing
+import os
+import pathlib
 import re
 import select
+import shutil
 import socket
+import subprocess
+import sys
 import time
 
-from servers import PATIENCE, request
+from servers import BUILD, PATIENCE, request
 
 FORK = multiprocessing.get_context("fork")
 
@@ -99,33 +105,58 @@ SUBSCRIBE = {
 }
 
 
-def listen(pipe, path, name):
-    """Notes when each event came: [(key, when it was due or None, when it came)], in milliseconds."""
-    client = socket.socket(socket.AF_UNIX)
-    client.connect(path)
-    client.sendall(SUBSCRIBE[name])
-    client.recv(1 << 16)
-    pipe.send("ready")
-    chunks, times = [], []
-    while not pipe.poll():
-        if not select.select([client], [], [], 0.05)[0]:
-            continue
-        data = client.recv(1 << 20)
-        now = time.time()
-        if not data:
-            raise RuntimeError("the server closed the connection that listens")
-        chunks.append(data)
-        times.append(now * 1000)
-    pipe.recv()
-    ends, total = [], 0
-    for chunk in chunks:
-        total += len(chunk)
-        ends.append(total)
-    heard = []
-    for match in EVENT[name].finditer(b"".join(chunks)):
-        due = int(match[2]) if match[2] else None
-        heard.append((match[1], due, times[bisect.bisect_left(ends, match.end())]))
-    return heard
+class Listener:
+    """A client that listens: `listen.c`, which only notes what came when, so that what is measured is the
+    server. It is read once that is over."""
+
+    def __init__(self, server):
+        self.name = server.name
+        self.process = subprocess.Popen(
+            [listener_program(), str(server.path), SUBSCRIBE[server.name]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        if select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            said = os.read(self.process.stdout.fileno(), 100)
+        else:
+            said = b""
+        if said != b"ready\n":
+            self.process.kill()
+            raise RuntimeError(f"the listener does not start: {self.process.communicate()[1]!r}")
+
+    def stop(self):
+        """What it has heard: [(key, when it was due or None, when it came)], in milliseconds."""
+        try:
+            heard, error = self.process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        if self.process.returncode:
+            raise RuntimeError(error.decode().strip())
+        count = int.from_bytes(heard[:8], sys.byteorder)
+        pieces = array.array("q", heard[8 : 8 + 16 * count])
+        times, ends = pieces[::2], pieces[1::2]
+        events = EVENT[self.name].finditer(heard, 8 + 16 * count)
+        return [
+            (
+                match[1], int(match[2]) if match[2] else None,
+                times[bisect.bisect_left(ends, match.end() - 8 - 16 * count)] / 1000,
+            )
+            for match in events
+        ]  # fmt: skip
+
+
+def listener_program():
+    """Compiled here, by the compiler that comes with Swift."""
+    source = pathlib.Path(__file__).with_name("listen.c")
+    program = BUILD / "listen"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        compiler = shutil.which("clang") or shutil.which("cc")
+        if not compiler:
+            raise RuntimeError("no C compiler for the listener; clang comes with Swift")
+        subprocess.run([compiler, "-O2", "-o", program, source], check=True, timeout=PATIENCE)
+    return str(program)
 
 
 def ping(pipe, path, interval=0.005):
@@ -161,8 +192,10 @@ def ping(pipe, path, interval=0.005):
 def expiry(server, dues, patience):
     """Lets keys become due at these moments (milliseconds since 1970, one for each) while one client
     listens and another asks PING. Returns the lateness of each event and the PINGs from the first due
-    moment to the last event, all in milliseconds, and how many events were early and lost."""
-    listener = Background(listen, str(server.path), server.name)
+    moment to the last event, all in milliseconds, how many events were early and lost, and what the server
+    needed of the processor from just before the first to a second after the last moment, in
+    microseconds for each event."""
+    listener = Listener(server)
     prober = Background(ping, str(server.path))
     planned = {b"k:%010d" % number: due for number, due in enumerate(dues)}
     fill(
@@ -171,7 +204,11 @@ def expiry(server, dues, patience):
         pipeline=200,
     )
     filled = time.time() * 1000
-    time.sleep(max(0, max(dues) / 1000 - time.time()) + patience)
+    sleep_until(min(dues) / 1000 - 0.01)
+    before = server.cpu_seconds()
+    sleep_until(max(dues) / 1000 + 1)
+    used = server.cpu_seconds() - before
+    sleep_until(max(dues) / 1000 + patience)
     samples = prober.stop()
     heard = listener.stop()
     lateness, early, last = [], 0, 0
@@ -184,8 +221,12 @@ def expiry(server, dues, patience):
     pings = [took * 1000 for asked, took in samples if first <= asked * 1000 <= last]
     return {
         "late": lateness, "ping": pings, "early": early, "lost": len(dues) - len(heard),
-        "filled_in_time": filled <= first,
+        "cpu_us": used * 1e6 / len(dues), "filled_in_time": filled <= first,
     }  # fmt: skip
+
+
+def sleep_until(moment):
+    time.sleep(max(0, moment - time.time()))
 
 
 def connections(server, count):

@@ -73,17 +73,16 @@ struct CommandName: Hashable, Sendable {
   /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count <= 16 else { return nil }
-    var index = 0
-    while index < bytes.count {
-      let capital = UInt64(bytes[index].uppercased)
-      guard capital != 0 else { return nil }
-      if index < 8 {
-        low |= capital &<< UInt64(index &* 8)
-      } else {
-        high |= capital &<< UInt64((index &- 8) &* 8)
-      }
-      index &+= 1
-    }
+    var words = (UInt64.max, UInt64.max)
+    withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+    guard !words.0.hasZeroByte, !words.1.hasZeroByte else { return nil }
+    low = UInt64(littleEndian: words.0).uppercased & Self.mask(bytes.count)
+    high = UInt64(littleEndian: words.1).uppercased & Self.mask(bytes.count - 8)
+  }
+
+  /// Of the first so many of eight bytes.
+  private static func mask(_ count: Int) -> UInt64 {
+    count <= 0 ? 0 : count >= 8 ? .max : (1 &<< UInt64(count &* 8)) &- 1
   }
 
   /// In capitals.
@@ -100,6 +99,20 @@ struct CommandName: Hashable, Sendable {
   }
 }
 
-extension UInt8 {
-  var uppercased: UInt8 { self >= 0x61 && self <= 0x7A ? self &- 0x20 : self }
+/// Eight bytes at once.
+extension UInt64 {
+  private static let ones: UInt64 = 0x0101_0101_0101_0101
+  private static let highBits = 0x80 * ones
+
+  var hasZeroByte: Bool { (self &- Self.ones) & ~self & Self.highBits != 0 }
+
+  /// ASCII letters in capitals; other bytes as they are.
+  var uppercased: UInt64 {
+    let sevenBits = self & ~Self.highBits
+    // The high bit says, of each byte: a or above; and: above z.
+    let atLeastA = sevenBits &+ (0x80 - 0x61) * Self.ones
+    let aboveZ = sevenBits &+ (0x7F - 0x7A) * Self.ones
+    let isSmall = atLeastA & ~aboveZ & ~self & Self.highBits
+    return self &- isSmall >> 2
+  }
 }

@@ -34,9 +34,10 @@ package final class Dispatcher {
   private(set) var turn = 0
   private let stopwatch: () -> Int64
   private var lapBegan: Int64?
-  /// The events that are being delivered, and the line of one; their memory is used again.
-  private var delivering: [Publication] = []
-  private var line = JSONLine()
+  /// The events that are being delivered, and the line and frames of one; their memory is used again.
+  var delivering = Outbox()
+  var line = JSONLine()
+  var frame = SharedFrame()
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
 
@@ -244,68 +245,6 @@ package final class Dispatcher {
     for session in touched { session.isTouched = false }
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
     return touched
-  }
-
-  /// Takes events from the engine to those who listen.
-  func deliver() {
-    // What comes up while something is delivered is delivered after it.
-    guard delivering.isEmpty else { return }
-    while engine.hasOutbox {
-      engine.exchangeOutbox(&delivering)
-      for publication in delivering { deliver(publication) }
-      delivering.removeAll(keepingCapacity: delivering.count <= 1_024)
-    }
-  }
-
-  private func deliver(_ publication: Publication) {
-    line.begin()
-    publication.event.write(to: &line)
-    let payload = line.finish()
-    if !publication.subscribers.isEmpty {
-      var frame = SharedFrame(publication, payload: payload)
-      for id in publication.subscribers {
-        guard let session = sessions[id] else { continue }
-        send(&frame, publication, to: session)
-      }
-    }
-    for (pattern, subscribers) in publication.patterns {
-      var frame = SharedFrame(publication, pattern: pattern, payload: payload)
-      for id in subscribers {
-        guard let session = sessions[id] else { continue }
-        send(&frame, publication, to: session, pattern: pattern)
-      }
-    }
-  }
-
-  private func send(
-    _ frame: inout SharedFrame, _ publication: Publication, to session: Session,
-    pattern: [UInt8] = []
-  ) {
-    guard !session.isClosing else { return }
-    let bytes = frame.bytes(session.output.version)
-    statistics.eventsSent += 1
-    if session.isBackedUp, publication.event.name.canBeMerged {
-      let hasMerged = session.waitingTicks.put(
-        bytes, sequence: publication.event.sequence, channel: publication.channel, pattern: pattern)
-      if hasMerged { statistics.ticksMerged += 1 }
-    } else {
-      // What happens now makes a tick that still waits wrong.
-      if !session.waitingTicks.isEmpty {
-        statistics.ticksMerged += Int64(session.waitingTicks.drop(publication.channel))
-      }
-      let start = session.output.bytes.count
-      session.output.bytes.append(contentsOf: bytes)
-      let isUncertainSnapshot = isUncertainSnapshot(publication)
-      if isUncertainSnapshot || publication.event.tellsOfDurableChange {
-        session.provisional.append(
-          Provisional(range: start..<session.output.bytes.count, kind: .event))
-      }
-      if isUncertainSnapshot, pattern.isEmpty {
-        session.provisionalSnapshots.append(.channel(publication.channel))
-      }
-      touch(session)
-    }
-    closeIfFull(session, "events")
   }
 
   // MARK: Monitors

@@ -57,16 +57,24 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 
   mutating func field(_ name: StaticString, bytes value: [UInt8]) {
-    value.withUnsafeBytes { value in
-      let isText = JSONString.canBeText(value)
-      append(name, ending: isText ? "" : "_base64", atMost: JSONString.mostBytes(value)) {
-        if isText {
-          JSONString.write(value, to: &$0)
-        } else {
-          JSONString.writeBase64(value, to: &$0)
-        }
+    value.withUnsafeBytes { field(name, bytes: $0) }
+  }
+
+  mutating func field(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+    let isText = JSONString.canBeText(value)
+    append(name, ending: isText ? "" : "_base64", atMost: JSONString.mostBytes(value)) {
+      if isText {
+        JSONString.write(value, to: &$0)
+      } else {
+        JSONString.writeBase64(value, to: &$0)
       }
     }
+  }
+
+  /// Fields that `body` writes itself, each with a comma before it.
+  @inline(__always)
+  mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    text.append(atMost: most, body)
   }
 
   /// All of them as base64 if one of them has to be.

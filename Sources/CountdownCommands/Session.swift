@@ -48,7 +48,8 @@ package final class Session {
 
   /// Whose it is; from `Dispatcher.open` on.
   var user: User?
-  private static let mostRoom = 64 << 10
+  /// What is said in a slice of a mass expiry.
+  private static let mostRoom = 512 << 10
   /// Bytes it was told in the turn before.
   private var lastSaid = 0
   /// As much of `pendingOutput` as its user's sum knows of.
@@ -74,6 +75,18 @@ package final class Session {
 
   /// As much as it was told last time is made room for at once.
   func makeRoom() { output.bytes.reserveCapacity(lastSaid) }
+
+  /// What was appended from there on is an event that may have to be taken back.
+  func noteProvisionalEvent(from start: Int) {
+    let end = output.bytes.count
+    if let last = provisional.indices.last, provisional[last].kind == .event,
+      provisional[last].range.upperBound == start
+    {
+      provisional[last].range = provisional[last].range.lowerBound..<end
+    } else {
+      provisional.append(Provisional(range: start..<end, kind: .event))
+    }
+  }
 
   /// Takes what it was told in this turn.
   package func takeSaid() -> Said {

@@ -45,12 +45,33 @@ struct CountdownTable: ~Copyable {
 
   func find(_ key: [UInt8]) -> UInt32? { key.withUnsafeBytes { find($0) } }
 
-  func key(_ index: UInt32) -> [UInt8] { Array(keys[record(index).key]) }
+  func key(_ index: UInt32) -> [UInt8] { Array(keyBytes(index)) }
+
+  /// The same, lent until a key is added or removed.
+  func keyBytes(_ index: UInt32) -> UnsafeRawBufferPointer { keys[record(index).key] }
 
   func generation(_ index: UInt32) -> Generation { record(index).generation }
 
   func owner(_ index: UInt32) -> Owner {
     record(index).flags.contains(.hasExtras) ? extras[index]!.owner : .none
+  }
+
+  func machine(_ index: UInt32) -> Countdown {
+    let record = record(index)
+    return record.machine(terms.plan(record.terms))
+  }
+
+  /// Puts back a machine that was taken out; its plan is the same.
+  mutating func update(_ index: UInt32, _ machine: Countdown) {
+    precondition(machine.plan == terms.plan(record(index).terms), "a new plan is new terms")
+    records[Int(index)].update(machine)
+  }
+
+  func titles(_ index: UInt32) -> Titles? { terms[record(index).terms].titles }
+
+  /// What was sent under a policy; nil if it never had one.
+  func sending(_ index: UInt32) -> Sending? {
+    record(index).flags.contains(.hasExtras) ? extras[index]!.sending : nil
   }
 
   subscript(index: UInt32) -> CountdownEntity {
@@ -200,9 +221,18 @@ struct CountdownRecord: BitwiseCopyable {
     let generation = UInt64(bitPattern: entity.generation.value)
     generationLow = UInt32(truncatingIfNeeded: generation)
     generationHigh = UInt32(truncatingIfNeeded: generation >> 32)
+    var flags: Flags = .isUsed
+    if entity.extras != nil { flags.insert(.hasExtras) }
+    sendsAndFlags = flags.rawValue
+    update(entity.machine)
+    arm(entity.alarm)
+  }
+
+  /// The plan is in the terms.
+  mutating func update(_ machine: Countdown) {
     // Moments and lengths of time are far below 2⁶¹ µs either way.
     let time: Int64 =
-      switch entity.machine.phase {
+      switch machine.phase {
       case .counting(let until): until.microseconds << 2
       case .paused(let left): left.microseconds << 2 | 1
       case .ready(let since): since.microseconds << 2 | 2
@@ -210,11 +240,9 @@ struct CountdownRecord: BitwiseCopyable {
       }
     timeLow = UInt32(truncatingIfNeeded: time)
     timeHigh = UInt32(truncatingIfNeeded: time >> 32)
-    var flags: Flags = .isUsed
-    if entity.machine.isRefunded { flags.insert(.isRefunded) }
-    if entity.extras != nil { flags.insert(.hasExtras) }
-    sendsAndFlags = min(entity.machine.sends, Self.mostSends) | flags.rawValue
-    arm(entity.alarm)
+    let isRefunded = machine.isRefunded ? Flags.isRefunded.rawValue : 0
+    let others = flags.subtracting(.isRefunded).rawValue
+    sendsAndFlags = min(machine.sends, Self.mostSends) | isRefunded | others
   }
 
   var flags: Flags { Flags(rawValue: sendsAndFlags & ~Self.mostSends) }

@@ -136,28 +136,33 @@ extension Engine {
         due = next
         continue
       }
-      let kept = kept(countdowns[index], at: now)
-      switch countdowns[index].machine.expire(at: now.boot, kept: kept) {
+      var machine = countdowns.machine(index)
+      let sending = countdowns.sending(index)
+      let kept = kept(machine, sending, at: now)
+      switch machine.expire(at: now.boot, kept: kept) {
       case .tick:
         // Whoever watched when it was armed may be gone. The next tick is computed from the steps
         // that are left now: ticks that were missed are one.
         if isWatched(countdown: index) {
           statistics.record(late: (now.boot - due).microseconds)
-          publish(countdown: index, .tick, due: due, at: now)
+          publish(countdown: index, machine, due: due, at: now)
         }
       case .ready:
+        countdowns.update(index, machine)
         // It was woken for its deadline, or for a tick that is merged into this.
-        if case .ready(let deadline) = countdowns[index].machine.phase { due = deadline }
+        if case .ready(let deadline) = machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
-        publish(countdown: index, .ready, due: due, at: now)
+        noteChange(ofCountdown: index)
+        publish(countdown: index, machine, due: due, at: now)
       case .forgotten:
         removeCountdown(index)
         return
       case nil:
         break
       }
-      guard let next = nextExpiry(ofCountdown: index, at: now) else { break }
+      guard let next = nextExpiry(ofCountdown: index, machine, sending, at: now) else { break }
       due = next
+      if due > now.boot { return armCountdown(index, for: due) }
     }
     armCountdown(index, at: now)
   }
@@ -219,15 +224,21 @@ extension Engine {
 
   private func isWatched(countdown index: UInt32) -> Bool {
     subscriptions.isAnythingWatched
-      && subscriptions.isWatched(.countdown, countdowns.key(index))
+      && subscriptions.isWatched(.countdown, countdowns.keyBytes(index))
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
-    let entity = countdowns[index]
-    let next = entity.machine.nextExpiry(
-      at: now.boot, watched: entity.machine.ticks && isWatched(countdown: index),
-      kept: kept(entity, at: now))
-    guard let code = entity.sending?.record.nextCodeExpiry else { return next }
+    nextExpiry(
+      ofCountdown: index, countdowns.machine(index), countdowns.sending(index), at: now)
+  }
+
+  private func nextExpiry(
+    ofCountdown index: UInt32, _ machine: Countdown, _ sending: Sending?, at now: Moment
+  ) -> Instant? {
+    let next = machine.nextExpiry(
+      at: now.boot, watched: machine.ticks && isWatched(countdown: index),
+      kept: kept(machine, sending, at: now))
+    guard let code = sending?.record.nextCodeExpiry else { return next }
     return next.map { min($0, code) } ?? code
   }
 
@@ -366,7 +377,39 @@ extension Engine {
   private mutating func tell(_ head: Event.Head, _ view: CountdownView, _ listeners: Listeners) {
     // Most often nobody is there, and no event has to be made.
     if listeners.isKept { eventTail.append(head, view) }
-    if listeners.areThere { send(Event(head, .countdown(view)), .countdown, to: listeners) }
+    if let audience = listeners.audience {
+      send(Event(head, .countdown(view)), .countdown, listeners.key, to: audience)
+    }
+  }
+
+  /// Tells of what time has done.
+  ///
+  /// - Parameter machine: after it.
+  private mutating func publish(
+    countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
+  ) {
+    lastSequence += 1
+    statistics.events += 1
+    let key = countdowns.keyBytes(index)
+    let audience =
+      subscriptions.isAnythingWatched ? subscriptions.audience(.countdown, key) : nil
+    let event = TimedEvent(
+      machine, countdowns.generation(index), sequence: lastSequence,
+      isKept: countdowns.owner(index) == .none, due: due, at: now)
+    let isForTail = event.tellsOfDurableChange && eventTail.isOn
+    guard isForTail || audience != nil else { return }
+    let titles = countdowns.titles(index)
+    let title =
+      event.isReady
+      ? titles?.ready
+      : titles?.counting.map {
+        Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
+      }
+    if isForTail { eventTail.append(event, key: key, title: title) }
+    if let audience {
+      statistics.publications += 1
+      outbox.append(event, key: key, title: title, to: audience)
+    }
   }
 
   func countdownView(

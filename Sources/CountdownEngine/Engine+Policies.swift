@@ -85,18 +85,18 @@ extension Engine {
   }
 
   /// How long a countdown is kept once it is ready or cancelled.
-  func kept(_ entity: CountdownEntity, at now: Moment) -> Interval {
-    guard let sending = entity.sending else { return settings.keepReady }
+  func kept(_ machine: Countdown, _ sending: Sending?, at now: Moment) -> Interval {
+    guard let sending else { return settings.keepReady }
     return sending.record.kept(
-      entity.machine, least: settings.keepReady, by: sending.policy, at: now.boot)
+      machine, least: settings.keepReady, by: sending.policy, at: now.boot)
   }
 
   /// Lets the next code of a countdown expire if that is what is due first; false if it is not.
   mutating func expireCode(of index: UInt32, at now: Moment) -> Bool {
-    guard let sending = countdowns[index].sending, let due = sending.record.nextCodeExpiry,
+    guard let sending = countdowns.sending(index), let due = sending.record.nextCodeExpiry,
       due <= now.boot
     else { return false }
-    if case .counting(let deadline) = countdowns[index].machine.phase, deadline < due {
+    if case .counting(let deadline) = countdowns.machine(index).phase, deadline < due {
       return false
     }
     guard let send = sending.record.expireCode(by: sending.policy, at: now.boot) else {

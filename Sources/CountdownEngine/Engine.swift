@@ -43,8 +43,8 @@ package struct Engine: ~Copyable {
 
   private var lastGeneration: Int64
   /// The number of the newest event.
-  package private(set) var lastSequence: Int64
-  private var outbox: [Publication] = []
+  package internal(set) var lastSequence: Int64
+  var outbox = Outbox()
   /// The newest events of what nobody owns.
   package var eventTail: EventTail
 
@@ -267,15 +267,15 @@ package struct Engine: ~Copyable {
 
   /// Takes the events that have not been delivered yet.
   package mutating func takeOutbox() -> [Publication] {
-    var taken: [Publication] = []
+    var taken = Outbox()
     exchangeOutbox(&taken)
-    return taken
+    return taken.all
   }
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// The same, into an array that is empty, whose memory takes what comes next.
-  package mutating func exchangeOutbox(_ empty: inout [Publication]) {
+  /// The same, into one that is empty, whose memory takes what comes next.
+  package mutating func exchangeOutbox(_ empty: inout Outbox) {
     precondition(empty.isEmpty, "what was taken before has been delivered")
     swap(&outbox, &empty)
   }
@@ -284,10 +284,7 @@ package struct Engine: ~Copyable {
   struct Listeners {
     var isKept: Bool
     var key: [UInt8]
-    var subscribers: [UInt64] = []
-    var patterns: [(pattern: [UInt8], subscribers: [UInt64])] = []
-
-    var areThere: Bool { !subscribers.isEmpty || !patterns.isEmpty }
+    var audience: Audience?
   }
 
   /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
@@ -310,23 +307,19 @@ package struct Engine: ~Copyable {
     statistics.events += 1
     var listeners = Listeners(isKept: isKept && eventTail.isOn, key: key)
     if subscriptions.isAnythingWatched {
-      listeners.subscribers = subscriptions.subscribers(kind, key)
-      listeners.patterns = subscriptions.patterns(matching: kind, key)
+      listeners.audience = key.withUnsafeBytes { subscriptions.audience(kind, $0) }
     }
-    return listeners.isKept || listeners.areThere ? listeners : nil
+    return listeners.isKept || listeners.audience != nil ? listeners : nil
   }
 
   mutating func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
     if listeners.isKept { eventTail.append(event) }
-    if listeners.areThere { send(event, kind, to: listeners) }
+    if let audience = listeners.audience { send(event, kind, listeners.key, to: audience) }
   }
 
-  mutating func send(_ event: Event, _ kind: EntityKind, to listeners: Listeners) {
+  mutating func send(_ event: Event, _ kind: EntityKind, _ key: [UInt8], to audience: Audience) {
     statistics.publications += 1
-    outbox.append(
-      Publication(
-        event: event, kind: kind, key: listeners.key, subscribers: listeners.subscribers,
-        patterns: listeners.patterns))
+    outbox.append(Publication(event: event, kind: kind, key: key, audience: audience))
   }
 
   /// Tells one connection, whatever it listens to, of something that is for it.
@@ -339,7 +332,8 @@ package struct Engine: ~Copyable {
       sequence: lastSequence)
     outbox.append(
       Publication(
-        event: event, kind: .scope, key: emission.key, subscribers: [connection], patterns: []))
+        event: event, kind: .scope, key: emission.key,
+        audience: Audience(subscribers: [connection])))
   }
 
   /// Tells one connection how things are.
@@ -352,8 +346,10 @@ package struct Engine: ~Copyable {
       name: .snapshot, subject: subject, generation: generation, sequence: lastSequence)
     outbox.append(
       Publication(
-        event: event, kind: kind, key: key, subscribers: pattern == nil ? [connection] : [],
-        patterns: pattern.map { [($0, [connection])] } ?? []))
+        event: event, kind: kind, key: key,
+        audience: Audience(
+          subscribers: pattern == nil ? [connection] : [],
+          patterns: pattern.map { [($0, [connection])] } ?? [])))
   }
 }
 

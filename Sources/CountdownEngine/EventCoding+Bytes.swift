@@ -16,11 +16,15 @@ extension EventCoding {
 
     mutating func unsigned(_ value: Int64) {
       var value = UInt64(bitPattern: value)
-      while value >= 0x80 {
-        byte(UInt8(truncatingIfNeeded: value) | 0x80)
+      // Seven bits in each byte, one at least.
+      let length = (63 - (value | 1).leadingZeroBitCount) / 7 + 1
+      precondition(length <= memory.count - count, "the memory is large enough")
+      for place in count..<count + length - 1 {
+        memory[place] = UInt8(truncatingIfNeeded: value) | 0x80
         value >>= 7
       }
-      byte(UInt8(truncatingIfNeeded: value))
+      count += length
+      memory[count - 1] = UInt8(truncatingIfNeeded: value)
     }
 
     mutating func signed(_ value: Int64) { unsigned(value << 1 ^ value >> 63) }
@@ -31,12 +35,12 @@ extension EventCoding {
       signed(value)
     }
 
-    mutating func text(_ value: [UInt8]) {
+    mutating func text(_ value: [UInt8]) { value.withUnsafeBytes { text($0) } }
+
+    mutating func text(_ value: UnsafeRawBufferPointer) {
       unsigned(Int64(value.count) + 1)
       precondition(value.count <= memory.count - count, "the memory is large enough")
-      value.withUnsafeBytes {
-        UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: $0)
-      }
+      UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: value)
       count += value.count
     }
 

@@ -56,11 +56,32 @@ enum EventCoding {
     }
   }
 
-  /// - Parameter texts: how many bytes of text `body` writes, its integers apart.
+  static func append(
+    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?, to bytes: inout [UInt8]
+  ) {
+    let head = Event.Head(
+      name: event.name, generation: event.generation, sequence: event.sequence,
+      dueUnixMS: event.dueUnixMS, lateMicroseconds: event.lateMicroseconds)
+    append(head, .countdown, key, title?.count ?? 0, now: event.nowUnixMS, to: &bytes) {
+      writeProgress(
+        event.state, event.remaining, event.remainingMS,
+        deadline: event.deadlineUnixMS &- event.nowUnixMS, title, to: &$0)
+    }
+  }
+
   @inline(__always)
   private static func append(
     _ head: Event.Head, _ kind: EntityKind, _ key: [UInt8], _ texts: Int, now: Int64,
     to bytes: inout [UInt8], _ body: (inout Writer) -> Void
+  ) {
+    key.withUnsafeBytes { append(head, kind, $0, texts, now: now, to: &bytes, body) }
+  }
+
+  /// - Parameter texts: how many bytes of text `body` writes, its integers apart.
+  @inline(__always)
+  private static func append(
+    _ head: Event.Head, _ kind: EntityKind, _ key: UnsafeRawBufferPointer, _ texts: Int,
+    now: Int64, to bytes: inout [UInt8], _ body: (inout Writer) -> Void
   ) {
     guard let name = head.name.storedCode else {
       preconditionFailure("\(head.name) changes nothing")
@@ -90,11 +111,9 @@ enum EventCoding {
   private static func write(
     _ view: CountdownView, of name: Event.Name, to writer: inout Writer
   ) {
-    writer.byte(view.state.storedCode!)
-    writer.unsigned(view.remaining)
-    writer.unsigned(view.remainingMS)
-    writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
-    writer.text(view.title)
+    writeProgress(
+      view.state, view.remaining, view.remainingMS,
+      deadline: view.deadlineUnixMS.map { $0 &- view.nowUnixMS }, view.title, to: &writer)
     guard name.tellsOfSends else { return }
     writer.unsigned(Int64(view.sends))
     writer.unsigned(Int64(view.count))
@@ -108,6 +127,17 @@ enum EventCoding {
     writer.text(quota.nextChannel.map { Array($0.utf8) })
     writer.optional(quota.expiresInMS)
     writer.optional(quota.attemptsLeft)
+  }
+
+  private static func writeProgress(
+    _ state: CountdownView.State, _ remaining: Int64, _ remainingMS: Int64, deadline: Int64?,
+    _ title: [UInt8]?, to writer: inout Writer
+  ) {
+    writer.byte(state.storedCode!)
+    writer.unsigned(remaining)
+    writer.unsigned(remainingMS)
+    writer.optional(deadline)
+    writer.text(title)
   }
 
   private static func write(

@@ -62,6 +62,12 @@ package struct EventTail: Sendable {
     append(head.sequence) { EventCoding.append(head, view, to: &$0) }
   }
 
+  mutating func append(
+    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?
+  ) {
+    append(event.sequence) { EventCoding.append(event, key: key, title: title, to: &$0) }
+  }
+
   @inline(__always)
   private mutating func append(_ sequence: Int64, _ encode: (inout [UInt8]) -> Void) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }

@@ -22,31 +22,39 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   }
 
   /// What channels of this kind begin with.
-  package var channelPrefix: [UInt8] {
+  package var channelPrefix: [UInt8] { Self.channelPrefixes[Int(rawValue)] }
+
+  private static let channelPrefixes = allCases.map { kind in
+    kind.channelStart.withUTF8Buffer { Array($0) }
+  }
+
+  /// The same without an array.
+  package var channelStart: StaticString {
     switch self {
-    case .countdown: Self.countdownPrefix
-    case .hud: Self.hudPrefix
-    case .timer: Self.timerPrefix
-    case .scope: Self.scopePrefix
-    case .throttle: Self.throttlePrefix
-    case .once: Self.oncePrefix
-    case .gate: Self.gatePrefix
-    case .debounce: Self.debouncePrefix
-    case .nav: Self.navPrefix
-    case .page: Self.pagePrefix
+    case .countdown: "countdown:"
+    case .hud: "hud:"
+    case .timer: "timer:"
+    case .scope: "scope:"
+    case .throttle: "throttle:"
+    case .once: "once:"
+    case .gate: "gate:"
+    case .debounce: "debounce:"
+    case .nav: "nav:"
+    case .page: "page:"
     }
   }
 
-  private static let countdownPrefix = Array("countdown:".utf8)
-  private static let hudPrefix = Array("hud:".utf8)
-  private static let timerPrefix = Array("timer:".utf8)
-  private static let throttlePrefix = Array("throttle:".utf8)
-  private static let oncePrefix = Array("once:".utf8)
-  private static let gatePrefix = Array("gate:".utf8)
-  private static let debouncePrefix = Array("debounce:".utf8)
-  private static let scopePrefix = Array("scope:".utf8)
-  private static let navPrefix = Array("nav:".utf8)
-  private static let pagePrefix = Array("page:".utf8)
+  /// Lends the name of an entity's channel.
+  func withChannel<R>(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+    let start = channelStart
+    let length = start.utf8CodeUnitCount
+    return withUnsafeTemporaryAllocation(byteCount: length + key.count, alignment: 1) { channel in
+      channel.copyMemory(
+        from: UnsafeRawBufferPointer(start: start.utf8Start, count: length))
+      UnsafeMutableRawBufferPointer(rebasing: channel[length...]).copyMemory(from: key)
+      return body(UnsafeRawBufferPointer(channel))
+    }
+  }
 
   /// Whether any of them outlive the daemon.
   package var mayBeKept: Bool {
@@ -258,10 +266,10 @@ package struct Publication: Sendable {
   package var event: Event
   package var kind: EntityKind
   package var key: [UInt8]
-  /// Connections that subscribed to the channel itself.
-  package var subscribers: [UInt64]
-  /// Connections that subscribed to a pattern the channel matches.
-  package var patterns: [(pattern: [UInt8], subscribers: [UInt64])]
+  package var audience: Audience
+
+  package var subscribers: [UInt64] { audience.subscribers }
+  package var patterns: [(pattern: [UInt8], subscribers: [UInt64])] { audience.patterns }
 
   /// As its subscribers name it.
   package var channel: [UInt8] { kind.channelPrefix + key }

@@ -1,14 +1,24 @@
 /// Patterns as in Redis: `*`, `?`, `[a-z]`, `[^a]`, `\` takes the next byte as it is.
 package enum Glob {
-  /// O(pattern × text) at worst: only the last star is ever gone back to.
-  package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
-    pattern.withUnsafeBufferPointer { pattern in
-      text.withUnsafeBufferPointer { text in matches(pattern, text) }
+  /// Whether a byte of a pattern may stand for others.
+  static func isSpecial(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "*"), UInt8(ascii: "?"), UInt8(ascii: "["), UInt8(ascii: "\\"): true
+    default: false
     }
   }
 
+  /// O(pattern × text) at worst: only the last star is ever gone back to.
+  package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
+    text.withUnsafeBytes { matches(pattern, $0) }
+  }
+
+  static func matches(_ pattern: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
+    pattern.withUnsafeBufferPointer { matches($0, text) }
+  }
+
   private static func matches(
-    _ pattern: UnsafeBufferPointer<UInt8>, _ text: UnsafeBufferPointer<UInt8>
+    _ pattern: UnsafeBufferPointer<UInt8>, _ text: UnsafeRawBufferPointer
   ) -> Bool {
     var p = 0
     var t = 0
@@ -17,6 +27,8 @@ package enum Glob {
     while t < text.count {
       if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
         p += 1
+        // Most patterns end with it.
+        if p == pattern.count { return true }
         afterStar = p
         starText = t
       } else if p < pattern.count, let next = matchOne(pattern, p, text[t]) {

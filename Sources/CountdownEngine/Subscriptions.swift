@@ -1,9 +1,10 @@
 /// Who listens to which channels and patterns.
 struct Subscriptions: ~Copyable {
-  private var channels: [EntityKind: [[UInt8]: [UInt64]]] = [:]
+  /// Of each kind, by key.
+  private var channels = EntityKind.allCases.map { _ in [[UInt8]: [UInt64]]() }
   /// Channels that no entity can ever have.
   private var otherChannels: [[UInt8]: [UInt64]] = [:]
-  private var patterns: [[UInt8]: [UInt64]] = [:]
+  private var patterns = PatternTable()
   private var ofConnection: [UInt64: Own] = [:]
   private var departing: [Departing] = []
 
@@ -23,7 +24,7 @@ struct Subscriptions: ~Copyable {
 
   var patternCount: Int { patterns.count }
   var channelCount: Int {
-    channels.values.reduce(otherChannels.count) { $0 + $1.count }
+    channels.reduce(otherChannels.count) { $0 + $1.count }
   }
 
   func own(_ connection: UInt64) -> Own { ofConnection[connection] ?? Own() }
@@ -36,7 +37,7 @@ struct Subscriptions: ~Copyable {
       return false
     }
     if let (kind, key) = Self.parse(channel) {
-      channels[kind, default: [:]][key, default: []].append(connection)
+      channels[Int(kind.rawValue)][key, default: []].append(connection)
     } else {
       otherChannels[channel, default: []].append(connection)
     }
@@ -47,7 +48,7 @@ struct Subscriptions: ~Copyable {
     guard ofConnection[connection, default: Own()].patterns.insert(pattern).inserted else {
       return false
     }
-    patterns[pattern, default: []].append(connection)
+    patterns.add(connection, to: pattern)
     return true
   }
 
@@ -59,7 +60,7 @@ struct Subscriptions: ~Copyable {
 
   private mutating func withdraw(_ connection: UInt64, from channel: [UInt8]) {
     if let (kind, key) = Self.parse(channel) {
-      Self.remove(connection, from: key, in: &channels[kind, default: [:]])
+      Self.remove(connection, from: key, in: &channels[Int(kind.rawValue)])
     } else {
       Self.remove(connection, from: channel, in: &otherChannels)
     }
@@ -67,7 +68,7 @@ struct Subscriptions: ~Copyable {
 
   mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) {
     guard ofConnection[connection]?.patterns.remove(pattern) != nil else { return }
-    Self.remove(connection, from: pattern, in: &patterns)
+    patterns.remove(connection, from: pattern)
     forgetIfEmpty(connection)
   }
 
@@ -87,7 +88,7 @@ struct Subscriptions: ~Copyable {
       if let channel = departing[last].channels.next() {
         withdraw(departing[last].connection, from: channel)
       } else if let pattern = departing[last].patterns.next() {
-        Self.remove(departing[last].connection, from: pattern, in: &patterns)
+        patterns.remove(departing[last].connection, from: pattern)
       } else {
         departing.removeLast()
       }
@@ -98,7 +99,7 @@ struct Subscriptions: ~Copyable {
     if ofConnection[connection]?.count == 0 { ofConnection[connection] = nil }
   }
 
-  private static func remove(
+  static func remove(
     _ connection: UInt64, from name: [UInt8], in table: inout [[UInt8]: [UInt64]]
   ) {
     guard let index = table[name]?.firstIndex(of: connection) else { return }
@@ -112,33 +113,38 @@ struct Subscriptions: ~Copyable {
   /// Whether anybody listens to anything at all.
   var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
 
-  func isWatched(_ kind: EntityKind, _ key: [UInt8]) -> Bool {
-    if channels[kind]?[key] != nil { return true }
+  func isWatched(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Bool {
+    if !direct(kind, key).isEmpty { return true }
     guard !patterns.isEmpty else { return false }
-    let channel = kind.channelPrefix + key
-    return patterns.keys.contains { Glob.matches($0, channel) }
+    return kind.withChannel(key) { patterns.matchesAny($0) }
   }
 
-  func subscribers(_ kind: EntityKind, _ key: [UInt8]) -> [UInt64] { channels[kind]?[key] ?? [] }
-
-  func patterns(
-    matching kind: EntityKind, _ key: [UInt8]
-  ) -> [(pattern: [UInt8], subscribers: [UInt64])] {
-    guard !patterns.isEmpty else { return [] }
-    let channel = kind.channelPrefix + key
-    return patterns.compactMap { pattern, subscribers in
-      Glob.matches(pattern, channel) ? (pattern, subscribers) : nil
+  /// Who listens to what happens to an entity; nil if nobody does.
+  mutating func audience(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Audience? {
+    let direct = direct(kind, key)
+    guard !patterns.isEmpty else {
+      return direct.isEmpty ? nil : Audience(subscribers: direct)
     }
+    return kind.withChannel(key) { patterns.audience($0, direct: direct) }
+  }
+
+  /// Those who listen to the channel itself.
+  private func direct(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> [UInt64] {
+    let ofKind = channels[Int(kind.rawValue)]
+    // Most often nobody does, and no key has to be made and hashed.
+    return ofKind.isEmpty ? [] : ofKind[Array(key)] ?? []
   }
 
   func subscriberCount(of channel: [UInt8]) -> Int {
     guard let (kind, key) = Self.parse(channel) else { return otherChannels[channel]?.count ?? 0 }
-    return channels[kind]?[key]?.count ?? 0
+    return channels[Int(kind.rawValue)][key]?.count ?? 0
   }
 
   func channelNames(matching pattern: [UInt8]?) -> [[UInt8]] {
     var names = Array(otherChannels.keys)
-    for (kind, ofKind) in channels { names += ofKind.keys.map { kind.channelPrefix + $0 } }
+    for (kind, ofKind) in zip(EntityKind.allCases, channels) {
+      names += ofKind.keys.map { kind.channelPrefix + $0 }
+    }
     guard let pattern else { return names }
     return names.filter { Glob.matches(pattern, $0) }
   }

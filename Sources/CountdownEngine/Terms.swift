@@ -53,6 +53,8 @@ struct TermsTable: ~Copyable {
   }
 
   private var entries: ContiguousArray<Entry?> = []
+  /// Of each of them, what is asked most.
+  private var plans: ContiguousArray<Countdown.Plan> = []
   private var free: [ID] = []
   private var known: [Terms: ID] = [:]
   /// What was taken last: most often it is what is taken next.
@@ -63,6 +65,8 @@ struct TermsTable: ~Copyable {
   subscript(id: ID) -> Terms {
     _read { yield entries[Int(id)]!.terms }
   }
+
+  func plan(_ id: ID) -> Countdown.Plan { plans[Int(id)] }
 
   /// One more has these. O(1).
   mutating func take(_ terms: Terms) -> ID {
@@ -80,7 +84,9 @@ struct TermsTable: ~Copyable {
       } else {
         id = ID(entries.count)
         entries.append(nil)
+        plans.append(terms.plan)
       }
+      plans[Int(id)] = terms.plan
       entries[Int(id)] = Entry(terms: terms, users: 1)
       known[terms] = id
     }

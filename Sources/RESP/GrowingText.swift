@@ -1,37 +1,40 @@
-/// Bytes put together in memory that grows, and is used again for the next text.
-package struct GrowingText: ~Copyable {
+/// Bytes put together in memory that grows, and is used again for the next text. Public as `ShortText` is.
+public struct GrowingText: ~Copyable {
   private static let mostKept = 64 << 10
 
-  private var memory: UnsafeMutableRawBufferPointer
-  package private(set) var count = 0
+  @usableFromInline var memory: UnsafeMutableRawBufferPointer
+  @usableFromInline var length = 0
 
-  package init(capacity: Int = 512) {
+  public var count: Int { length }
+
+  public init(capacity: Int = 512) {
     memory = .allocate(byteCount: capacity, alignment: 8)
   }
 
   deinit { memory.deallocate() }
 
   /// What has been appended so far. Moves with any change.
-  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
+  public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<length]) }
 
   /// Begins anew.
-  package mutating func removeAll() {
-    count = 0
+  public mutating func removeAll() {
+    length = 0
     if memory.count > Self.mostKept { resize(to: Self.mostKept) }
   }
 
   /// Appends what `body` writes.
   ///
   /// - Parameter most: how many bytes it may be.
-  @inline(__always)
-  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    if memory.count - count < most { resize(to: max(memory.count * 2, count + most)) }
-    var text = ShortText(UnsafeMutableRawBufferPointer(rebasing: memory[count...]))
+  @inlinable @inline(__always)
+  public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    if memory.count - length < most { resize(to: max(memory.count * 2, length + most)) }
+    var text = ShortText(UnsafeMutableRawBufferPointer(rebasing: memory[length...]))
     body(&text)
-    count += text.count
+    length += text.count
   }
 
-  private mutating func resize(to capacity: Int) {
+  @usableFromInline
+  mutating func resize(to capacity: Int) {
     let resized = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 8)
     resized.copyMemory(from: bytes)
     memory.deallocate()

@@ -131,11 +131,19 @@ package struct RequestDecoder: ~Copyable {
 
   /// Reads `*3\r\n` or `$12\r\n` at `position`; nil if its end has not come yet. Saturates instead
   /// of overflowing: what is too big is refused by its limit.
-  private mutating func readLength(_ malformed: RESPProtocolError) throws(RESPProtocolError) -> Int?
-  {
+  private mutating func readLength(
+    _ malformed: @autoclosure () -> RESPProtocolError
+  ) throws(RESPProtocolError) -> Int? {
     let longestLine = 24
     let bytes = buffer.prefix(buffer.count)
     var index = position + 1
+    // Most often it is one digit.
+    if bytes.count > index + 2, bytes[index + 1] == UInt8(ascii: "\r"),
+      bytes[index + 2] == UInt8(ascii: "\n"), bytes[index] &- UInt8(ascii: "0") < 10
+    {
+      position = index + 3
+      return Int(bytes[index] &- UInt8(ascii: "0"))
+    }
     var negative = false
     if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
       negative = true
@@ -147,16 +155,16 @@ package struct RequestDecoder: ~Copyable {
       let byte = bytes[index]
       let digit = byte &- UInt8(ascii: "0")
       if digit < 10 {
-        guard index - position < longestLine else { throw malformed }
+        guard index - position < longestLine else { throw malformed() }
         let (tenfold, tooBig) = value.multipliedReportingOverflow(by: 10)
         let (sum, tooBigYet) = tenfold.addingReportingOverflow(Int(digit))
         value = tooBig || tooBigYet ? .max : sum
         index += 1
         continue
       }
-      guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed }
+      guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed() }
       guard index + 1 < bytes.count else { return nil }
-      guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed }
+      guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
       position = index + 2
       return negative ? -value : value
     }

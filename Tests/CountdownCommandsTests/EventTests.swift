@@ -72,6 +72,41 @@ import Testing
     }
   }
 
+  @Test(
+    "What has become ready is told in the words in which EVENTS SINCE tells it later",
+    arguments: ["k", "a\"\\\n\u{1}重", String(repeating: "long", count: 50)])
+  func readyIsToldAlike(_ key: String) throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:\(key)"], by: listener)
+    for titles in [[], ["TITLE", "%ds", "READYTITLE", "\"重\""]] {
+      counter.run(["COUNTDOWN", "START", key, "COUNT", "2"] + titles)
+      counter.pass(2_500)
+      let told = try #require(try counter.take(listener).last?.elements.last?.text)
+      #expect(told.contains("\"event\":\"ready\"") && told.contains("\"late_us\":500000"))
+      _ = try counter.take()
+      let reply = try counter.frames(["EVENTS", "SINCE", "0"])
+      #expect(reply.last?.elements.last?.elements.last?.elements.last?.text == told)
+    }
+  }
+
+  @Test("A tick, word for word")
+  func tickLine() throws {
+    let listener = counter.open()
+    counter.run(["SUBSCRIBE", "countdown:k"], by: listener)
+    counter.run(["COUNTDOWN", "START", "k", "COUNT", "3", "TITLE", "%ds"])
+    let started = try #require(try events(counter.take(listener)).last)
+    counter.pass(1_001)
+    let told = try #require(try counter.take(listener).last?.elements.last?.text)
+    let (generation, sequence) = (started["generation"] as! Int, started["seq"] as! Int)
+    #expect(
+      told == """
+        {"event":"tick","key":"k","generation":\(generation),"seq":\(sequence + 1),\
+        "due_unix_ms":1790000001000,"late_us":1000,"state":"counting","remaining":2,\
+        "remaining_ms":1999,"deadline_unix_ms":1790000003000,"now_unix_ms":1790000001001,\
+        "title":"2s"}
+        """)
+  }
+
   @Test("Every event of every kind is one line of valid JSON, and its view's header counts right")
   func everyEvent() throws {
     let listener = counter.open()

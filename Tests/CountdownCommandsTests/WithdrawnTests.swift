@@ -57,6 +57,22 @@ import Testing
     #expect(heard.first?.elements.last?.text.contains("\"key\":\"mine\"") == true)
   }
 
+  @Test func whatHasNotBecomeReadyIsNotTold() throws {
+    let listener = counter.open(.resp3)
+    for key in ["a", "b", "c"] { counter.run(["COUNTDOWN", "START", key, "COUNT", "1"]) }
+    counter.run(["COUNTDOWN", "START", "mine", "COUNT", "1", "OWNER", "connection"])
+    counter.run(["PSUBSCRIBE", "countdown:*"], by: listener)
+    _ = listener.takeSaid()
+    counter.run(["COUNTDOWN", "START", "d", "COUNT", "1"])
+    counter.run(["ECHO", "x"], by: listener)
+    counter.pass(1_000)
+    counter.run(["ECHO", "y"], by: listener)
+    let heard = try withdrawn(listener)
+    #expect(heard.compactMap { $0.elements.isEmpty ? $0.text : nil } == ["x", "y"])
+    let events = heard.compactMap { $0.elements.last?.text }
+    #expect(events.count == 1 && events[0].contains("\"key\":\"mine\""))
+  }
+
   @Test func aSnapshotOfWhatDidNotComeAboutIsTakenBackAndToldAnew() throws {
     let listener = counter.open()
     counter.run(["COUNTDOWN", "START", "mine", "OWNER", "connection"])

@@ -99,6 +99,36 @@ import Testing
 
   // MARK: Patterns
 
+  @Test("Patterns come and go, and others match: each event goes to those who match it then")
+  func patternsComeAndGo() throws {
+    for connection in 2...4 as ClosedRange<UInt64> { desk.connect(connection) }
+    for (connection, pattern) in [(1, "countdown:a*"), (2, "countdown:?b"), (3, "countdown:a*")] {
+      desk.subscribe(UInt64(connection), pattern: pattern)
+    }
+    func ready(_ key: String) throws -> [UInt64] {
+      try desk.start(key, count: 1)
+      desk.at(desk.now.boot.microseconds / 1_000 + 1_000)
+      return (1...4).filter { desk.takeHeard($0).contains { $0.hasSuffix("\(key) ready 0") } }
+    }
+    #expect(try ready("aa") == [1, 3])
+    #expect(try ready("ac") == [1, 3])
+    #expect(try ready("ab") == [1, 2, 3])
+    #expect(try ready("cb") == [2])
+    #expect(try ready("cc") == [])
+    #expect(try ready("ad") == [1, 3])
+    _ = desk.engine.unsubscribe(1, fromPattern: Array("countdown:a*".utf8))
+    #expect(try ready("ae") == [3])
+    desk.subscribe(4, pattern: "*")
+    #expect(try ready("af") == [3, 4])
+    desk.subscribe(2, "countdown:ag")
+    #expect(try ready("ag") == [2, 3, 4])
+    #expect(try ready("ah") == [3, 4])
+    desk.disconnect(3)
+    // It is cleared up as time goes on.
+    desk.at(desk.now.boot.microseconds / 1_000)
+    #expect(try ready("ai") == [4])
+  }
+
   @Test("A pattern's snapshots: each entity there from first to last exactly once, in small steps")
   func patternSnapshots() throws {
     for index in 0..<100 { try desk.start("keep\(index)") }

@@ -1,0 +1,14 @@
+/// Who is to get an event. All events that the same connections listen to share one.
+package final class Audience: Sendable {
+  /// Connections that subscribed to the channel itself.
+  package let subscribers: [UInt64]
+  /// Connections that subscribed to a pattern the channel matches.
+  package let patterns: [(pattern: [UInt8], subscribers: [UInt64])]
+
+  init(
+    subscribers: [UInt64], patterns: [(pattern: [UInt8], subscribers: [UInt64])] = []
+  ) {
+    self.subscribers = subscribers
+    self.patterns = patterns
+  }
+}

@@ -1,0 +1,91 @@
+/// Events on their way to those who listen, in the order in which they happened.
+package struct Outbox: Sendable {
+  private enum Entry: Sendable {
+    case publication(Int)
+    case timed(Timed)
+  }
+
+  private struct Timed: Sendable {
+    var event: TimedEvent
+    var audience: Int
+    /// Where its key begins in `texts`; its title follows.
+    var key: Int
+    var keyLength: Int
+    var titleLength: Int?
+  }
+
+  private var entries: [Entry] = []
+  private var publications: [Publication] = []
+  private var audiences: [Audience] = []
+  private var texts: [UInt8] = []
+
+  package init() {}
+
+  package var isEmpty: Bool { entries.isEmpty }
+
+  mutating func append(_ publication: Publication) {
+    entries.append(.publication(publications.count))
+    publications.append(publication)
+  }
+
+  mutating func append(
+    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?, to audience: Audience
+  ) {
+    if audiences.last !== audience { audiences.append(audience) }
+    let timed = Timed(
+      event: event, audience: audiences.count - 1, key: texts.count, keyLength: key.count,
+      titleLength: title?.count)
+    texts.append(contentsOf: key)
+    if let title { texts.append(contentsOf: title) }
+    entries.append(.timed(timed))
+  }
+
+  /// Memory that takes what comes next is kept, unless it was much.
+  package mutating func removeAll() {
+    guard entries.count <= 1_024 else {
+      self = Outbox()
+      return
+    }
+    entries.removeAll(keepingCapacity: true)
+    publications.removeAll(keepingCapacity: true)
+    audiences.removeAll(keepingCapacity: true)
+    texts.removeAll(keepingCapacity: true)
+  }
+
+  /// Hands out each event in turn. Key and title are lent for as long as the call lasts.
+  package func forEach(
+    _ publication: (Publication) -> Void,
+    timed: (TimedEvent, _ key: UnsafeRawBufferPointer, _ title: UnsafeRawBufferPointer?, Audience)
+      -> Void
+  ) {
+    texts.withUnsafeBytes { texts in
+      for entry in entries {
+        switch entry {
+        case .publication(let place):
+          publication(publications[place])
+        case .timed(let entry):
+          let end = entry.key + entry.keyLength
+          timed(
+            entry.event, UnsafeRawBufferPointer(rebasing: texts[entry.key..<end]),
+            entry.titleLength.map { UnsafeRawBufferPointer(rebasing: texts[end..<end + $0]) },
+            audiences[entry.audience])
+        }
+      }
+    }
+  }
+
+  /// All of them as events that can be kept.
+  var all: [Publication] {
+    var all: [Publication] = []
+    forEach {
+      all.append($0)
+    } timed: { event, key, title, audience in
+      let key = Array(key)
+      all.append(
+        Publication(
+          event: event.event(key: key, title: title.map { Array($0) }), kind: .countdown, key: key,
+          audience: audience))
+    }
+    return all
+  }
+}
