@@ -8,7 +8,7 @@ struct BenchReport: Sendable {
   var load: LoadResult
   var started: Int
   var events: EventCounts?
-  var pings: Latencies?
+  var pings: PingLatencies?
   /// Before the load, after it, and after the last event.
   var before: ServerFacts
   var loaded: ServerFacts
@@ -85,7 +85,8 @@ struct BenchReport: Sendable {
             .init("arrived_late_us", Self.json(events.arrivedLate)),
           ])
         } ?? .null),
-      .init("ping_us", pings.map { Self.json($0) } ?? .null),
+      .init("ping_us", pings.map { Self.json($0.all) } ?? .null),
+      .init("ping_while_due_us", pings.map { Self.json($0.whileDue) } ?? .null),
       .init("server", serverJSON),
       .init("problems", .array(problems.map { .string($0) })),
     ])
