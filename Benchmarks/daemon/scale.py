@@ -160,7 +160,7 @@ def document(sizes, connections, trees, options, loads):
         "## Countdowns\n",
         "fill: 50 connections, pipeline 64. start, start and cancel: the daemon's processor time for a command, while it "
         "fills and while it is full. late: 1,000 a second that are watched, while it is full. drain: all become ready at "
-        "one moment and are watched, until the last event; a million at most. PING: of another client, p99.\n",
+        "one moment and are watched, until the last event; a million at most. PING: of another client, p99; of the drain from the due moment on.\n",
         table_of(
             ["countdowns", "fill, s", "B each", "start, µs", "start and cancel, µs", "late p99, ms",
              "PING while full, ms", "drain, s", "PING meanwhile, ms"],
