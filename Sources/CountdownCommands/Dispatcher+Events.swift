@@ -16,6 +16,7 @@ extension Dispatcher {
         send(Message(event, key: key, payload: line.finish()), to: audience)
       }
       delivering.removeAll()
+      targets = Targets()
     }
   }
 
@@ -32,30 +33,36 @@ extension Dispatcher {
   }
 
   private func send(_ message: Message, to audience: Audience) {
-    if !audience.subscribers.isEmpty { send(message, to: audience.subscribers, pattern: nil) }
-    for (pattern, subscribers) in audience.patterns {
-      pattern.withUnsafeBytes { send(message, to: subscribers, pattern: $0) }
+    if audience !== targets.audience { targets = Targets(audience, sessions) }
+    var place = -1
+    for target in targets.all where !target.session.isClosing {
+      // One frame does for all who get it by the same pattern.
+      if target.place != place {
+        frame.begin()
+        place = target.place
+      }
+      if let pattern = target.pattern {
+        pattern.withUnsafeBytes { send(message, pattern: $0, to: target.session) }
+      } else {
+        send(message, pattern: nil, to: target.session)
+      }
     }
   }
 
   private func send(
-    _ message: Message, to connections: [UInt64], pattern: UnsafeRawBufferPointer?
+    _ message: Message, pattern: UnsafeRawBufferPointer?, to session: Session
   ) {
-    frame.begin()
-    for id in connections {
-      guard let session = sessions[id], !session.isClosing else { continue }
-      let bytes = frame.bytes(session.output.version, message, pattern: pattern)
-      statistics.eventsSent += 1
-      if session.isBackedUp, message.canBeMerged {
-        let hasMerged = session.waitingTicks.put(
-          Array(bytes), sequence: message.sequence, channel: message.channel,
-          pattern: pattern.map { Array($0) } ?? [])
-        if hasMerged { statistics.ticksMerged += 1 }
-      } else {
-        append(bytes, of: message, to: session, isByPattern: pattern != nil)
-      }
-      closeIfFull(session, "events")
+    let bytes = frame.bytes(session.output.version, message, pattern: pattern)
+    statistics.eventsSent += 1
+    if session.isBackedUp, message.canBeMerged {
+      let hasMerged = session.waitingTicks.put(
+        Array(bytes), sequence: message.sequence, channel: message.channel,
+        pattern: pattern.map { Array($0) } ?? [])
+      if hasMerged { statistics.ticksMerged += 1 }
+    } else {
+      append(bytes, of: message, to: session, isByPattern: pattern != nil)
     }
+    closeIfFull(session, "events")
   }
 
   private func append(
@@ -73,5 +80,37 @@ extension Dispatcher {
       session.provisionalSnapshots.append(.channel(message.channel))
     }
     touch(session)
+  }
+}
+
+/// The sessions of an audience, looked up once for all events in a row that it gets.
+struct Targets {
+  struct Target {
+    let session: Session
+    /// What it gets them by; nil for the channel itself.
+    let pattern: [UInt8]?
+    /// The same for all who get them by the same.
+    let place: Int
+  }
+
+  private(set) var audience: Audience?
+  private(set) var all: [Target] = []
+
+  init() {}
+
+  init(_ audience: Audience, _ sessions: [UInt64: Session]) {
+    self.audience = audience
+    for id in audience.subscribers {
+      if let session = sessions[id] {
+        all.append(Target(session: session, pattern: nil, place: 0))
+      }
+    }
+    for (place, (pattern, subscribers)) in audience.patterns.enumerated() {
+      for id in subscribers {
+        if let session = sessions[id] {
+          all.append(Target(session: session, pattern: pattern, place: place + 1))
+        }
+      }
+    }
   }
 }

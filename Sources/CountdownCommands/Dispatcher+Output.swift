@@ -2,9 +2,10 @@ import CountdownEngine
 
 /// What clients have not read, and what follows from there being too much of it.
 extension Dispatcher {
-  /// Takes into account what a session's output is by now.
-  package func account(_ session: Session) {
-    guard let user = session.user else { return }
+  /// Takes into account what a session's output is by now; returns whether that is too much for its user.
+  @discardableResult
+  package func account(_ session: Session) -> Bool {
+    guard let user = session.user else { return false }
     let pending = session.isClosing ? 0 : session.pendingOutput
     user.unreadBytes += pending - session.accountedOutput
     session.accountedOutput = pending
@@ -13,6 +14,7 @@ extension Dispatcher {
     } else if user.fullSince == nil {
       user.fullSince = turn
     }
+    return user.fullSince != nil
   }
 
   /// Whether nothing more is to be done for a session before it has read what waits for it.
@@ -46,8 +48,7 @@ extension Dispatcher {
         session,
         "it has not read \(unread) bytes of \(what), max-output is \(settings.maxOutput)")
     }
-    account(session)
-    guard isFull(session), let user = session.user else { return }
+    guard account(session), let user = session.user else { return }
     let all = user.unreadBytes
     let slowest = sessions.values.filter { $0.user === user && !$0.isClosing }
       .max { $0.pendingOutput < $1.pendingOutput }

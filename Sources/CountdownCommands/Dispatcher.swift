@@ -38,6 +38,7 @@ package final class Dispatcher {
   var delivering = Outbox()
   var line = JSONLine()
   var frame = SharedFrame()
+  var targets = Targets()
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
 

@@ -61,6 +61,9 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 
   mutating func field(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+    guard !JSONString.isPlain(value) else {
+      return append(name, atMost: value.count + 2) { JSONString.writePlain(value, to: &$0) }
+    }
     let isText = JSONString.canBeText(value)
     append(name, ending: isText ? "" : "_base64", atMost: JSONString.mostBytes(value)) {
       if isText {
@@ -124,6 +127,19 @@ struct JSONLine: FieldWriter, ~Copyable {
 private enum JSONString {
   /// Each byte may be an escape of six.
   static func mostBytes(_ bytes: UnsafeRawBufferPointer) -> Int { bytes.count * 6 + 4 }
+
+  /// Whether nothing of it has to be escaped, or looked at twice.
+  static func isPlain(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.allSatisfy {
+      $0 >= 0x20 && $0 < 0x80 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+    }
+  }
+
+  static func writePlain(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
+    text.byte(UInt8(ascii: "\""))
+    text.raw(bytes)
+    text.byte(UInt8(ascii: "\""))
+  }
 
   static func canBeText(_ bytes: UnsafeRawBufferPointer) -> Bool {
     bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil

@@ -8,7 +8,7 @@ struct PatternTable: ~Copyable {
   private var list: [Entry] = []
   private var isListed = true
 
-  private struct Entry {
+  private final class Entry {
     let pattern: [UInt8]
     let subscribers: [UInt64]
     /// What is no more than some bytes and a star matches all that begins with these; most are. Nil for

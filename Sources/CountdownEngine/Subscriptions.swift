@@ -130,9 +130,9 @@ struct Subscriptions: ~Copyable {
 
   /// Those who listen to the channel itself.
   private func direct(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> [UInt64] {
-    let ofKind = channels[Int(kind.rawValue)]
     // Most often nobody does, and no key has to be made and hashed.
-    return ofKind.isEmpty ? [] : ofKind[Array(key)] ?? []
+    guard !channels[Int(kind.rawValue)].isEmpty else { return [] }
+    return channels[Int(kind.rawValue)][Array(key)] ?? []
   }
 
   func subscriberCount(of channel: [UInt8]) -> Int {

@@ -77,7 +77,13 @@ def test_every_event_is_heard(daemon, options, ticks):
     assert events["ticks"] + events["ticks_merged"] == ticks
     assert events["late_us"]["count"] == 500 + events["ticks"]
     assert events["arrived_late_us"]["count"] == 500 + events["ticks"]
-    assert shown["ping_us"]["count"] > 0
+    pings = shown["ping_us"]["count"]
+    assert pings > 0
+    if "spread" in options:
+        assert shown["ping_while_due_us"]["count"] == pings
+    if "watched" in options:
+        # Nothing ticks in the first 200 ms, and 10 ms are between them.
+        assert 0 < shown["ping_while_due_us"]["count"] <= pings - 10
     assert int(daemon.info()["countdowns"]) == 0
     assert int(daemon.info("lateness")["expired"]) == 500 + ticks
 

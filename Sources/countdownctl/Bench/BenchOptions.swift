@@ -62,6 +62,14 @@ struct BenchOptions: Sendable {
   }
 }
 
+extension BenchOptions {
+  /// When time first makes an event happen, of what is started from now on.
+  func firstDue(_ due: KeyCommand.Due) -> NIODeadline {
+    if case .at(let moment) = due { return moment }
+    return mix == .watched ? .now() + .milliseconds(Int64(everyMS)) : .now()
+  }
+}
+
 extension DurationArgument {
   /// Nil when it is longer than the daemon takes.
   var milliseconds: Int? {

@@ -13,7 +13,8 @@ extension BenchReport {
       row("load", "\(grouped(Int(perSecond))) commands a second for \(fixed(seconds, 2)) s"))
     for stage in load.stages { lines.append(row(stage.name, percentiles(stage.latencies))) }
     if let pings {
-      lines.append(row("ping", percentiles(pings) + ", of another client meanwhile"))
+      lines.append(row("ping", percentiles(pings.all) + ", of another client meanwhile"))
+      lines.append(row("", percentiles(pings.whileDue) + ", once events were due"))
     }
     if let events {
       let merged = after.rise("ticks_merged", since: before) ?? 0

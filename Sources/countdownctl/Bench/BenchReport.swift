@@ -8,7 +8,7 @@ struct BenchReport: Sendable {
   var load: LoadResult
   var started: Int
   var events: EventCounts?
-  var pings: Latencies?
+  var pings: PingLatencies?
   /// Before the load, after it, and after the last event.
   var before: ServerFacts
   var loaded: ServerFacts
@@ -57,8 +57,7 @@ struct BenchReport: Sendable {
   // MARK: JSON
 
   var json: JSONValue {
-    let merged = after.rise("ticks_merged", since: before)
-    return .object([
+    .object([
       .init("mix", .string(options.mix.rawValue)),
       .init("countdowns", .integer(options.countdowns)),
       .init("connections", .integer(options.connections)),
@@ -73,21 +72,24 @@ struct BenchReport: Sendable {
       .init("commands_per_second", .number(perSecond)),
       .init(
         "latency_us", .object(load.stages.map { .init($0.name, Self.json($0.latencies)) })),
-      .init(
-        "events",
-        events.map { events in
-          .object([
-            .init("ready", .integer(events.ready)), .init("ticks", .integer(events.ticks)),
-            .init("ticks_merged", merged.map { .integer($0) } ?? .null),
-            .init("early", .integer(events.early)),
-            .init("lost", lost.map { .integer($0) } ?? .null),
-            .init("late_us", Self.json(events.late)),
-            .init("arrived_late_us", Self.json(events.arrivedLate)),
-          ])
-        } ?? .null),
-      .init("ping_us", pings.map { Self.json($0) } ?? .null),
+      .init("events", eventsJSON),
+      .init("ping_us", Self.json(pings?.all)),
+      .init("ping_while_due_us", Self.json(pings?.whileDue)),
       .init("server", serverJSON),
       .init("problems", .array(problems.map { .string($0) })),
+    ])
+  }
+
+  private var eventsJSON: JSONValue {
+    guard let events else { return .null }
+    let merged = after.rise("ticks_merged", since: before)
+    return .object([
+      .init("ready", .integer(events.ready)), .init("ticks", .integer(events.ticks)),
+      .init("ticks_merged", merged.map { .integer($0) } ?? .null),
+      .init("early", .integer(events.early)),
+      .init("lost", lost.map { .integer($0) } ?? .null),
+      .init("late_us", Self.json(events.late)),
+      .init("arrived_late_us", Self.json(events.arrivedLate)),
     ])
   }
 
@@ -108,8 +110,8 @@ struct BenchReport: Sendable {
     ])
   }
 
-  static func json(_ latencies: Latencies) -> JSONValue {
-    guard latencies.totalCount > 0 else { return .null }
+  static func json(_ latencies: Latencies?) -> JSONValue {
+    guard let latencies, latencies.totalCount > 0 else { return .null }
     func percentile(_ value: Double) -> JSONValue {
       .integer(Int(latencies.valueAtPercentile(value)))
     }

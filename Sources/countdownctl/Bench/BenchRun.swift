@@ -81,9 +81,10 @@ actor BenchRun {
       _ = try await load([.start(prefix: prefix, options.due)], at: nil)
     }
     let before = try await ServerFacts.ask(client)
-    probe?.start()
+    let due = options.due
+    probe?.start(firstDue: options.firstDue(due))
     step = options.mix.rawValue
-    let result = try await load(stages, at: options.effectiveRate)
+    let result = try await load(stages(due), at: options.effectiveRate)
     let loaded = try await ServerFacts.ask(client)
     let started = options.mix == .get ? 0 : try await touched().reduce(0) { $0 + $1.count }
     if let listener, !isInterrupted {
@@ -99,10 +100,10 @@ actor BenchRun {
       after: after, isInterrupted: isInterrupted)
   }
 
-  private var stages: [KeyCommand] {
+  private func stages(_ due: KeyCommand.Due) -> [KeyCommand] {
     switch options.mix {
-    case .start, .watched, .burst, .spread: [.start(prefix: prefix, options.due)]
-    case .startCancel: [.start(prefix: prefix, options.due), .cancel(prefix: prefix)]
+    case .start, .watched, .burst, .spread: [.start(prefix: prefix, due)]
+    case .startCancel: [.start(prefix: prefix, due), .cancel(prefix: prefix)]
     case .get: [.get(prefix: prefix)]
     }
   }

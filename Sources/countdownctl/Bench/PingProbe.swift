@@ -2,6 +2,13 @@ import Histogram
 import NIOCore
 import NIOPosix
 
+/// How long PINGs took.
+struct PingLatencies: Sendable {
+  var all = Latencies.microseconds
+  /// Of those that were asked once the first event was due. The load, flat out, is another matter.
+  var whileDue = Latencies.microseconds
+}
+
 /// Another client, who only wants to know from time to time whether the daemon answers.
 ///
 /// Asks at fixed moments and counts from these moments on, so that a daemon that does not answer for
@@ -14,7 +21,8 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
 
   static let interval = TimeAmount.milliseconds(10)
 
-  private var latencies = Latencies.microseconds
+  private var latencies = PingLatencies()
+  private var firstDue = NIODeadline.distantFuture
   /// When those that are under way were due.
   private var asked = CircularBuffer<NIODeadline>()
   private var replies = ReplyCounter()
@@ -32,18 +40,20 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
     return probe
   }
 
-  func start() {
+  /// - Parameter firstDue: when the first event is due.
+  func start(firstDue: NIODeadline) {
     loop.execute {
+      self.firstDue = firstDue
       self.isMeasuring = true
       self.ask(at: .now())
     }
   }
 
-  func stop() async throws -> Latencies {
+  func stop() async throws -> PingLatencies {
     try await loop.submit {
       self.isMeasuring = false
       // What has not been answered yet is late already.
-      for due in self.asked { self.record(NIODeadline.now() - due) }
+      for due in self.asked { self.record(due, until: .now()) }
       self.asked.removeAll()
       self.context?.close(promise: nil)
       return self.latencies
@@ -59,8 +69,10 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
     loop.scheduleTask(deadline: next) { self.ask(at: next) }
   }
 
-  private func record(_ latency: TimeAmount) {
-    latencies.record(UInt64(max(0, latency.nanoseconds + 500) / 1_000))
+  private func record(_ due: NIODeadline, until answer: NIODeadline) {
+    let microseconds = UInt64(max(0, (answer - due).nanoseconds + 500) / 1_000)
+    latencies.all.record(microseconds)
+    if due >= firstDue { latencies.whileDue.record(microseconds) }
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -72,7 +84,7 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
     let now = NIODeadline.now()
     for _ in 0..<buffer.withUnsafeReadableBytes({ replies.feed($0) }) {
       guard let due = asked.popFirst() else { return }
-      record(now - due)
+      record(due, until: now)
     }
   }
 }
