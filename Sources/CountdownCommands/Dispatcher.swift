@@ -102,6 +102,7 @@ package final class Dispatcher {
     if mark == 0 { session.makeRoom() }
     let changes = engine.changeCount
     let anyChanges = engine.anyChangeCount
+    engine.restsOnBatch = nil
     var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
@@ -139,10 +140,13 @@ package final class Dispatcher {
     let isUncertain =
       hasChanged || replyTellsOfChanges
       || isAnswerOfState && engine.anyChangeCount == anyChanges && mayTakeBack
-    if isUncertain, session.output.bytes.count > mark {
+    // It may be where something was that may come back.
+    let batch = isUncertain ? engine.nextBatch : engine.restsOnBatch
+    if let batch, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(
-          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
+          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
+          batch: batch))
     }
     replyTellsOfChanges = false
     touch(session)
@@ -298,7 +302,8 @@ package final class Dispatcher {
       let isUncertainSnapshot = isUncertainSnapshot(publication)
       if isUncertainSnapshot || publication.event.tellsOfDurableChange {
         session.provisional.append(
-          Provisional(range: start..<session.output.bytes.count, kind: .event))
+          Provisional(
+            range: start..<session.output.bytes.count, kind: .event, batch: engine.nextBatch))
       }
       if isUncertainSnapshot, pattern.isEmpty {
         session.provisionalSnapshots.append(.channel(publication.channel))

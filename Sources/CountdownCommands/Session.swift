@@ -98,6 +98,8 @@ package struct Provisional {
 
   package var range: Range<Int>
   package var kind: Kind
+  /// Only if that batch is stored is it so.
+  package var batch: UInt64
 }
 
 /// Which subscription a snapshot was for.
@@ -121,10 +123,12 @@ package struct Said {
   }
 
   /// The same, had the changes not been possible: commands are refused, events did not happen.
-  package func withdrawn(_ error: String) -> [UInt8] {
+  ///
+  /// - Parameter batch: it was not stored, nor were those after it; those before it were.
+  package func withdrawn(_ error: String, since batch: UInt64) -> [UInt8] {
     var result: [UInt8] = []
     var position = 0
-    for part in provisional {
+    for part in provisional where part.batch >= batch {
       result += bytes[position..<part.range.lowerBound]
       if part.kind != .event {
         var refusal = RESPEncoder()
