@@ -10,18 +10,10 @@ enum EventCoding {
   static let headerLength = 1
   private static let version: UInt8 = 1
 
-  /// Of an event's name its place here is written; new ones come at the end.
-  fileprivate static let names: [Event.Name] = [
-    .started, .ready, .paused, .resumed, .retimed, .cancelled, .refunded, .expired, .locked,
-    .passed, .set, .fired, .done, .pending, .run, .dismissed, .opened, .closed,
-    .willAppear, .didAppear, .updated, .willDisappear, .didDisappear,
-  ]
-  /// The same for reasons; 0 is none.
-  fileprivate static let reasons: [Event.Reason] = [
-    .cooldown, .window, .exhausted, .duplicate, .cancelled, .ownerGone, .replaced, .expired,
-    .locked, .passed, .leading, .quiet, .maximumWait, .flush,
-  ]
-  fileprivate static let states: [CountdownView.State] = [.counting, .paused, .ready, .idle]
+  // To be read; see `StoredCode`.
+  private static let names = Event.Name.byStoredCode()
+  private static let reasons = Event.Reason.byStoredCode()
+  private static let states = CountdownView.State.byStoredCode()
 
   static func begin(_ bytes: inout [UInt8]) { bytes.append(version) }
 
@@ -70,7 +62,7 @@ enum EventCoding {
     _ head: Event.Head, _ kind: EntityKind, _ key: [UInt8], _ texts: Int, now: Int64,
     to bytes: inout [UInt8], _ body: (inout Writer) -> Void
   ) {
-    guard let name = names.firstIndex(of: head.name) else {
+    guard let name = head.name.storedCode else {
       preconditionFailure("\(head.name) changes nothing")
     }
     // Each of its integers takes eleven bytes at most.
@@ -82,12 +74,13 @@ enum EventCoding {
       writer.unsigned(head.sequence)
       writer.byte(kind.rawValue)
       writer.text(key)
-      writer.byte(UInt8(name))
+      writer.byte(name)
       writer.signed(head.generation.value &- head.sequence)
       writer.unsigned(now)
       writer.optional(head.dueUnixMS.map { $0 &- now })
       writer.optional(head.lateMicroseconds)
-      writer.byte(head.reason.flatMap { reasons.firstIndex(of: $0) }.map { UInt8($0 + 1) } ?? 0)
+      // 0 is none.
+      writer.byte((head.reason?.storedCode).map { $0 + 1 } ?? 0)
       body(&writer)
       memory.storeBytes(of: UInt32(writer.count - 4).littleEndian, as: UInt32.self)
       bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<writer.count]))
@@ -97,7 +90,7 @@ enum EventCoding {
   private static func write(
     _ view: CountdownView, of name: Event.Name, to writer: inout Writer
   ) {
-    writer.byte(UInt8(states.firstIndex(of: view.state)!))
+    writer.byte(view.state.storedCode!)
     writer.unsigned(view.remaining)
     writer.unsigned(view.remainingMS)
     writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })

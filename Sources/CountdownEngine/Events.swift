@@ -83,7 +83,7 @@ package struct Event: Sendable {
     case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
   }
 
-  package enum Name: StaticStringRepresentable, Sendable {
+  package enum Name: StaticStringRepresentable, CaseIterable, Sendable {
     case snapshot
     case started, tick, ready, refused, paused, resumed, retimed, cancelled
     case refunded, expired, locked, passed
@@ -146,7 +146,7 @@ package struct Event: Sendable {
   }
 
   /// Why, where the name alone does not say it.
-  package enum Reason: StaticStringRepresentable, Sendable {
+  package enum Reason: StaticStringRepresentable, CaseIterable, Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced
     case expired, locked, passed

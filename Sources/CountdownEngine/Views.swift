@@ -2,7 +2,7 @@ import CountdownCore
 
 /// What is said of a countdown: in replies, events and snapshots.
 package struct CountdownView: Equatable, Sendable {
-  package enum State: String, Sendable { case counting, paused, ready, idle }
+  package enum State: String, CaseIterable, Sendable { case counting, paused, ready, idle }
 
   package var key: [UInt8]
   package var state: State
