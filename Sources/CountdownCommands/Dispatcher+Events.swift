@@ -75,7 +75,7 @@ extension Dispatcher {
     let start = session.output.bytes.count
     if start == 0 { session.makeRoom() }
     session.output.bytes.append(contentsOf: bytes)
-    if message.isProvisional { session.noteProvisionalEvent(from: start) }
+    if message.isProvisional { session.noteProvisionalEvent(from: start, engine.nextBatch) }
     if message.isUncertainSnapshot, !isByPattern {
       session.provisionalSnapshots.append(.channel(message.channel))
     }

@@ -104,6 +104,7 @@ package final class Dispatcher {
     if mark == 0 { session.makeRoom() }
     let changes = engine.changeCount
     let anyChanges = engine.anyChangeCount
+    engine.restsOnBatch = nil
     var isAnswerOfState = false
     do throws(CommandError) {
       let index = try find(arguments)
@@ -141,10 +142,13 @@ package final class Dispatcher {
     let isUncertain =
       hasChanged || replyTellsOfChanges
       || isAnswerOfState && engine.anyChangeCount == anyChanges && mayTakeBack
-    if isUncertain, session.output.bytes.count > mark {
+    // It may be where something was that may come back.
+    let batch = isUncertain ? engine.nextBatch : engine.restsOnBatch
+    if let batch, session.output.bytes.count > mark {
       session.provisional.append(
         Provisional(
-          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading))
+          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
+          batch: batch))
     }
     replyTellsOfChanges = false
     touch(session)

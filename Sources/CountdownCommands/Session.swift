@@ -77,14 +77,14 @@ package final class Session {
   func makeRoom() { output.bytes.reserveCapacity(lastSaid) }
 
   /// What was appended from there on is an event that may have to be taken back.
-  func noteProvisionalEvent(from start: Int) {
+  func noteProvisionalEvent(from start: Int, _ batch: UInt64) {
     let end = output.bytes.count
     if let last = provisional.indices.last, provisional[last].kind == .event,
-      provisional[last].range.upperBound == start
+      provisional[last].batch == batch, provisional[last].range.upperBound == start
     {
       provisional[last].range = provisional[last].range.lowerBound..<end
     } else {
-      provisional.append(Provisional(range: start..<end, kind: .event))
+      provisional.append(Provisional(range: start..<end, kind: .event, batch: batch))
     }
   }
 
@@ -111,6 +111,8 @@ package struct Provisional {
 
   package var range: Range<Int>
   package var kind: Kind
+  /// Only if that batch is stored is it so.
+  package var batch: UInt64
 }
 
 /// Which subscription a snapshot was for.
@@ -134,10 +136,12 @@ package struct Said {
   }
 
   /// The same, had the changes not been possible: commands are refused, events did not happen.
-  package func withdrawn(_ error: String) -> [UInt8] {
+  ///
+  /// - Parameter batch: it was not stored, nor were those after it; those before it were.
+  package func withdrawn(_ error: String, since batch: UInt64) -> [UInt8] {
     var result: [UInt8] = []
     var position = 0
-    for part in provisional {
+    for part in provisional where part.batch >= batch {
       result += bytes[position..<part.range.lowerBound]
       if part.kind != .event {
         var refusal = RESPEncoder()

@@ -1,17 +1,37 @@
+import CountdownCore
+
 /// Which entities have changed since a store was told, and which of them it keeps.
 ///
 /// An entity is kept if nobody owns it: what belongs to a connection ends with it. Kept or not, it
-/// is named by its place in its table.
+/// is named by its place in its table, which is nobody else's as long as anything is stored of it.
 struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
   /// Nobody asks: nothing is noted.
   var isOn = false
-  /// How often something that is kept was changed, so that a command can be seen to have done it.
-  private(set) var noted: UInt64 = 0
-  /// How often anything was changed.
-  private(set) var notedAny: UInt64 = 0
-  /// Which batch is being taken: they are numbered from 1 on.
+  /// What commands have done, and time by itself. What a command lets happen because it is due is
+  /// no doing of its own: whoever does that puts this back.
+  var count = Count()
+  /// Which batch was taken last: they are numbered from 1 on.
   private(set) var batch: UInt64 = 0
+  /// Levels of screens that were kept, and are not any more, by the first batch that says so. Each may come
+  /// back as long as that is not stored.
+  private var leavingLevels: [ScreenLevel: UInt64] = [:]
+
+  /// How often things were changed, so that a command can be seen to have done it.
+  struct Count {
+    /// Something that is kept.
+    var kept: UInt64 = 0
+    /// Anything.
+    var any: UInt64 = 0
+    /// The newest batch that must be stored for what was changed to last, though it is not kept: it
+    /// is where something was that is kept no more. 0 if there is none.
+    var restsOn: UInt64 = 0
+  }
+
+  private struct ScreenLevel: Hashable {
+    let screen: [UInt8]
+    let level: Level
+  }
 
   private struct Kind {
     var changed: [UInt32] = []
@@ -24,18 +44,53 @@ struct Changes {
   /// - Parameter isKept: whether it is to be kept as it is now.
   mutating func note(_ entity: EntityRef, isKept: Bool) {
     guard isOn else { return }
-    notedAny &+= 1
+    count.any &+= 1
     let kind = Int(entity.kind.rawValue)
-    guard isKept || kinds[kind].isKept[entity.index] else { return }
-    noted &+= 1
+    if !isKept {
+      guard kinds[kind].isKept[entity.index] else { return }
+      // That it is kept no more has been said already, and it has not been kept since.
+      if !kinds[kind].goneBatches.isEmpty, !kinds[kind].isChanged[entity.index],
+        let batch = kinds[kind].goneBatches[entity.index]
+      {
+        return rest(on: batch)
+      }
+    }
+    count.kept &+= 1
     guard !kinds[kind].isChanged[entity.index] else { return }
     kinds[kind].isChanged[entity.index] = true
     kinds[kind].changed.append(entity.index)
   }
 
-  /// Something has changed that is not kept, in a place where something else may still be stored.
-  mutating func noteUnkept() {
-    if isOn { notedAny &+= 1 }
+  /// What was changed does not last if that batch is not stored.
+  private mutating func rest(on batch: UInt64) { count.restsOn = max(count.restsOn, batch) }
+
+  /// Something of a screen was changed.
+  ///
+  /// - Parameter isKept: whether that level is kept, or was.
+  mutating func note(_ entity: EntityRef, _ screen: [UInt8], _ level: Level, isKept: Bool) {
+    guard isOn else { return }
+    let leaves =
+      leavingLevels.isEmpty ? nil : leavingLevels[ScreenLevel(screen: screen, level: level)]
+    if isKept || leaves == batch + 1 { return note(entity, isKept: true) }
+    count.any &+= 1
+    if let leaves { rest(on: leaves) }
+  }
+
+  /// A level of a screen is kept no more.
+  mutating func noteLeaving(_ entity: EntityRef, _ screen: [UInt8], _ level: Level) {
+    guard isOn, isKept(entity) else { return }
+    leavingLevels[ScreenLevel(screen: screen, level: level)] = batch + 1
+  }
+
+  /// The levels that may come back, as they do now.
+  mutating func takeLeavingLevels() -> [(screen: [UInt8], level: Level)] {
+    defer { leavingLevels = [:] }
+    return leavingLevels.keys.map { ($0.screen, $0.level) }
+  }
+
+  /// A batch is stored, with all before it.
+  mutating func setStored(_ batch: UInt64) {
+    if !leavingLevels.isEmpty { leavingLevels = leavingLevels.filter { $0.value > batch } }
   }
 
   /// A store keeps it, as it is; or is about to.

@@ -10,9 +10,7 @@ struct CountdownTable: ~Copyable {
   private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
   private var records: UnsafeMutablePointer<CountdownRecord>
-  /// One more than the highest index ever used.
-  private(set) var indexEnd = 0
-  private var free: [UInt32] = []
+  private var places = Places()
   private var keys = KeyArena()
   private var index = KeyIndex()
   private var terms = TermsTable()
@@ -24,6 +22,8 @@ struct CountdownTable: ~Copyable {
   static var bytesForEach: Int { MemoryLayout<CountdownRecord>.stride }
 
   var count: Int { index.count }
+  /// One more than the highest index ever used.
+  var indexEnd: Int { places.end }
 
   // MARK: Looking
 
@@ -120,38 +120,25 @@ struct CountdownTable: ~Copyable {
   mutating func insert(
     _ key: UnsafeRawBufferPointer, hash: UInt64, _ entity: CountdownEntity
   ) -> UInt32 {
-    let place: UInt32
-    if let reused = free.popLast() {
-      place = reused
-    } else {
-      place = UInt32(indexEnd)
-      extend(to: indexEnd + 1)
-    }
+    let place = places.take()
+    makeRoom()
     fill(place, key, hash, entity)
     return place
   }
 
   /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the table.
-  ///
-  /// O(1) when indices rise, as when a table is filled anew; else O(free indices).
+  /// O(1).
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) {
-    if Int(place) < indexEnd {
-      let position = free.firstIndex(of: place)
-      precondition(position != nil, "the place is another's")
-      free.remove(at: position!)
-    } else {
-      free.append(contentsOf: UInt32(indexEnd)..<place)
-      extend(to: Int(place) + 1)
-    }
+    places.take(place)
+    makeRoom()
     key.withUnsafeBytes { fill(place, $0, KeyIndex.hash($0), entity) }
   }
 
-  private mutating func extend(to end: Int) {
-    indexEnd = end
-    if end > memory.capacity {
-      memory.grow(atLeast: end)
-      records = memory.base
-    }
+  @inline(__always)
+  private mutating func makeRoom() {
+    guard places.end > memory.capacity else { return }
+    memory.grow(atLeast: places.end)
+    records = memory.base
   }
 
   private mutating func fill(
@@ -172,8 +159,10 @@ struct CountdownTable: ~Copyable {
   }
 
   /// O(1).
+  ///
+  /// - Parameter holdsPlace: the index is not used again before it is released.
   @discardableResult
-  mutating func remove(_ old: UInt32) -> CountdownEntity {
+  mutating func remove(_ old: UInt32, holdsPlace: Bool = false) -> CountdownEntity {
     let entity = self[old]
     let record = record(old)
     index.remove(old, hash: KeyIndex.hash(keys[record.key]))
@@ -181,12 +170,20 @@ struct CountdownTable: ~Copyable {
     terms.giveBack(record.terms)
     if entity.extras != nil { extras[old] = nil }
     records[Int(old)] = CountdownRecord()
-    free.append(old)
-    if count == 0 {
-      // Memory is given back after a peak, and cursors start over.
-      self = CountdownTable()
-    }
+    places.giveBack(old, isHeld: holdsPlace)
+    startOverIfEmpty()
     return entity
+  }
+
+  /// An index that is held may be used again. O(1).
+  mutating func release(_ place: UInt32) {
+    places.release(place)
+    startOverIfEmpty()
+  }
+
+  private mutating func startOverIfEmpty() {
+    // Memory is given back after a peak, and cursors start over.
+    if count == 0, places.held == 0 { self = CountdownTable() }
   }
 }
 

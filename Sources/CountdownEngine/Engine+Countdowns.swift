@@ -213,12 +213,15 @@ extension Engine {
   /// Lets happen what is due for a countdown; false if it is not there, or not any more.
   mutating func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
+    let count = changes.count
     guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
+      changes.count = count
       return countdowns.contains(index)
     }
     guard let due = due(countdowns.alarms[index]), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
+    changes.count = count
     return countdowns.contains(index)
   }
 
@@ -341,7 +344,7 @@ extension Engine {
     let reference = EntityRef(.countdown, index)
     changes.note(reference, isKept: false)
     _ = arm(countdowns.alarms[index], for: nil, reference)
-    let entity = countdowns.remove(index)
+    let entity = countdowns.remove(index, holdsPlace: changes.isKept(reference))
     connections.disown(reference, entity.owner)
     connections.count(-1, for: entity.uid)
   }

@@ -66,15 +66,28 @@ extension Engine {
   package var hasChanges: Bool { !changes.isEmpty || eventTail.hasUnstored }
 
   /// Goes up whenever something that is to be kept is changed.
-  package var changeCount: UInt64 { changes.noted }
+  package var changeCount: UInt64 { changes.count.kept }
 
   /// Goes up whenever anything is changed, kept or not.
-  package var anyChangeCount: UInt64 { changes.notedAny }
+  package var anyChangeCount: UInt64 { changes.count.any }
+
+  /// The newest batch that must be stored for what was changed since this was set to nil to last, though
+  /// it is not kept itself; nil if there is none.
+  package var restsOnBatch: UInt64? {
+    get { changes.count.restsOn == 0 ? nil : changes.count.restsOn }
+    set { changes.count.restsOn = newValue ?? 0 }
+  }
+
+  /// The name of the batch that what is changed now will be in. They rise.
+  package var nextBatch: UInt64 { changes.batch + 1 }
 
   /// What is taken until the next call belongs together: it is stored as a whole, or not.
   ///
-  /// - Returns: the name of the batch, for `noteGone`.
+  /// - Returns: the name of the batch, for `noteStored` and `noteGone`.
   package mutating func beginBatch() -> UInt64 { changes.beginBatch() }
+
+  /// A batch is stored, and so are all before it.
+  package mutating func noteStored(_ batch: UInt64) { changes.setStored(batch) }
 
   /// Each countdown that has changed since the last call, once: as it is now, or that it is gone.
   package mutating func takeCountdownChanges(
@@ -108,19 +121,36 @@ extension Engine {
     }
   }
 
-  /// What a batch took as gone is not stored any more, unless a later batch is about to store something
-  /// in its place. Until then whatever takes its place counts as a change to what is kept, as it may
-  /// have to make way again.
+  /// What a batch took as gone is not stored any more, unless a later batch is about to store it again.
+  /// Its place is free from now on, if it is not there any more.
   package mutating func noteGone(_ kind: EntityKind, _ index: UInt32, in batch: UInt64) {
     let entity = EntityRef(kind, index)
     guard changes.isGone(entity, since: batch) else { return }
     changes.setKept(entity, isDurable(kind, index))
+    releasePlace(of: entity)
+  }
+
+  /// Nothing is stored any more of what was there.
+  private mutating func releasePlace(of entity: EntityRef) {
+    let index = entity.index
+    switch entity.kind {
+    case .countdown: if !countdowns.contains(index) { countdowns.release(index) }
+    case .timer: if !timers.contains(index) { timers.release(index) }
+    case .hud: if !huds.contains(index) { huds.release(index) }
+    case .throttle, .once, .gate, .debounce:
+      if !guards[entity.kind].contains(index) { guards[entity.kind].release(index) }
+    case .scope, .nav, .page: break
+    }
   }
 
   /// A change that was taken could not be stored: it is one of those that are taken next.
   package mutating func noteAgain(_ kind: EntityKind, _ index: UInt32, wasGone: Bool) {
     let entity = EntityRef(kind, index)
-    if wasGone { changes.setKept(entity, true) }
+    if wasGone {
+      // Nothing was stored of it, and it has been discarded.
+      guard changes.isKept(entity) else { return }
+      changes.setKept(entity, true)
+    }
     changes.note(entity, isKept: true)
   }
 
@@ -167,6 +197,7 @@ extension Engine {
   ) {
     if kept.machine.isSkipped(by: now.on(kept.clock)) {
       // Nobody is told; but it is still stored.
+      timers.hold(index)
       changes.setKept(EntityRef(.timer, index), true)
       changes.note(EntityRef(.timer, index), isKept: false)
       return
@@ -193,6 +224,7 @@ extension Engine {
     case .countdown, .timer, .hud, .scope, .nav, .page: break
     }
     changes.setKept(entity, false)
+    releasePlace(of: entity)
   }
 
   /// Puts back what is stored, after `discard`. What has its key by now makes way: it could only be

@@ -73,43 +73,36 @@ extension Engine {
   /// Takes out what is durable. Nobody is told.
   mutating func discardHUD(_ index: UInt32) {
     huds[index].presentations.removeAll { $0.machine.request.isDurable }
-    if huds[index].presentations.isEmpty { takeOut(index) }
+    if huds[index].presentations.isEmpty { takeOut(hud: index) }
+  }
+
+  /// Before `discard`: what came to where something was that was kept, and that comes back now, makes way.
+  /// Nobody is told.
+  package mutating func discardWhatRestsOnChanges() {
+    for (screen, level) in changes.takeLeavingLevels() {
+      guard let index = huds.find(screen), !huds[index].isDurable(on: level) else { continue }
+      huds[index].presentations.removeAll { $0.level == level }
+      if huds[index].presentations.isEmpty { takeOut(hud: index) }
+    }
   }
 
   /// Puts back what is stored, after `discard`. What is shown on other levels of the screen stays;
-  /// what is shown on the same ones makes way, as does a screen that has its place by now.
+  /// what is shown on the same ones makes way.
   package mutating func putBack(_ kept: DurableHUD, at index: UInt32, now: Moment) {
     var others: [(level: Level, machine: Presentation)] = []
     var owners: Set<Owner> = []
     if let same = huds.find(kept.key) {
-      let entity = takeOut(same)
+      let entity = takeOut(hud: same)
       (others, owners) = (entity.presentations, entity.owners)
     }
-    let displaced = huds.contains(index) ? takeOut(index) : nil
     restore(kept, besides: others, owners: owners, at: index, now: now)
-    if let displaced { putElsewhere(displaced) }
-  }
-
-  /// What was in the place of a new screen may have to be put back there: then the new one goes elsewhere, so
-  /// what happens to it does not depend on whether that can be stored.
-  mutating func noteIfDisplaceable(_ index: UInt32) {
-    huds[index].isDisplaceable = changes.isKept(EntityRef(.hud, index))
-  }
-
-  private mutating func putElsewhere(_ displaced: HUDEntity) {
-    let index = huds.insert(displaced)
-    noteIfDisplaceable(index)
-    let reference = EntityRef(.hud, index)
-    for owner in displaced.owners { connections.own(reference, owner) }
-    connections.count(1, for: displaced.uid)
-    huds[index].alarm = arm(nil, for: huds[index].nextExpiry, reference)
   }
 
   @discardableResult
-  private mutating func takeOut(_ index: UInt32) -> HUDEntity {
+  mutating func takeOut(hud index: UInt32) -> HUDEntity {
     let reference = EntityRef(.hud, index)
     huds[index].alarm = arm(huds[index].alarm, for: nil, reference)
-    let entity = huds.remove(index)
+    let entity = huds.remove(index, holdsPlace: changes.isKept(reference))
     for owner in entity.owners { connections.disown(reference, owner) }
     connections.count(-1, for: entity.uid)
     return entity
@@ -117,11 +110,12 @@ extension Engine {
 
   // MARK: Refusing
 
-  /// Refuses to change what could not be stored.
+  /// Refuses to change what could not be stored: a level that is kept, or is to be.
   func checkWritable(
-    hud index: UInt32?, _ request: Presentation.Request? = nil
+    hud index: UInt32?, _ level: Level, _ request: Presentation.Request? = nil
   ) throws(EngineError) {
-    let isDurable = index.map { huds[$0].isDurable } == true || request?.isDurable == true
-    if isReadOnly, isDurable { throw .readOnly }
+    guard isReadOnly else { return }
+    let isDurable = index.map { huds[$0].isDurable(on: level) } == true
+    if isDurable || request?.isDurable == true { throw .readOnly }
   }
 }

@@ -18,6 +18,8 @@ extension Engine {
   /// Lets happen what is due for a guard; false if it is not there, or not any more.
   mutating func settleGuard(_ entity: EntityRef, at now: Moment) -> Bool {
     guard let found = guards.entity(entity) else { return false }
+    let count = changes.count
+    defer { changes.count = count }
     guard isThere(found.owner, at: now) else {
       endGuard(entity, .ownerGone, at: now)
       return false
@@ -74,7 +76,8 @@ extension Engine {
   mutating func removeGuard(_ entity: EntityRef) {
     changes.note(entity, isKept: false)
     _ = arm(guards[entity].alarm, for: nil, entity)
-    let removed = guards[entity.kind].remove(entity.index)
+    let removed = guards[entity.kind].remove(
+      entity.index, holdsPlace: changes.isKept(entity))
     connections.disown(entity, removed.owner)
     connections.count(-1, for: removed.uid)
   }

@@ -13,7 +13,7 @@ extension Engine {
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
 
     let found = settledHUD(screen, at: now)
-    try checkWritable(hud: found, request)
+    try checkWritable(hud: found, level, request)
     guard let index = found else {
       try checkLimits(client)
       let generation = newGeneration()
@@ -24,10 +24,8 @@ extension Engine {
       let index = huds.insert(
         HUDEntity(key: key, presentations: [(level, machine)], owners: [], uid: client.uid))
       connections.count(1, for: client.uid)
-      noteIfDisplaceable(index)
       own(index, owner)
-      publish(occurrences, ofHUD: index, level, at: now)
-      return settle(index, level, at: now)
+      return appeared(index, level, occurrences, at: now)
     }
 
     own(index, owner)
@@ -44,8 +42,7 @@ extension Engine {
     let above = huds[index].presentations.firstIndex { $0.level > level }
     huds[index].presentations.insert(
       (level, machine), at: above ?? huds[index].presentations.count)
-    publish(occurrences, ofHUD: index, level, at: now)
-    return settle(index, level, at: now)
+    return appeared(index, level, occurrences, at: now)
   }
 
   package mutating func updateHUD(
@@ -127,41 +124,23 @@ extension Engine {
 
   mutating func expireHUD(_ index: UInt32, at now: Moment) {
     guard giveBackLeasesOfDeparted(index, at: now) else { return }
-    for level in huds[index].presentations.map(\.level) {
-      guard let position = huds[index].index(of: level) else { continue }
-      var occurrences: [Presentation.Occurrence] = []
-      huds[index].presentations[position].machine.expire(at: now.boot) { occurrences.append($0) }
-      publish(occurrences, ofHUD: index, level, at: now)
-    }
-    dropHidden(index)
+    changeLevels(ofHUD: index, at: now) { machine, emit in machine.expire(at: now.boot, emit) }
   }
 
   mutating func giveBackLeases(_ index: UInt32, of owner: Owner, at now: Moment) {
     statistics.ownerGone += 1
     huds[index].owners.remove(owner)
-    for level in huds[index].presentations.map(\.level) {
-      guard let position = huds[index].index(of: level) else { continue }
-      var occurrences: [Presentation.Occurrence] = []
-      huds[index].presentations[position].machine.ownerGone(owner, at: now.boot) {
-        occurrences.append($0)
-      }
-      publish(occurrences, ofHUD: index, level, at: now)
+    changeLevels(ofHUD: index, at: now) { machine, emit in
+      machine.ownerGone(owner, at: now.boot, emit)
     }
-    dropHidden(index)
   }
 
   /// Who has what it waited for gives its leases back; the last one dismisses.
   mutating func endLease(of owner: Owner, onHUD index: UInt32, at now: Moment) {
     huds[index].owners.remove(owner)
-    for level in huds[index].presentations.map(\.level) {
-      guard let position = huds[index].index(of: level) else { continue }
-      var occurrences: [Presentation.Occurrence] = []
-      huds[index].presentations[position].machine.giveBackAll(of: owner, at: now.boot) {
-        occurrences.append($0)
-      }
-      publish(occurrences, ofHUD: index, level, at: now)
+    changeLevels(ofHUD: index, at: now) { machine, emit in
+      machine.giveBackAll(of: owner, at: now.boot, emit)
     }
-    dropHidden(index)
   }
 
   // MARK: Steps
@@ -175,6 +154,8 @@ extension Engine {
   /// Lets happen what is due for a screen, and for the pages that want its HUD; false if it is not
   /// there, or not any more.
   mutating func settleHUD(_ index: UInt32, at now: Moment) -> Bool {
+    let count = changes.count
+    defer { changes.count = count }
     settlePages(wantingHUD: index, at: now)
     return settleHUD(itself: index, upTo: now.boot, at: now)
   }
@@ -208,7 +189,7 @@ extension Engine {
     guard let position = entity.index(of: wanted) else { return nil }
     let (level, machine) = entity.presentations[position]
     try check(target.generation, against: machine.generation)
-    try checkWritable(hud: index)
+    try checkWritable(hud: index, level)
     return (index, level)
   }
 
@@ -220,10 +201,46 @@ extension Engine {
     let position = huds[index].index(of: level)!
     let wasDurable = huds[index].presentations[position].machine.request.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
-    // Also where it was shown in this very turn, and nothing is left of it.
-    if wasDurable { changes.note(EntityRef(.hud, index), isKept: true) }
+    let reference = EntityRef(.hud, index)
+    if wasDurable, !huds[index].presentations[position].machine.request.isDurable {
+      changes.noteLeaving(reference, huds[index].key, level)
+    }
+    noteChange(ofHUD: index, level, wasDurable: wasDurable)
     publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
     return settle(index, level, at: now)
+  }
+
+  /// A level is shown that was not.
+  private mutating func appeared(
+    _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
+  ) -> HUDView {
+    noteChange(ofHUD: index, level)
+    publish(occurrences, ofHUD: index, level, at: now)
+    return settle(index, level, at: now)
+  }
+
+  /// What comes to all levels of a screen; to some of them it may mean nothing.
+  private mutating func changeLevels(
+    ofHUD index: UInt32, at now: Moment,
+    _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
+  ) {
+    for level in huds[index].presentations.map(\.level) {
+      guard let position = huds[index].index(of: level) else { continue }
+      var occurrences: [Presentation.Occurrence] = []
+      let before = huds[index].presentations[position].machine
+      change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+      if huds[index].presentations[position].machine != before {
+        noteChange(ofHUD: index, level)
+      }
+      publish(occurrences, ofHUD: index, level, at: now)
+    }
+    dropHidden(index)
+  }
+
+  /// - Parameter wasDurable: before the change; it may be so no more.
+  private mutating func noteChange(ofHUD index: UInt32, _ level: Level, wasDurable: Bool = false) {
+    let isDurable = huds[index].isDurable(on: level)
+    changes.note(EntityRef(.hud, index), huds[index].key, level, isKept: wasDurable || isDurable)
   }
 
   /// The view of a level; then what is hidden is forgotten.
@@ -237,20 +254,18 @@ extension Engine {
 
   /// Every change ends here.
   private mutating func dropHidden(_ index: UInt32) {
-    huds[index].presentations.removeAll { $0.machine.isHidden }
     let reference = EntityRef(.hud, index)
-    if huds[index].isDurable { huds[index].isDisplaceable = false }
-    if huds[index].isDisplaceable {
-      changes.noteUnkept()
-    } else {
-      changes.note(reference, isKept: huds[index].isDurable)
+    for (level, machine) in huds[index].presentations
+    where machine.isHidden && machine.request.isDurable {
+      changes.noteLeaving(reference, huds[index].key, level)
     }
-    let next = huds[index].nextExpiry
-    huds[index].alarm = arm(huds[index].alarm, for: next, reference)
-    guard huds[index].presentations.isEmpty else { return }
-    let entity = huds.remove(index)
-    for owner in entity.owners { connections.disown(reference, owner) }
-    connections.count(-1, for: entity.uid)
+    huds[index].presentations.removeAll { $0.machine.isHidden }
+    if huds[index].presentations.isEmpty {
+      takeOut(hud: index)
+    } else {
+      let next = huds[index].nextExpiry
+      huds[index].alarm = arm(huds[index].alarm, for: next, reference)
+    }
   }
 
   private mutating func own(_ index: UInt32, _ owner: Owner) {

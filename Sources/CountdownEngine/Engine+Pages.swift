@@ -127,6 +127,8 @@ extension Engine {
   /// Lets happen what is due for a page; false if it is not there, or not any more.
   mutating func settlePage(_ index: UInt32, at now: Moment) -> Bool {
     guard let entity = pages.entity(at: Int(index)) else { return false }
+    let count = changes.count
+    defer { changes.count = count }
     guard isThere(entity.owner, at: now) else {
       removePage(index, reason: .ownerGone, at: now)
       return false
@@ -174,14 +176,14 @@ extension Engine {
   private mutating func checkLimits(
     _ client: Client, forHUDOn screen: [UInt8], with others: Int = 0
   ) throws(EngineError) {
-    try checkWritable(hud: huds.find(screen))
+    try checkWritable(hud: huds.find(screen), .normal)
     try checkLimits(client, adding: (huds.find(screen) == nil ? 1 : 0) + others)
   }
 
   /// A page may be about to give back a HUD that is kept over restarts.
   private func checkWritable(leaseOf index: UInt32) throws(EngineError) {
     guard pages[index].lease != nil else { return }
-    try checkWritable(hud: huds.find(pages[index].options.screen))
+    try checkWritable(hud: huds.find(pages[index].options.screen), .normal)
   }
 
   /// Asks for the HUD while a first load is to be seen, and no longer.

@@ -122,6 +122,8 @@ extension Engine {
   /// Lets happen what is due for a timer; false if it is not there, or not any more.
   mutating func settleTimer(_ index: UInt32, at now: Moment) -> Bool {
     guard let entity = timers.entity(at: Int(index)) else { return false }
+    let count = changes.count
+    defer { changes.count = count }
     guard isThere(entity.owner, at: now) else {
       cancelTimer(index, reason: .ownerGone, at: now)
       return false
@@ -155,7 +157,7 @@ extension Engine {
 
   mutating func removeTimer(_ index: UInt32) {
     release(timer: index)
-    timers.remove(index)
+    timers.remove(index, holdsPlace: changes.isKept(EntityRef(.timer, index)))
   }
 
   /// Takes away what the rest of the engine knows of a timer.

@@ -80,13 +80,15 @@ struct HUDEntity: KeyedEntity {
   var owners: Set<Owner>
   let uid: UInt32
   var alarm: TimerWheel.Token?
-  /// What was in its place before may still have to be put back there; nothing of it was durable since.
-  var isDisplaceable = false
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 
   /// Whether anything of it outlives the daemon.
   var isDurable: Bool { presentations.contains { $0.machine.request.isDurable } }
+
+  func isDurable(on level: Level) -> Bool {
+    index(of: level).map { presentations[$0].machine.request.isDurable } == true
+  }
 
   func index(of level: Level?) -> Int? {
     guard let level else { return presentations.indices.last }

@@ -4,18 +4,18 @@ import TimerWheel
 /// Entities of one kind, by key and by index.
 ///
 /// An index stays an entity's own for as long as it lives, so it can be a timer's payload and a
-/// cursor; then it is used again. However many there are, no call moves, gives back or looks at
-/// more than a small part of them.
+/// cursor; then it is used again, once nothing is stored under it. However many there are, no call
+/// moves, gives back or looks at more than a small part of them.
 struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   private var entities = PagedTable<Entity>()
-  private var free = FreeIndices()
+  private var places = Places()
   private var index = KeyIndex()
-  /// One more than the highest index ever used.
-  private(set) var indexEnd = 0
   /// As few do not take enough memory to be worth it: they may come and go all the time.
   private static var few: Int { 64 }
 
   var count: Int { index.count }
+  /// One more than the highest index ever used.
+  var indexEnd: Int { places.end }
 
   subscript(index: UInt32) -> Entity {
     _read { yield entities[index] }
@@ -40,7 +40,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
 
   /// `entity.key` must not be in the table yet. O(1).
   mutating func insert(_ entity: Entity) -> UInt32 {
-    let new = free.take() ?? takeNew()
+    let new = places.take()
     enter(entity, at: new)
     return new
   }
@@ -48,19 +48,12 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   /// Puts an entity at an index that is free, as it had it before. Its key must not be in the table.
   /// O(1).
   mutating func insert(_ entity: Entity, at place: UInt32) {
-    if Int(place) >= free.end { free.extend(to: (Int(place) / 64 + 1) * 64) }
-    free.remove(place)
+    places.take(place)
     enter(entity, at: place)
-  }
-
-  private mutating func takeNew() -> UInt32 {
-    free.extend(to: free.end + 64)
-    return free.take()!
   }
 
   private mutating func enter(_ entity: Entity, at new: UInt32) {
     entities.insert(entity, at: new)
-    indexEnd = max(indexEnd, Int(new) + 1)
     index.insert(new, hash: hash(new)) { [entities = entities.contents] in
       $0.map { entities[$0].key.withUnsafeBytes { KeyIndex.hash($0) } }
     }
@@ -71,17 +64,34 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   }
 
   /// O(1).
+  ///
+  /// - Parameter holdsPlace: the index is not used again before it is released.
   @discardableResult
-  mutating func remove(_ old: UInt32) -> Entity {
+  mutating func remove(_ old: UInt32, holdsPlace: Bool = false) -> Entity {
     index.remove(old, hash: hash(old))
     let entity = entities.remove(old)
-    free.insert(old)
-    if count == 0 {
-      // Memory is given back after a peak, and cursors start over.
-      if indexEnd > Self.few { self = EntityTable() }
-      indexEnd = 0
-    }
+    places.giveBack(old, isHeld: holdsPlace)
+    startOverIfEmpty()
     return entity
+  }
+
+  /// Holds an index that is free. O(1).
+  mutating func hold(_ place: UInt32) {
+    places.take(place)
+    places.giveBack(place, isHeld: true)
+  }
+
+  /// An index that is held may be used again. O(1).
+  mutating func release(_ place: UInt32) {
+    places.release(place)
+    startOverIfEmpty()
+  }
+
+  private mutating func startOverIfEmpty() {
+    guard count == 0, places.held == 0 else { return }
+    // Memory is given back after a peak, and cursors start over.
+    if indexEnd > Self.few { self = EntityTable() }
+    places.startOver()
   }
 }
 

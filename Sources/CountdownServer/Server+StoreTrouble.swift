@@ -15,6 +15,7 @@ extension Server {
   ) {
     // What comes behind a turn that was taken back may rest on it; and what is taken back behind a turn
     // in which only time has passed would take some of that back.
+    if !dispatcher.engine.isReadOnly { firstUnstored = batch.number }
     let isOneOfMany = dispatcher.engine.isReadOnly || dispatcher.mayTakeBack
     if takeBack(turn, batch, keeper, isOneOfMany: isOneOfMany) { hasTakenBack = true }
     // What was taken back may be due by now, or sooner than what was to take its place; and trying
@@ -49,7 +50,7 @@ extension Server {
       logger.critical("what could not be stored could not be taken back either: \(error)")
       keeper.keepForLater(batch, &dispatcher.engine)
     }
-    write(turn, withdrawing: Self.refusal)
+    write(turn, withdrawing: (Self.refusal, since: firstUnstored))
     // Who was shown what did not come about is shown how it is.
     for (session, said) in turn where !said.snapshots.isEmpty {
       dispatcher.repeatSnapshots(said.snapshots, for: session, at: now)

@@ -136,11 +136,13 @@ extension Server {
     }
   }
 
-  func write(_ turn: [Told], withdrawing error: String? = nil) {
+  /// - Parameter refusal: the error that takes the place of what did not come about, and the first
+  ///   batch that was not stored.
+  func write(_ turn: [Told], withdrawing refusal: (error: String, since: UInt64)? = nil) {
     for (session, said) in turn {
       session.heldTurns -= 1
       session.heldBytes -= said.bytes.count
-      let bytes = error.map { said.withdrawn($0) } ?? said.bytes
+      let bytes = refusal.map { said.withdrawn($0.error, since: $0.since) } ?? said.bytes
       session.outbound.append(bytes)
       connections[session.client.connection]?.flush()
     }

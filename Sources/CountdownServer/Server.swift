@@ -47,6 +47,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var keeper: StateKeeper?
   /// What was changed in the turn that is under way may rest on what could not be stored.
   var mustTakeBack = false
+  /// The first batch that could not be stored, since one could.
+  var firstUnstored: UInt64 = 0
   /// What was read in that turn may be of what has been taken back.
   var hasTakenBack = false
   /// To be done when nothing waits to be stored.

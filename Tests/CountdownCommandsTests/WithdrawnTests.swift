@@ -1,4 +1,5 @@
 import CountdownCommands
+import CountdownCore
 import CountdownEngine
 import Testing
 
@@ -14,7 +15,7 @@ import Testing
 
   /// What a session is told of its turn if the changes were not possible.
   private func withdrawn(_ session: Session) throws -> [Reply] {
-    try Reply.all(session.takeSaid().withdrawn(refusal))
+    try Reply.all(session.takeSaid().withdrawn(refusal, since: 1))
   }
 
   private func isRefused(_ reply: Reply) -> Bool {
@@ -83,7 +84,7 @@ import Testing
     let said = listener.takeSaid()
     #expect(said.snapshots == [.channel(Array("countdown:kept".utf8))])
     // Two confirmations, and what is not kept anyway.
-    let heard = try Reply.all(said.withdrawn(refusal))
+    let heard = try Reply.all(said.withdrawn(refusal, since: 1))
     #expect(heard.count == 3)
     #expect(heard.last?.elements.last?.text.contains("\"state\":\"closed\"") == true)
     counter.dispatcher.repeatSnapshots(said.snapshots, for: listener, at: counter.host.now)
@@ -93,6 +94,53 @@ import Testing
     _ = listener.takeSaid()
     counter.dispatcher.repeatSnapshots(said.snapshots, for: listener, at: counter.host.now)
     #expect(listener.takeSaid().bytes.isEmpty)
+  }
+
+  @Test func whoSubscribesHasSubscribedWhateverThatFindsDue() throws {
+    let listener = counter.open()
+    counter.run(["COUNTDOWN", "START", "k", "COUNT", "1", "EVERY", "1s"])
+    counter.run(["TIMER", "SET", "k", "1s"])
+    counter.dispatcher.engine.takeCountdownChanges(current: { _, _ in }, gone: { _ in })
+    counter.dispatcher.engine.takeTimerChanges(current: { _, _ in }, gone: { _ in })
+    #expect(!counter.dispatcher.engine.hasChanges || counter.dispatcher.engine.eventTail.isOn)
+    // Nobody has looked since.
+    counter.host.now.boot = counter.host.now.boot + Interval.seconds(2)
+    counter.run(["SUBSCRIBE", "countdown:k", "timer:k"], by: listener)
+    let said = listener.takeSaid()
+    #expect(!said.hasChangedAnything)
+    let heard = try Reply.all(said.withdrawn(refusal, since: 1))
+    #expect(heard.map { $0.elements.first?.text } == ["subscribe", "subscribe"])
+    #expect(said.snapshots.count == 2)
+  }
+
+  @Test func onlyWhatRestsOnABatchThatFailedIsWithdrawn() throws {
+    func take() -> UInt64 {
+      let batch = counter.dispatcher.engine.beginBatch()
+      counter.dispatcher.engine.takeTimerChanges(current: { _, _ in }, gone: { _ in })
+      return batch
+    }
+    counter.run(["TIMER", "SET", "k", "1m"])
+    _ = take()
+    counter.run(["TIMER", "SET", "k", "1m", "OWNER", "connection"])
+    let given = take()
+    _ = try counter.take()
+    // It is the connection's if that batch is stored, whatever comes of the next.
+    counter.run(["TIMER", "PAUSE", "k"])
+    counter.run(["TIMER", "SET", "other", "1m"])
+    let said = counter.session.takeSaid()
+    #expect(
+      try Reply.all(said.withdrawn(refusal, since: given)).map(isRefused) == [true, true])
+    #expect(
+      try Reply.all(said.withdrawn(refusal, since: given + 1)).map(isRefused) == [false, true])
+  }
+
+  @Test func aLevelThatNeedsNoStoringIsShownBesideOneThatDoes() throws {
+    var settings = EngineSettings()
+    settings.maximumLevel = .alert
+    counter.dispatcher.engine.reload(settings)
+    counter.run(["HUD", "SHOW", "s", "DURABLE"])
+    counter.run(["HUD", "SHOW", "s", "LEVEL", "alert"])
+    #expect(try withdrawn(counter.session).map(isRefused) == [true, false])
   }
 
   @Test func turnsBeforeThatAreStillBeingStoredCountAsWell() throws {

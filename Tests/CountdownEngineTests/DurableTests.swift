@@ -84,6 +84,29 @@ import Testing
     // A late word about the batch that failed would mean nothing.
     stored(failed)
     try set(.connection(1))
-    #expect(take().said == ["0 gone"])
+    #expect(take().said == [])
+    #expect(desk.engine.restsOnBatch == again.number)
+    stored(again)
+    desk.engine.restsOnBatch = nil
+    try set(.connection(1))
+    #expect(desk.engine.restsOnBatch == nil)
+  }
+
+  @Test func whatIsKeptForAMomentIsGoneOnceMore() throws {
+    try set(.none)
+    stored(take())
+    try set(.connection(1))
+    let gone = take()
+    // Nobody's in this turn, then a connection's again: that is more than the batch before says.
+    try set(.none)
+    let changes = desk.engine.changeCount
+    try set(.connection(1))
+    #expect(desk.engine.changeCount > changes)
+    let again = take()
+    #expect(again.said == ["0 gone"])
+    stored(gone)
+    stored(again)
+    try set(.connection(1))
+    #expect(take().said == [])
   }
 }

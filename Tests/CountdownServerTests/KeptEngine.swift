@@ -85,15 +85,19 @@ final class KeptEngine {
 
   // MARK: Turns
 
-  /// Stores a turn; the error that it was answered with.
+  /// Ends a turn that is stored, or not, later: what comes meanwhile does not wait for it.
+  func endTurn() -> StateKeeper.Batch { keeper.takeBatch(from: &engine) }
+
+  /// Stores a turn, the one under way if none is given; the error that it was answered with.
   @discardableResult
   func store(
+    _ turn: StateKeeper.Batch? = nil,
     _ whenItFails: (StateKeeper.Batch) throws -> Void = { _ in }
   ) throws -> StoreError? {
     var failure: StoreError?
     var problem: (any Error)?
     withoutActuallyEscaping(whenItFails) { whenItFails in
-      keeper.store(keeper.takeBatch(from: &engine), at: now) { [self] batch, error in
+      keeper.store(turn ?? endTurn(), at: now) { [self] batch, error in
         failure = error
         do {
           if error == nil { keeper.confirm(batch, &engine) } else { try whenItFails(batch) }
@@ -105,8 +109,8 @@ final class KeptEngine {
   }
 
   /// A turn of commands that cannot be stored.
-  func takeBack() throws {
-    let error = try store { [self] in try keeper.takeBack($0, &engine, at: now) }
+  func takeBack(_ turn: StateKeeper.Batch? = nil) throws {
+    let error = try store(turn) { [self] in try keeper.takeBack($0, &engine, at: now) }
     #expect(error?.kind == .readOnly)
   }
 
@@ -117,9 +121,14 @@ final class KeptEngine {
   }
 
   func pass(_ milliseconds: Int64) {
+    passUnnoticed(milliseconds)
+    while !engine.advance(to: now, budget: 1_000) {}
+  }
+
+  /// What is due waits for somebody to look at it.
+  func passUnnoticed(_ milliseconds: Int64) {
     now.boot = now.boot + .milliseconds(milliseconds)
     now.wall = now.wall + .milliseconds(milliseconds)
-    while !engine.advance(to: now, budget: 1_000) {}
   }
 
   // MARK: Commands
@@ -161,6 +170,23 @@ final class KeptEngine {
   func delete(_ key: String) throws {
     let done = try with(key) { try engine.deleteTimer($0, generation: nil, at: now) }
     #expect(done)
+  }
+
+  func begin(_ key: String, owner: Owner = .none) throws {
+    _ = try with(key) {
+      try engine.beginOnce($0, for: .seconds(60), owner: owner, by: client, at: now)
+    }
+  }
+
+  func forget(_ key: String) throws {
+    let done = try with(key) { try engine.cancelOnce($0, generation: nil, at: now) }
+    #expect(done)
+  }
+
+  func once(_ key: String) -> OnceView? { with(key) { engine.once($0, at: now) } }
+
+  func pause(_ key: String) throws {
+    _ = try with(key) { try engine.pauseTimer($0, generation: nil, at: now) }
   }
 
   func timer(_ key: String) -> TimerView? { with(key) { engine.timer($0, at: now) } }

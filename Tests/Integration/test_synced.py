@@ -1,7 +1,9 @@
 """With `power`: what is told is on the disk, with the names of its files; and what waits for the disk is told once."""
 
+import math
 import os
 import threading
+import time
 
 import pytest
 
@@ -51,11 +53,12 @@ def state(tmp_path):
     return directory
 
 
-def fired(listener):
-    """How often the timer has fired, by each event that has come."""
+def fired(listener, before=math.inf):
+    """How often the timer has fired, by each event that has come; nobody may hear of what was due after `before`."""
     while listener.has_more():
         channel, event = listener.event()
         if event["event"] == "fired":
+            assert event["due_unix_ms"] <= before, event
             yield event["fired"]
 
 
@@ -68,8 +71,8 @@ def test_what_time_alone_has_done_is_told_once_it_is_on_the_disk(start_daemon, g
     while listener.event()[1]["event"] != "fired":
         pass
     gate.close()
-    # Those before have been told. It fires again and again, and nobody hears of it.
-    before = list(fired(listener))
+    # Those before are told. It fires again and again, and nobody hears of it.
+    before = list(fired(listener, before=time.time() * 1000))
     assert not listener.has_more(0.3)
     gate.open()
     told = [next(fired(listener)) for _ in range(3)]
@@ -119,6 +122,52 @@ def test_what_time_does_while_it_is_tried_whether_it_can_be_stored_is_told_once(
     told = list(fired(listener))
     assert told == sorted(set(told))
     assert any(refused)
+
+
+def test_what_waits_behind_a_turn_that_fails_is_refused_only_where_it_rests_on_it(
+    tmp_path, state, start_daemon, gate
+):
+    """Names, and places in the file, of what is being deleted are taken meanwhile by what needs no storing."""
+    faults = Faults(tmp_path, state)
+    environment = faults.environment(at=1, action="EIO", lasting=True)
+    daemon = start_daemon(state=state, arguments=POWER, environment=gate.environment(environment))
+    deleter, owner, subscriber = daemon.connect(), daemon.connect(), daemon.connect(protocol=3)
+    kept = view(deleter("COUNTDOWN", "START", "kept", "EVERY", "1h"))
+    deleter("TIMER", "SET", "given", "1h")
+    deleter("TIMER", "SET", "kept", "1h")
+    shown = view(deleter("HUD", "SHOW", "kept", "DURABLE"))
+    gate.closed.touch()
+    gate.waiting.unlink(missing_ok=True)
+    subscriber.send("COUNTDOWN", "START", "before")
+    eventually(gate.waiting.exists, "it is to be stored")
+    deleter.send_bytes(
+        request("COUNTDOWN", "CANCEL", "kept") + request("TIMER", "DEL", "kept") + request("HUD", "DISMISS", "kept")
+        + request("TIMER", "SET", "given", "1h", "OWNER", "connection"))
+    assert not deleter.has_more(0.3)
+    owner.send_bytes(
+        request("COUNTDOWN", "START", "mine", "EVERY", "1h", "OWNER", "connection")
+        + request("TIMER", "SET", "mine", "1h", "OWNER", "connection") + request("HUD", "SHOW", "mine")
+        + request("COUNTDOWN", "RETIME", "mine", "2h") + request("TIMER", "RETIME", "given", "2h")
+        + request("HUD", "SHOW", "beside", "OWNER", "connection"))
+    subscriber.send("SUBSCRIBE", "countdown:kept")
+    # Nothing is said before it is known whether the first can be stored, which it can; the next cannot.
+    assert not owner.has_more(0.3)
+    faults.damage()
+    gate.open()
+    assert [reply.code for reply in (deleter.reply() for _ in range(4))] == ["READONLY"] * 4
+    replies = [owner.reply() for _ in range(6)]
+    assert [isinstance(reply, Error) and reply.code for reply in replies] == [False] * 4 + ["READONLY", False]
+    assert view(subscriber.reply())["accepted"]
+    assert subscriber.push()[:2] == [b"subscribe", b"countdown:kept"]
+    # What was done is so, and what was refused is not.
+    assert view(owner("COUNTDOWN", "GET", "mine"))["generation"] == view(replies[0])["generation"]
+    assert view(owner("COUNTDOWN", "GET", "mine"))["remaining_ms"] > 3_600_000
+    assert owner("TIMER", "GET", "mine") and owner("HUD", "GET", "mine") and owner("HUD", "GET", "beside")
+    assert view(owner("COUNTDOWN", "GET", "kept"))["generation"] == kept["generation"]
+    assert view(owner("TIMER", "GET", "given"))["remaining_ms"] <= 3_600_000
+    assert owner("TIMER", "GET", "kept") and view(owner("HUD", "GET", "kept"))["generation"] == shown["generation"]
+    faults.mend()
+    eventually(lambda: daemon.info("persistence")["read_only"] == "0", "it can write again")
 
 
 def test_files_have_their_names_after_a_loss_of_power(tmp_path, state, start_daemon):

@@ -96,6 +96,7 @@ final class StateKeeper {
     let stored = try entities.map { (kind, index) throws(StoreError) in
       try putBack(kind, index, at: now)
     }
+    engine.discardWhatRestsOnChanges()
     for (kind, index) in entities { engine.discard(kind, index) }
     for case let putBack? in stored { putBack(&engine) }
   }
@@ -126,6 +127,7 @@ final class StateKeeper {
 
   /// A batch was stored.
   func confirm(_ batch: Batch, _ engine: inout Engine) {
+    engine.noteStored(batch.number)
     for (kind, index) in batch.ended { engine.noteGone(kind, index, in: batch.number) }
   }
 
