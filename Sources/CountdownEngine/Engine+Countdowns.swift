@@ -214,14 +214,13 @@ extension Engine {
   mutating func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
     let count = changes.count
+    defer { changes.count = count }
     guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
-      changes.count = count
       return countdowns.contains(index)
     }
     guard let due = due(countdowns.alarms[index]), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
-    changes.count = count
     return countdowns.contains(index)
   }
 
