@@ -28,6 +28,8 @@ PROMISES = [
 ]
 EVENTS = [("events.keep 0", ["events: {keep: 0}"]), ("events.keep as it is", [])]
 NO_EVENTS, EVENTS_KEPT = (name for name, _ in EVENTS)
+# The same daemon, asked for the short reply.
+BRIEF = "countdownd, brief"
 
 COMMANDS, REWRITTEN = "Redis, AOF of commands", "Redis, AOF rewritten"
 
@@ -40,11 +42,15 @@ def throughput(results, options, number):
     for durability, fsync, _ in PROMISES:
         for clients, pipeline, *counts in LOADS:
             count = counts[durability == "power"] // options.shrink
-            makers = [lambda: Countdownd(durability), lambda: Redis(fsync)]
-            for make in makers if number % 2 else makers[::-1]:
+            makers = [
+                ("countdownd", lambda: Countdownd(durability)),
+                (BRIEF, lambda: Countdownd(durability)),
+                ("Redis", lambda: Redis(fsync)),
+            ]
+            for name, make in makers if number % 2 else makers[::-1]:
                 with make() as server:
-                    found = redis_benchmark(server, clients, pipeline, count)
-                results.add((durability, clients, pipeline), server.name, found)
+                    found = redis_benchmark(server, clients, pipeline, count, is_brief=name == BRIEF)
+                results.add((durability, clients, pipeline), name, found)
 
 
 def events(results, options, number):
@@ -100,16 +106,16 @@ def size(server):
     return sum(file.stat().st_size for file in server.directory.rglob("*") if file.is_file())
 
 
-def goal_row(results, durability, fsync, clients, pipeline, goal):
+def goal_row(results, name, durability, fsync, clients, pipeline, goal):
     row = (durability, clients, pipeline)
     get = lambda server, what: results.get(row, server, what)  # noqa: E731
-    ours, peer = get("countdownd", "per_second"), get("Redis", "per_second")
+    ours, peer = get(name, "per_second"), get("Redis", "per_second")
     met = ours >= goal * peer if ours and peer else None
     return [
-        f"{durability} / {fsync}, {load_name(clients, pipeline)}", number(ours), number(peer),
+        f"{durability} / {fsync}, {load_name(clients, pipeline)}{', brief' if name == BRIEF else ''}", number(ours), number(peer),
         f"{ours / peer:.2f}×" if ours and peer else "–", f"≥ {goal:g}×", verdict(met),
-        number(get("countdownd", "p99_ms"), " ms"), number(get("Redis", "p99_ms"), " ms"),
-        number(get("countdownd", "cpu_us"), " µs"), number(get("Redis", "cpu_us"), " µs"),
+        number(get(name, "p99_ms"), " ms"), number(get("Redis", "p99_ms"), " ms"),
+        number(get(name, "cpu_us"), " µs"), number(get("Redis", "cpu_us"), " µs"),
     ]  # fmt: skip
 
 
@@ -117,9 +123,10 @@ def document(results, options, loads):
     count = 1_000_000 // options.shrink
     heads = ["promise, clients", "countdownd /s", "Redis /s", "ratio", "goal", "met", "p99", "Redis p99", "CPU each", "Redis CPU each"]
     rows = [
-        goal_row(results, durability, fsync, clients, pipeline, goals[pipeline])
+        goal_row(results, name, durability, fsync, clients, pipeline, goals[pipeline])
         for durability, fsync, goals in PROMISES
         for clients, pipeline, *_ in LOADS
+        for name in ("countdownd", BRIEF)
     ]
     parts = [
         "# What keeping costs\n",
@@ -133,7 +140,7 @@ def document(results, options, loads):
         "redis-benchmark, distinct keys: `COUNTDOWN START key` with `durability: process` beside `SET key v EX 60` with "
         "`appendfsync everysec`, and `power` beside `always`. `process` and `everysec` promise the same over `kill -9` (both have given the "
         "kernel everything before they answer); over a loss of power both may lose the newest, Redis up to a second of them. `power` and "
-        "`always` lose nothing that was answered.\n",
+        "`always` lose nothing that was answered. brief: `START key BRIEF`, whose reply is three integers rather than the whole view.\n",
         table(heads, rows),
         "## What the tail of events costs\n",
         "START with `durability: process`. Each START is an event of something that is kept, so with `events.keep` it is encoded "
