@@ -1,3 +1,5 @@
+import Glibc
+
 /// All commands, found by name without regard to case.
 package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
@@ -89,6 +91,26 @@ struct CommandName: Hashable, Sendable {
   var text: String {
     withUnsafeBytes(of: (low.littleEndian, high.littleEndian)) { bytes in
       String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+  }
+
+  /// How a `switch` over names finds its case. The pattern is in capitals.
+  @inline(__always)
+  static func ~= (pattern: StaticString, name: CommandName) -> Bool {
+    pattern.utf8CodeUnitCount == name.count
+      && pattern.utf8Start.pointee == UInt8(truncatingIfNeeded: name.low)
+      && name.hasBytes(of: pattern)
+  }
+
+  static func == (name: CommandName, text: StaticString) -> Bool { text ~= name }
+
+  private var count: Int {
+    high == 0 ? 8 - low.leadingZeroBitCount / 8 : 16 - high.leadingZeroBitCount / 8
+  }
+
+  private func hasBytes(of pattern: StaticString) -> Bool {
+    withUnsafeBytes(of: (low.littleEndian, high.littleEndian)) { bytes in
+      memcmp(bytes.baseAddress!, pattern.utf8Start, pattern.utf8CodeUnitCount) == 0
     }
   }
 

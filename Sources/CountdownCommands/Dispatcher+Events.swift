@@ -4,8 +4,8 @@ import CountdownEngine
 extension Dispatcher {
   /// Takes events from the engine to those who listen.
   func deliver() {
-    // What comes up while something is delivered is delivered after it.
-    guard delivering.isEmpty else { return }
+    // Most often there is nothing. What comes up while something is delivered is delivered after it.
+    guard engine.hasOutbox, delivering.isEmpty else { return }
     while engine.hasOutbox {
       engine.exchangeOutbox(&delivering)
       delivering.forEach {

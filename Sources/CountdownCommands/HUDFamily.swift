@@ -170,7 +170,7 @@ extension Call {
   /// LEVEL and GENERATION, and what `other` knows.
   fileprivate func hudTarget(
     from index: Int,
-    _ other: (String, inout OptionReader) throws(CommandError) -> Bool = { _, _ in false }
+    _ other: (CommandName, inout OptionReader) throws(CommandError) -> Bool = { _, _ in false }
   ) throws(CommandError) -> HUDTarget {
     var target = HUDTarget(screen: try key())
     var options = options(from: index)
@@ -190,7 +190,7 @@ extension Call {
     var status: [UInt8]?
     var delay: Interval?
     let target = try hudTarget(from: index) { option, options throws(CommandError) in
-      guard option == allowed else { return false }
+      guard option.text == allowed else { return false }
       if option == "STATUS" {
         status = try options.text(atMost: TextLimits.status)
       } else {

@@ -18,7 +18,7 @@ struct OptionReader {
   }
 
   /// The next option's name in capitals; nil when there is none.
-  mutating func next() throws(CommandError) -> String? {
+  mutating func next() throws(CommandError) -> CommandName? {
     guard index < arguments.count else { return nil }
     let word = arguments[index]
     index += 1
@@ -32,7 +32,7 @@ struct OptionReader {
       others = (others ?? []).union([name])
     }
     current = name
-    return name.text
+    return name
   }
 
   /// The value of the option that `next` returned.

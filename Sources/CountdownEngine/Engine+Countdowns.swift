@@ -268,7 +268,7 @@ extension Engine {
     let index = countdowns.insert(key, hash: hash, entity)
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
-    return started(index, at: now)
+    return started(index, CountdownView(entity, key: Array(key), at: now), at: now)
   }
 
   private mutating func restart(
@@ -290,13 +290,14 @@ extension Engine {
     accept(index, plan, by: policy, at: now)
     countdowns[index].token = token
     change(&countdowns[index], &connections)
-    return (.accepted, started(index, at: now))
+    return (.accepted, started(index, countdownView(index, at: now), at: now))
   }
 
-  private mutating func started(_ index: UInt32, at now: Moment) -> CountdownView {
+  private mutating func started(
+    _ index: UInt32, _ view: CountdownView, at now: Moment
+  ) -> CountdownView {
     statistics.accepted += 1
-    // One view does for the event and the reply, unless there is nothing to be waited for.
-    let view = countdownView(index, at: now)
+    // The view does for the event and the reply, unless there is nothing to be waited for.
     if let listeners = listeners(ofCountdown: index, .started) {
       let head = Event.Head(
         name: .started, generation: view.generation, sequence: lastSequence)

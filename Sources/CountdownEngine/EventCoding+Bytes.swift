@@ -16,9 +16,20 @@ extension EventCoding {
 
     mutating func unsigned(_ value: Int64) {
       var value = UInt64(bitPattern: value)
-      // Seven bits in each byte, one at least.
-      let length = (63 - (value | 1).leadingZeroBitCount) / 7 + 1
+      if value < 0x80 { return byte(UInt8(truncatingIfNeeded: value)) }
+      // Seven bits in each byte.
+      let length = (63 - value.leadingZeroBitCount) / 7 + 1
       precondition(length <= memory.count - count, "the memory is large enough")
+      if length <= 8, memory.count - count >= 8 {
+        // All at once: seven bits, seven bits… spread to a byte each, by halves.
+        value = value & 0x0fff_ffff | (value & 0xff_ffff_f000_0000) << 4
+        value = value & 0x3fff_0000_3fff | (value & 0x0fff_c000_0fff_c000) << 2
+        value = value & 0x7f_007f_007f_007f | (value & 0x3f80_3f80_3f80_3f80) << 1
+        value |= 0x8080_8080_8080_8080 & (1 << UInt64(8 * (length - 1)) &- 1)
+        memory.storeBytes(of: value.littleEndian, toByteOffset: count, as: UInt64.self)
+        count += length
+        return
+      }
       for place in count..<count + length - 1 {
         memory[place] = UInt8(truncatingIfNeeded: value) | 0x80
         value >>= 7

@@ -210,6 +210,42 @@ import Testing
     #expect(read(tail, after: 20, newest: 1_000).reading.isComplete)
   }
 
+  /// Source of the expected bytes: DWARF 5, section 7.6.
+  @Test func integersAreLEB128() {
+    func written(_ value: Int64, room: Int) -> [UInt8] {
+      withUnsafeTemporaryAllocation(byteCount: room, alignment: 8) { memory in
+        memory.initializeMemory(as: UInt8.self, repeating: 0xaa)
+        var writer = EventCoding.Writer(memory)
+        writer.unsigned(value)
+        return Array(memory[..<writer.count])
+      }
+    }
+    #expect(written(2, room: 16) == [2])
+    #expect(written(127, room: 16) == [127])
+    #expect(written(128, room: 16) == [0x80, 1])
+    #expect(written(12_857, room: 16) == [57 + 0x80, 100])
+    // Each number of bits, where the next byte begins, and without a byte of room to spare.
+    for bits in 0...64 {
+      let top: UInt64 = bits == 64 ? .max : 1 << UInt64(bits)
+      for value in [top &- 1, top, top | 0x2a_aaaa_aaaa_aaaa & (top &- 1)] {
+        let signed = Int64(bitPattern: value)
+        let bytes = written(signed, room: 16)
+        #expect(written(signed, room: bytes.count) == bytes)
+        var rest = value
+        for byte in bytes.dropLast() {
+          #expect(byte == UInt8(rest & 0x7f) | 0x80)
+          rest >>= 7
+        }
+        #expect(bytes.last == UInt8(rest) && (bytes.count == 1 || rest > 0))
+        let read = bytes.withUnsafeBytes {
+          var reader = EventCoding.Reader(bytes: $0)
+          return reader.unsigned()
+        }
+        #expect(read == signed)
+      }
+    }
+  }
+
   @Test func bytesThatMakeNoSenseAreRefused() throws {
     let desk = Desk()
     try desk.start("a", meta: "m")
