@@ -52,7 +52,7 @@ let backupCommands: [CommandSpec] = [
     call.ok()
   },
 
-  CommandSpec("BACKUP", "HELP", group: .server, [.admin], "What BACKUP can do.") {
+  CommandSpec("BACKUP", "HELP", group: .server, [], "What BACKUP can do.") {
     call throws(CommandError) in
     call.replyHelp("BACKUP")
   },
