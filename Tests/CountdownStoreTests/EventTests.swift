@@ -33,7 +33,8 @@ import Testing
   }
 
   @Test func theOldestGoSeveralAtATime() throws {
-    let store = try open(TemporaryDirectory(), limit: 640)
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 640)
     var kept: [Int64] = []
     for n in 1...800 as ClosedRange<Int64> {
       try store.commit(events(n), at: reading())
