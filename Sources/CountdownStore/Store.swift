@@ -172,7 +172,6 @@ package final class Store {
       try begin.run()
       try write(now)
       try end.run()
-      clock.note(now)
     } catch {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()

@@ -116,6 +116,16 @@ import Testing
     #expect(try open(directory).keys() == ["a", "b"])
   }
 
+  @Test func theLockHasNothingButTheNumberOfItsProcess() throws {
+    let directory = TemporaryDirectory()
+    mkdir(directory.state, 0o700)
+    try Data("12345678901234567890".utf8).write(
+      to: URL(fileURLWithPath: directory.state + "/lock"))
+    let store = try open(directory)
+    #expect(contents(directory.state + "/lock") == Data("\(getpid())\n".utf8))
+    withExtendedLifetime(store) {}
+  }
+
   @Test func whatAChildHasInheritedDoesNotKeepTheDirectoryLocked() throws {
     let directory = TemporaryDirectory()
     var store: Store? = try open(directory)
