@@ -112,7 +112,8 @@ import Testing
   }
 
   @Test func aStoreWritesItOnceForEachStepAndMinute() throws {
-    let store = try open(TemporaryDirectory(), at: at(100, wall: 5_000))
+    let directory = TemporaryDirectory()
+    let store = try open(directory, at: at(100, wall: 5_000))
     func written() throws -> Int64 {
       try store.database.number("SELECT boot_us / 1000000 FROM meta")
     }
