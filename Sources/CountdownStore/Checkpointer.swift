@@ -15,9 +15,9 @@ package final class Checkpointer {
 
   package init(_ options: Store.Options) throws(StoreError) {
     database = try Database(StateFiles(directory: options.directory).database, .readWrite)
+    // This has it read the file, too: else it would know of no log.
     try database.execute(
       "PRAGMA synchronous = \(options.durability == .power ? "FULL" : "NORMAL")")
-    try database.execute("PRAGMA wal_autocheckpoint = 0")
   }
 
   /// Moves what is in the log now. A failure loses nothing: it can be tried again later.
@@ -35,7 +35,8 @@ package final class Checkpointer {
   /// Copies the state of this moment to a file, while commits go on: about a second for each million
   /// rows. The log grows meanwhile.
   ///
-  /// The file gets its name only once it is whole and on the disk; one of that name is replaced.
+  /// The file gets its name only once it is whole; one of that name is replaced. Nothing waits for the
+  /// disk: it is there to be read, and removed.
   package func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
     unlink(partial)
@@ -44,7 +45,7 @@ package final class Checkpointer {
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: partial, doing: "create")
     }
-    defer { close(descriptor) }
+    close(descriptor)
     do throws(StoreError) {
       let copy = try Statement(database, "VACUUM INTO ?")
       copy.bind(1, partial)
@@ -54,13 +55,9 @@ package final class Checkpointer {
         // SQLite speaks of the copy.
         throw StoreError(error.kind, partial, error.detail)
       }
-      guard fsync(descriptor) == 0 else {
-        throw StoreError(systemError: errno, path: partial, doing: "fsync")
-      }
       guard rename(partial, path) == 0 else {
         throw StoreError(systemError: errno, path: path, doing: "rename")
       }
-      try StateFiles.synchronizeDirectory(of: path)
     } catch {
       unlink(partial)
       throw error

@@ -4,6 +4,7 @@ import Glibc
 struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
+  var log: String { database + "-wal" }
   /// Of a copy on its way to whoever asked for it.
   var backup: String { directory + "/backup.db" }
 
