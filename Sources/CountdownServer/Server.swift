@@ -91,6 +91,8 @@ package final class Server: CommandHost, @unchecked Sendable {
       try loaded.wait()
     } catch {
       server.hasEnded.withLock { $0 = true }
+      // Nobody waits for it; but a promise may not be let go of before it is kept.
+      server.stopped.succeed()
       server.listening?.remove()
       try server.group.syncShutdownGracefully()
       throw error

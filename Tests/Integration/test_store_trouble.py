@@ -384,7 +384,9 @@ def faulty(tmp_path, start_daemon, told, **where):
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)
     environment = faults.environment(at=1, action="EIO", lasting=True, log=False, **where)
-    return faults, start_daemon(state=state, environment=environment | told.environment)
+    daemon = start_daemon(state=state, environment=environment | told.environment)
+    eventually(lambda: "READY=1" in (told.status(), told.lines)[1], "it has started")
+    return faults, daemon
 
 
 def test_checkpoints_that_fail_are_told_of(tmp_path, start_daemon, told):
