@@ -202,6 +202,20 @@ private final class Desk: @unchecked Sendable {
     #expect(try size() == 64 << 20)
   }
 
+  @Test(
+    .enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"),
+    arguments: [4_000: StoreError.Kind.full, 6_000: nil])
+  func aCopyLeavesRoomForCommits(kibibytes: Int, kind: StoreError.Kind?) throws {
+    let disk = try SmallDisk(kibibytes: kibibytes)
+    let store = try Store(options(disk.path + "/state"), at: reading())
+    try store.commit(batch((0..<1_000).map { countdown($0, "k") }), at: reading())
+    let checkpointer = try Checkpointer(options(disk.path + "/state"))
+    let copy = disk.path + "/copy.db"
+    let found = failure { () throws(StoreError) in try checkpointer.backUp(to: copy) }
+    #expect(found == kind)
+    #expect(FileManager.default.fileExists(atPath: copy) == (kind == nil))
+  }
+
   @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
   func aCheckpointThatFailsIsSaidUntilOneWorks() throws {
     let disk = try SmallDisk(kibibytes: 1_024)
