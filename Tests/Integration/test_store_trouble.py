@@ -456,10 +456,6 @@ def test_a_file_that_may_not_grow(tmp_path, start_daemon):
 @pytest.mark.parametrize("durability", POWERS)
 def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path, start_daemon, durability):
     """It is over before it would have been tried again."""
-
-
-@pytest.mark.parametrize("durability", POWERS)
-def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)
@@ -486,6 +482,12 @@ def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_d
 
 
 @pytest.mark.parametrize("durability", POWERS)
+def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, arguments=["--durability", durability],
         environment=faults.environment(at=1, action="EIO", lasting=True))
 
     def wait_for_tries():
