@@ -62,6 +62,7 @@ package final class Store {
   private let begin: Statement
   private let end: Statement
   private let noteClocks: Statement
+  private var filesInPlace: FilesInPlace
   /// SQLite's hook writes it.
   private let logPagesCell: UnsafeMutablePointer<Int32>
 
@@ -96,6 +97,8 @@ package final class Store {
     try numbers.write(newFloor)
     try Self.writeMeta(database, options, clock, at: now, floor: newFloor)
 
+    let files = StateFiles(directory: options.directory)
+    filesInPlace = try FilesInPlace([files.database, files.log])
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
@@ -137,6 +140,7 @@ package final class Store {
   ) throws(StoreError) {
     guard isProbe || !batches.allSatisfy(\.isEmpty) else { return }
     var clock = clock
+    try filesInPlace.check(atBootMicroseconds: now.bootMicroseconds)
     do throws(StoreError) {
       try begin.run()
       for batch in batches {
@@ -168,7 +172,6 @@ package final class Store {
       try begin.run()
       try write(now)
       try end.run()
-      clock.note(now)
     } catch {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()
