@@ -16,11 +16,6 @@ let eventCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     call.session.output.integer(call.dispatcher.engine.lastSequence)
   },
-
-  CommandSpec("EVENTS", "HELP", group: .pubsub, [.pubsub], "What EVENTS can do.") {
-    call throws(CommandError) in
-    call.replyHelp("EVENTS")
-  },
 ]
 
 private func eventsSince(_ call: Call) throws(CommandError) {
