@@ -41,9 +41,8 @@ package final class CommandSpec: Sendable {
   var needsState: Bool {
     if subcommand == "HELP" { return false }
     return switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
-    case .scope, .nav, .page: true
-    case .connection, .server: flags.contains(.afterLoading)
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page: true
+    case .connection, .pubsub, .server: flags.contains(.afterLoading)
     }
   }
 

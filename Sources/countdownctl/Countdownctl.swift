@@ -34,7 +34,7 @@ struct Countdownctl: AsyncParsableCommand {
         0   done; a start, resend, attempt or other request was accepted
         1   refused (still counting), there is no such thing, or a file is wrong
         3   countdownd could not be reached, or did not answer in time
-        4   countdownd answered with an error, but for one of no such thing
+        4   countdownd answered with an error, but for one of no such thing; or it broke off
         64  the command line is wrong
 
       Environment:

@@ -108,6 +108,7 @@ struct Countdownd: ParsableCommand {
     signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
     let notifier = ServiceNotifier()
+    let status = StatusLine(notifier)
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
@@ -117,7 +118,7 @@ struct Countdownd: ParsableCommand {
     if !virtualTime { settings.engine.firstGeneration = microsecondsSince1970() }
 
     let stopping = StopRequest()
-    let reloading = Reloading(configuration, load: load, notifier, logger)
+    let reloading = Reloading(configuration, load: load, status, logger)
     let hasTerminal = isatty(STDERR_FILENO) == 1
     let signals = watchSignals { number in
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
@@ -125,12 +126,12 @@ struct Countdownd: ParsableCommand {
     }
     let server: Server
     do {
-      server = try start(settings, reloading, stopping, notifier, logger)
+      server = try start(settings, reloading, stopping, status, notifier, logger)
     } catch is StoppedWhileLoading {
       return logger.info("ended")
     }
+    status.isListening()
     reloading.pass(to: server)
-    notifier.ready(status: "listening")
     greet(settings, logger)
     try server.waitUntilStopped()
     withExtendedLifetime(signals) {}
@@ -207,13 +208,10 @@ struct Countdownd: ParsableCommand {
 
   private func start(
     _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
-    _ notifier: ServiceNotifier, _ logger: Logger
+    _ status: StatusLine, _ notifier: ServiceNotifier, _ logger: Logger
   ) throws -> Server {
     var hooks = ServerHooks()
-    hooks.isAlive = { status in
-      notifier.watchdog()
-      notifier.status(status)
-    }
+    hooks.isAlive = { status.isAlive($0) }
     hooks.reload = { reloading.ask($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
