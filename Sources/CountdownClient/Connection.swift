@@ -46,6 +46,9 @@ package final class Connection: Sendable {
       if case .error(let text) = answer { throw CountdownClientError(reply: text) }
       // An older daemon, or another server of this protocol, may not know SETINFO: no harm.
       for reply in replies[1...] { _ = try await reply.get() }
+    } catch CountdownClientError.protocolViolation {
+      connection.close()
+      throw CountdownClientError.notCountdownd(path: path)
     } catch {
       connection.close()
       throw greeting.refusal ?? error
@@ -157,6 +160,8 @@ package final class Connection: Sendable {
       return Connection(channel: channel)
     } catch let error as IOError {
       switch error.errnoCode {
+      case ECONNREFUSED where !isSocket(path):
+        throw CountdownClientError.notASocket(path: path)
       case ENOENT, ECONNREFUSED, ENOTDIR:
         throw CountdownClientError.daemonNotRunning(path: path)
       case EACCES, EPERM:
@@ -170,14 +175,23 @@ package final class Connection: Sendable {
     }
   }
 
-  /// The group that owns the socket, or the directory that hides it.
+  private static func isSocket(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+  }
+
+  /// The group that may use the socket, or enter the directory that hides it; nil where none may but
+  /// that of root, which is not for joining.
   private static func groupName(of path: String) -> String? {
     var status = stat()
+    var needed = S_IWGRP
     if stat(path, &status) != 0 {
       guard let slash = path.lastIndex(of: "/"), slash > path.startIndex,
         stat(String(path[..<slash]), &status) == 0
       else { return nil }
+      needed = S_IXGRP
     }
+    guard status.st_gid != 0, status.st_mode & needed != 0 else { return nil }
     var entry = group()
     var found: UnsafeMutablePointer<group>?
     var buffer = [CChar](repeating: 0, count: 4096)

@@ -17,11 +17,6 @@ let eventCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     call.session.output.integer(call.dispatcher.engine.lastSequence)
   },
-
-  CommandSpec("EVENTS", "HELP", group: .pubsub, [.pubsub], "What EVENTS can do.") {
-    call throws(CommandError) in
-    call.replyHelp("EVENTS")
-  },
 ]
 
 /// A page ends with the event that brings it to so many bytes, so that others need not wait long for it.

@@ -93,11 +93,6 @@ let pubSubCommands: [CommandSpec] = [
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.patternCount))
   },
-
-  CommandSpec("PUBSUB", "HELP", group: .pubsub, [.pubsub], "What PUBSUB can do.") {
-    call throws(CommandError) in
-    call.replyHelp("PUBSUB")
-  },
 ]
 
 extension Call {

@@ -10,10 +10,13 @@ import Glibc
 /// One thread at a time. The store must be open all the while.
 package final class Checkpointer {
   private let database: Database
+  /// Bytes that commits may need while a copy is made.
+  private let reserve: Int64
   /// Of a copy that is not whole.
   static let partialSuffix = ".partial"
 
   package init(_ options: Store.Options) throws(StoreError) {
+    reserve = Int64(options.checkpointPages) << 10
     database = try Database(StateFiles(directory: options.directory).database, .readWrite)
     // This has it read the file, too: else it would know of no log.
     try database.execute(
@@ -40,6 +43,7 @@ package final class Checkpointer {
   package func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
     unlink(partial)
+    try checkRoom(for: partial)
     // Made beforehand, as nobody else is to read it.
     let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
@@ -61,6 +65,21 @@ package final class Checkpointer {
     } catch {
       unlink(partial)
       throw error
+    }
+  }
+
+  /// A copy that finds no room would take that of commits before it is given up.
+  private func checkRoom(for path: String) throws(StoreError) {
+    var system = statvfs()
+    guard statvfs(StateFiles.directory(of: path), &system) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "statvfs")
+    }
+    let free = Int64(system.f_bavail) * Int64(system.f_frsize)
+    let pages = try database.number("PRAGMA page_count")
+    let needed = try pages * database.number("PRAGMA page_size") + reserve
+    guard free >= needed else {
+      throw StoreError(
+        .full, path, "it takes \(needed >> 20) MiB with what is stored meanwhile, \(free >> 20) MiB are free")
     }
   }
 }

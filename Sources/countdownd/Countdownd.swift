@@ -45,28 +45,42 @@ struct Countdownd: ParsableCommand {
       """,
     version: "\(Product.name) \(Product.version)")
 
-  @Option(help: "The socket to listen at, unless systemd passes one.")
+  @Option(
+    help: """
+      The socket to listen at, unless systemd passes one (default: as configured, \
+      \(Configuration().socket.path)).
+      """)
   var socket: String?
 
-  @Option(help: "Where what must outlive the daemon is kept.")
+  @Option(
+    help: """
+      Where what must outlive the daemon is kept (default: as configured, \
+      \(Configuration().stateDirectory)).
+      """)
   var stateDirectory: String?
 
   @Option(
     help: """
       What a reply promises: process (its changes survive kill -9), power (a loss of power as \
-      well), none (they are in memory only).
+      well), none (they are in memory only); default: as configured, \
+      \(Configuration().durability.rawValue).
       """)
   var durability: Configuration.Durability?
 
   @Option(
     help: ArgumentHelp(
-      "The configuration file. FILE.d/*.yaml are read after it.", valueName: "file"))
-  var config = Configuration.standardPath
+      "The configuration file; FILE.d/*.yaml are read after it (default: \(Configuration.standardPath)).",
+      valueName: "file"))
+  var config: String?
 
   @Flag(help: "Time stands still and moves by CLOCK ADVANCE only: for clients' own tests.")
   var virtualTime = false
 
-  @Option(help: "The least that is logged: trace, debug, info, notice, warning, error, critical.")
+  @Option(
+    help: """
+      The least that is logged: trace, debug, info, notice, warning, error, critical (default: as \
+      configured, \(Configuration().logLevel.rawValue)).
+      """)
   var logLevel: Configuration.LogLevel?
 
   @Flag(help: "Check the configuration, print the settings in force, and end.")
@@ -163,7 +177,7 @@ struct Countdownd: ParsableCommand {
 
   /// The files, and what the command line puts over them.
   private func load() throws(ConfigurationError) -> Configuration {
-    var configuration = try Configuration.load(path: config)
+    var configuration = try Configuration.load(path: config ?? Configuration.standardPath)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }

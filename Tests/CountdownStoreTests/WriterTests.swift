@@ -202,6 +202,20 @@ private final class Desk: @unchecked Sendable {
     #expect(try size() == 64 << 20)
   }
 
+  @Test(
+    .enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"),
+    arguments: [4_000: StoreError.Kind.full, 6_000: nil])
+  func aCopyLeavesRoomForCommits(kibibytes: Int, kind: StoreError.Kind?) throws {
+    let disk = try SmallDisk(kibibytes: kibibytes)
+    let store = try Store(options(disk.path + "/state"), at: reading())
+    try store.commit(batch((0..<1_000).map { countdown($0, "k") }), at: reading())
+    let checkpointer = try Checkpointer(options(disk.path + "/state"))
+    let copy = disk.path + "/copy.db"
+    let found = failure { () throws(StoreError) in try checkpointer.backUp(to: copy) }
+    #expect(found == kind)
+    #expect(FileManager.default.fileExists(atPath: copy) == (kind == nil))
+  }
+
   @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
   func aCheckpointThatFailsIsSaidUntilOneWorks() throws {
     let disk = try SmallDisk(kibibytes: 1_024)
@@ -224,11 +238,11 @@ private final class Desk: @unchecked Sendable {
     let error = backUp(desk, to: disk.path + "/state/copy.db")
     #expect(error?.kind == .full && error?.path.hasPrefix(disk.path + "/state/copy.db") == true)
     unlink(disk.path + "/filler")
-    var row: UInt32 = 200
-    while desk.onLoop({ desk.writer.checkpoints }) == 1 {
-      desk.onLoop { desk.submit(batch([countdown(row, "k", meta: meta)]), as: "") }
-      row += 1
+    // It is tried again once the log is as much longer.
+    for _ in 0..<100 {
+      desk.onLoop { desk.submit(batch([countdown(100, "k", meta: meta)]), as: "") }
     }
+    desk.wait { $0.checkpoints >= 2 }
     #expect(desk.onLoop { desk.writer.checkpointError } == nil)
     desk.onLoop { desk.writer.close() }
   }

@@ -43,7 +43,7 @@ class SmallDisk:
         self.directory = directory
         directory.mkdir()
         subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", directory], check=True)
+            ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", directory], check=True)
 
     def fill(self):
         with open(self.directory / "ballast", "ab", buffering=0) as ballast:
@@ -567,3 +567,53 @@ def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path,
     assert reply["complete"]
     kept = [json.loads(line) for _, line in reply["events"]]
     assert [told["seq"] for told in kept if told["event"] == "fired"] == [event["seq"]]
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, arguments=["--durability", durability],
+        environment=faults.environment(at=1, action="EIO", lasting=True))
+
+    def wait_for_tries():
+        """Until it was tried at least once more, from its beginning, whether anything can be stored."""
+        for _ in range(2):
+            before = len(faults.calls())
+            eventually(lambda: len(faults.calls()) > before, "it is tried again", pause=0.3)
+
+    client, listener = daemon.connect(), daemon.connect(protocol=3)
+    begin = client("EVENTS", "LAST")
+    client("TIMER", "SET", "first", "300ms")
+    client("COUNTDOWN", "START", "then", "COUNT", 1, "EVERY", "600ms")
+    listener.send("PSUBSCRIBE", "*")
+    listener.push()
+    faults.damage()
+    # That it fires cannot be stored: no command is there to be refused. The other is due after that.
+    listener.events(lambda event: event["event"] == "ready")
+    assert not is_writable(daemon)
+    wait_for_tries()
+    told = view(client("EVENTS", "SINCE", begin))["events"]
+    assert [json.loads(line)["event"] for _, line in told] == ["set", "started", "fired", "ready"]
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    # What is found of the disk does not rest on there being something to store.
+    faults.damage()
+    assert client("COUNTDOWN", "START", "refused").code == "READONLY"
+    wait_for_tries()
+    assert not is_writable(daemon) and daemon.log.count("can be stored again") == 1
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    client("TIMER", "SET", "last", "1h")
+    daemon.stop("kill")
+    # In the place of the first, of which nothing is stored.
+    assert daemon.stored("SELECT id FROM timers") == [(0,)]
+    daemon.start_again()
+    client = daemon.connect()
+    assert view(client("COUNTDOWN", "GET", "then"))["state"] == b"ready"
+    assert client("TIMER", "GET", "first") is None
+    after = view(client("EVENTS", "SINCE", begin))
+    assert after["complete"] and after["events"][:4] == told
+    assert [json.loads(line)["event"] for _, line in after["events"][4:]] == ["set"]
