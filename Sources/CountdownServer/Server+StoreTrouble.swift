@@ -66,13 +66,12 @@ extension Server {
   private func retry() {
     guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
     guard !mustTakeBack else { return retryLater() }
+    if let error = keeper.trouble, error.kind == .corrupt { return retry(replacing: error, keeper) }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {
         keeper.confirm(batch, &dispatcher.engine)
-        dispatcher.engine.isReadOnly = false
-        logger.log(.writable, .notice, "state can be stored again")
-        hooks.isAlive(statusText)
+        noteWritable()
       } else {
         keeper.keepForLater(batch, &dispatcher.engine)
         retryLater()
@@ -81,5 +80,24 @@ extension Server {
       endTurn()
       goOnAfterStoring()
     }
+  }
+  private func noteWritable() {
+    dispatcher.engine.isReadOnly = false
+    logger.log(.writable, .notice, "state can be stored again")
+    hooks.isAlive(statusText)
+  }
+
+  /// A state that is corrupt does not get better.
+  private func retry(replacing error: StoreError, _ keeper: StateKeeper) {
+    do throws(StoreError) {
+      try replaceState(error, keeper)
+      noteWritable()
+    } catch {
+      if error != replacingError { logger.error("the corrupt state cannot be replaced yet: \(error)") }
+      replacingError = error
+      retryLater()
+    }
+    endTurn()
+    goOnAfterStoring()
   }
 }

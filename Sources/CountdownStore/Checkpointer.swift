@@ -38,7 +38,8 @@ package final class Checkpointer {
   /// The file gets its name only once it is whole and on the disk; one of that name is replaced.
   package func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
-    unlink(partial)
+    func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
+    removePartial()
     // Made beforehand, as nobody else is to read it.
     let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
@@ -62,7 +63,7 @@ package final class Checkpointer {
       }
       try StateFiles.synchronizeDirectory(of: path)
     } catch {
-      unlink(partial)
+      removePartial()
       throw error
     }
   }

@@ -28,7 +28,7 @@ def check(directory):
 
 
 def leftovers(daemon):
-    return [name for name in os.listdir(daemon.directory / "state") if name.startswith("backup")]
+    return [name for name in os.listdir(daemon.directory / "state") if "backup" in name]
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
@@ -112,12 +112,16 @@ def test_an_end_before_it_is_made(daemon, client):
 
 def test_what_kill_9_leaves_is_removed(start_daemon):
     daemon = start_daemon()
+    # Somebody's own copy is nobody else's to remove.
+    own = daemon.state / "backup.db"
+    assert ctl(daemon, "backup", str(own)).returncode == 0
     daemon.kill()
-    for name in ("backup.db", "backup.db.partial"):
-        (daemon.directory / "state" / name).write_text("half")
-    daemon.start()
-    daemon.is_expected_to_run = True
-    assert leftovers(daemon) == []
+    for name in ("", ".partial", ".partial-journal"):
+        (daemon.state / f".countdownd-backup-{daemon.pid}{name}").write_text("half")
+    daemon.start_again()
+    assert leftovers(daemon) == ["backup.db"]
+    assert ctl(daemon, "backup", str(daemon.state / "other.db")).returncode == 0
+    assert leftovers(daemon) == ["backup.db"]
 
 
 def test_check_says_what_is_wrong(start_daemon, tmp_path):
