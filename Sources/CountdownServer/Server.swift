@@ -53,6 +53,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var mustTakeBack = false
   /// The first batch that could not be stored, since one could.
   var firstUnstored: UInt64 = 0
+  /// What could not be stored, and not be taken back, as what is stored of it could not be read.
+  var leftToTakeBack: [StateKeeper.Batch] = []
   /// What was read in that turn may be of what has been taken back.
   var hasTakenBack = false
   /// To be done when nothing waits to be stored.
@@ -92,6 +94,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       try server.listen()
       try loaded.wait()
     } catch {
+      server.stopped.succeed()
       server.hasEnded.withLock { $0 = true }
       server.listening?.remove()
       try server.group.syncShutdownGracefully()

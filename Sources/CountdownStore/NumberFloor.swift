@@ -19,7 +19,7 @@ struct NumberFloor {
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
     // Twice the same: half of a write, or a flipped digit, would otherwise count for ever.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
-    guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]), floor >= 0,
+    guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
       floor < Int64.max / 2
     else { return nil }
     return floor

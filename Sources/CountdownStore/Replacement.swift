@@ -29,7 +29,8 @@ package final class Replacement {
   ) throws(StoreError) {
     self.options = options
     files = StateFiles(directory: options.directory)
-    lock = if let lock = corrupt?.database.lock { lock } else { try DirectoryLock(options.directory) }
+    lock =
+      if let lock = corrupt?.database.lock { lock } else { try DirectoryLock(options.directory) }
     files.removeReplacement()
     place = files.placeOfCorrupt(atUnixMicroseconds: now.wallMicroseconds)
     announce(place)

@@ -64,8 +64,12 @@ struct StateFiles {
   func synchronize() throws(StoreError) { try Self.synchronize(directory) }
 
   static func synchronizeDirectory(of path: String) throws(StoreError) {
-    guard let slash = path.lastIndex(of: "/") else { return try synchronize(".") }
-    try synchronize(slash == path.startIndex ? "/" : String(path[..<slash]))
+    try synchronize(directory(of: path))
+  }
+
+  static func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
   private static func synchronize(

@@ -61,7 +61,8 @@ extension Store {
     defer { withExtendedLifetime(lock) {} }
     if let decided {
       report.problems.append(
-        "a corrupt state is being replaced: the next start moves it to \(decided.target), and goes on with this")
+        "a corrupt state is being replaced: the next start moves it to \(decided.target), and goes on with this"
+      )
     } else if try LogHeader.isUnreadable(log: files.log, database: files.database) {
       report.problems.append(
         """

@@ -64,6 +64,7 @@ package final class Store {
   private let begin: Statement
   private let end: Statement
   private let noteClocks: Statement
+  private var filesInPlace: FilesInPlace
   /// SQLite's hook writes it.
   private let logPagesCell: UnsafeMutablePointer<Int32>
 
@@ -118,6 +119,7 @@ package final class Store {
     self.damage = damage
     if damage != nil { Self.leaveLog(of: database) }
 
+    filesInPlace = try FilesInPlace([database.path, database.path + "-wal"])
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
@@ -158,6 +160,7 @@ package final class Store {
   ) throws(StoreError) {
     guard isProbe || !batches.allSatisfy(\.isEmpty) else { return }
     var clock = clock
+    try filesInPlace.check(atBootMicroseconds: now.bootMicroseconds)
     do throws(StoreError) {
       try begin.run()
       for batch in batches {
@@ -189,7 +192,6 @@ package final class Store {
       try begin.run()
       try write(now)
       try end.run()
-      clock.note(now)
     } catch {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()

@@ -74,7 +74,9 @@ struct Countdownd: ParsableCommand {
 
   @Flag(
     name: .customLong("check"),
-    help: "Look through the state, which no daemon may use meanwhile, say what is there, and end.")
+    help:
+      "Look through the state, which no daemon may use meanwhile, say what is there and what is wrong, and end. Changes nothing."
+  )
   var checksState = false
 
   func run() throws {
@@ -90,6 +92,8 @@ struct Countdownd: ParsableCommand {
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
     signal(SIGPIPE, SIG_IGN)
+    // A file that may not grow is an error like a full disk.
+    signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
     let notifier = ServiceNotifier()
     var settings = ServerSettings(configuration, listener: try listener(configuration))

@@ -11,7 +11,8 @@ extension Store.Report {
       HUDs: \(huds)
       """
     guard areRowsRead else {
-      return counts + "\nof an older version, which the next start brings up to date: rows were counted, not read"
+      return counts
+        + "\nof an older version, which the next start brings up to date: rows were counted, not read"
     }
     return counts + """
 

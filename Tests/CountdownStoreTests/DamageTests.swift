@@ -29,9 +29,26 @@ import Testing
     #expect(try open(directory).firstNumber > second + (1 << 32))
   }
 
+  @Test func numbersRiseWithoutTheirFile() throws {
+    var first: Int64 = 0
+    for _ in 0..<5 { first = try open(directory).firstNumber }
+    try FileManager.default.removeItem(atPath: directory.state + "/numbers")
+    #expect(try open(directory).firstNumber > first + (1 << 32))
+  }
+
+  @Test func numbersAreReadAgainWhateverWasThere() throws {
+    _ = try open(directory)
+    try Data(repeating: 0x20, count: 60).write(
+      to: URL(fileURLWithPath: directory.state + "/numbers"))
+    var first: Int64 = 0
+    for _ in 0..<5 { first = try open(directory).firstNumber }
+    try FileManager.default.removeItem(atPath: directory.database)
+    #expect(try open(directory).firstNumber > first + (1 << 32))
+  }
+
   @Test(arguments: [
-    "", "1790000000000000", "1790000000000000 1790000000000001\n", "x x\n", "-5 -5\n",
-    "9223372036854775807 9223372036854775807\n", "1790000000000000 1790000000000000",
+    "", "4000000000000000000", "4000000000000000000 4000000000000000001\n", "x x\n", "-5 -5\n",
+    "9223372036854775807 9223372036854775807\n", "4000000000000000000 4000000000000000000",
   ])
   func numbersThatMakeNoSenseCountForNothing(text: String) throws {
     let first = try open(directory).firstNumber
@@ -106,11 +123,34 @@ import Testing
     #expect(try opened(killed).1 == [])
   }
 
+  @Test(arguments: ["", "-wal"])
+  func whatWasSetAsideBeforeIsLeftAlone(suffix: String) throws {
+    mkdir(directory.state, 0o700)
+    var asides: [String] = []
+    for n in 0..<3 {
+      try Data("\(n)".utf8).write(to: URL(fileURLWithPath: directory.database + suffix))
+      // All in the same second.
+      let now = reading(wall: wallStart)
+      let replacement = try Replacement(of: nil, options(directory.state), at: now) {
+        asides.append($0 + suffix)
+      }
+      try replacement.decide()
+      _ = try replacement.open(at: now)
+    }
+    #expect(asides.map(contents) == (0..<3).map { Data("\($0)".utf8) })
+  }
+
   @Test func halfOfACheckpointWithoutItsLogIsCorrupt() throws {
+    // Rows for many pages; those in the middle are not looked at to open it.
+    try open(directory).commit(batch((10..<5_000).map { countdown($0, "\($0)") }), at: reading())
     let killed = try killed()
-    try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
     let size = try #require(contents(killed.database)).count
-    try write([UInt8](repeating: 0xA5, count: 1_000), to: killed.database, at: UInt64(size - 1_000))
+    try write(
+      [UInt8](repeating: 0xA5, count: 1_024), to: killed.database, at: UInt64(size / 2048 * 1024))
+    let copy = TemporaryDirectory()
+    try copyState(killed, copy)
+    #expect(try open(copy).damage == nil)
+    try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
     // What can be read of it is read, and nothing written.
     let store = try open(killed)
     #expect(store.damage?.kind == .corrupt)
@@ -192,7 +232,8 @@ import Testing
     var corrupt: Store! = try open(killed)
     var place = ""
     var replacement: Replacement! = try Replacement(
-      of: corrupt, options(killed.state), at: reading()) { place = $0 }
+      of: corrupt, options(killed.state), at: reading()
+    ) { place = $0 }
     try replacement.fill(batch([countdown(1, "new")]), events: [], after: 0, at: reading())
     try replacement.decide()
     corrupt.leaveAsItIs()

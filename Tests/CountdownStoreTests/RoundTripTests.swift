@@ -75,7 +75,8 @@ import Testing
     changes.huds.current = [
       HUDRecord(index: 0, key: [1], generation: 1, uid: 1, state: []),
       HUDRecord(
-        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max, deadlineMicroseconds: .max,
+        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max,
+        deadlineMicroseconds: .max,
         status: everyByte, state: everyByte),
     ]
     try open(directory).commit(changes, at: reading())
