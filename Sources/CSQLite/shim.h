@@ -22,6 +22,12 @@ static inline int countdownd_checkpoint_on_close(sqlite3 *database, int on) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
 }
 
+// errno of the last call on the file that failed; 0 if none has.
+static inline int countdownd_file_errno(sqlite3 *database) {
+  int number = 0;
+  return sqlite3_file_control(database, "main", SQLITE_FCNTL_LAST_ERRNO, &number) == SQLITE_OK ? number : 0;
+}
+
 // errno of the last call on the write-ahead log that failed; 0 if none has. By the time that an error is told
 // SQLite itself may have forgotten it.
 static inline int countdownd_log_errno(sqlite3 *database) {

@@ -101,7 +101,8 @@ package struct Throttle: Equatable, Sendable {
   package mutating func change(_ new: Rate, at now: Instant) {
     guard new != rate else { return }
     // Rounded up to a part of a microsecond, so that nothing is won by changing to and fro.
-    let parts = (used(at: now) * new.use + rate.use - 1) / rate.use
+    // More than a burst is used only where the clock has gone back, or a file is damaged.
+    let parts = (min(used(at: now), rate.full) * new.use + rate.use - 1) / rate.use
     rate = new
     set(min(parts, new.full), at: now)
   }

@@ -32,7 +32,7 @@ package struct EventTail: Sendable {
   /// How many events are kept, at least; one chunk more at most. None if 0.
   package let limit: Int
   /// Events with numbers up to here may be missing.
-  private(set) var droppedThrough: Int64
+  package private(set) var droppedThrough: Int64
   /// How many there are.
   package private(set) var count = 0
 
@@ -49,6 +49,26 @@ package struct EventTail: Sendable {
   }
 
   package var isOn: Bool { limit > 0 }
+
+  /// Of the newest event that is kept.
+  package var lastSequence: Int64 {
+    if open.content.count > 0 { return open.content.lastSequence }
+    return chunks.count > head ? chunks[chunks.count - 1].content.lastSequence : droppedThrough
+  }
+
+  /// All that is kept and was handed over, oldest first: for another store. Nothing is missing after
+  /// `droppedThrough`.
+  package var portions: [Portion] { chunks[head...].map(\.content) }
+
+  /// Whether these are events, as `restore` takes them.
+  package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
+
+  /// Some of the events up to that number are not known.
+  package mutating func forget(through sequence: Int64) {
+    (chunks, head, count) = ([], 0, 0)
+    open = Chunk()
+    droppedThrough = sequence
+  }
 
   // MARK: Adding
 
@@ -150,13 +170,15 @@ package struct EventTail: Sendable {
     _ bytes: [UInt8], after sequence: Int64, through last: Int64
   ) -> Bool {
     guard isOn else { return true }
-    if chunks.isEmpty { droppedThrough = sequence }
+    if chunks.isEmpty {
+      droppedThrough = sequence
+    } else if sequence > lastSequence {
+      // What was between is not there.
+      forget(through: sequence)
+    }
     guard let count = EventCoding.count(bytes) else {
       // Of a version that is not known here.
-      for chunk in chunks[head...] { self.count -= chunk.content.count }
-      chunks = []
-      head = 0
-      droppedThrough = last
+      forget(through: last)
       return false
     }
     guard count > 0 else { return true }

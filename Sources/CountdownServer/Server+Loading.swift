@@ -7,42 +7,6 @@ import NIOCore
 
 /// Reading what was kept, while whoever asks for it is told that it is loading.
 extension Server {
-  static func openStore(
-    _ state: Store.Options, _ logger: Logger, at now: Moment
-  ) throws(StoreError) -> Store {
-    let reading = StoreClock.Reading(bootID: BootID.current, now)
-    let store: Store
-    do throws(StoreError) {
-      store = try Store(state, at: reading)
-    } catch {
-      guard error.kind == .corrupt else { throw error }
-      try setAside(state, error, logger, at: now)
-      store = try Store(state, at: reading)
-    }
-    if let log = store.unreadableLog {
-      logger.log(
-        .stateSetAside, .critical,
-        """
-        the log of the newest changes cannot be read and was set aside, not deleted; going on with the state \
-        before them. Restore a backup if they matter
-        """, ["file": "\(log)"])
-    }
-    return store
-  }
-
-  private static func setAside(
-    _ state: Store.Options, _ error: StoreError, _ logger: Logger, at now: Moment
-  ) throws(StoreError) {
-    let place = try Store.setAside(
-      directory: state.directory, atUnixMicroseconds: now.wall.microseconds)
-    logger.log(
-      .stateSetAside, .critical,
-      """
-      the state is corrupt and was set aside, not deleted; going on without what cannot be read of it. \
-      Restore a backup, or try `sqlite3 FILE .recover`
-      """, ["file": "\(place)", "error": "\(error)"])
-  }
-
   /// How long clients wait at the socket before they are told that it is loading.
   private static let patience = TimeAmount.milliseconds(100)
 
@@ -84,27 +48,31 @@ extension Server {
     switch portion {
     case .countdowns(let records):
       restore(records, of: loading) { record in
-        record.durable(offset: offset).map {
-          dispatcher.engine.restore($0, at: record.index, now: now)
-        }
+        guard let kept = record.durable(offset: offset),
+          dispatcher.engine.canRestore(.countdown, kept.key, at: record.index)
+        else { return nil }
+        return dispatcher.engine.restore(kept, at: record.index, now: now)
       }
     case .timers(let records):
       restore(records, of: loading) { record in
-        record.durable(offset: offset).map {
-          dispatcher.engine.restore($0, at: record.index, now: now)
-        }
+        guard let kept = record.durable(offset: offset),
+          dispatcher.engine.canRestore(.timer, kept.key, at: record.index)
+        else { return nil }
+        return dispatcher.engine.restore(kept, at: record.index, now: now)
       }
     case .huds(let records):
       restore(records, of: loading) { record in
-        record.durable(offset: offset).map {
-          dispatcher.engine.restore($0, at: record.index, now: now)
-        }
+        guard let kept = record.durable(offset: offset),
+          dispatcher.engine.canRestore(.hud, kept.key, at: record.index)
+        else { return nil }
+        return dispatcher.engine.restore(kept, at: record.index, now: now)
       }
     case .guards(let records):
       restore(records, of: loading) { record in
-        record.durable(offset: offset).map {
-          dispatcher.engine.restore($0, at: record.place, now: now)
-        }
+        guard let kept = record.durable(offset: offset),
+          dispatcher.engine.canRestore(kept.machine.kind, kept.key, at: record.place)
+        else { return nil }
+        return dispatcher.engine.restore(kept, at: record.place, now: now)
       }
     case .events(let turns):
       for events in turns {
@@ -128,29 +96,20 @@ extension Server {
   }
 
   private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
-    guard let loading, var state = settings.state else { return done.succeed() }
+    guard let loading else { return done.succeed() }
     self.loading = nil
     guard !isStopping else {
       loading.close()
       return done.fail(StoppedWhileLoading())
     }
     do throws(StoreError) {
-      nonisolated(unsafe) let given: Store
       if let error = error ?? loading.problem {
         guard error.kind == .corrupt else { throw error }
-        // The lock on the directory goes with the old store; the numbers go on.
-        state.firstNumber = max(
-          loading.loaded.firstNumber, dispatcher.engine.lastSequence + 1)
-        loading.close()
-        try Self.setAside(state, error, logger, at: now)
-        given = try Store(state, at: StoreClock.Reading(bootID: BootID.current, now))
-        dispatcher.engine.noteEverything()
+        try replace(loading, error)
       } else {
-        given = loading.loaded
-      }
-      try given.beginEvents(after: dispatcher.engine.lastSequence)
-      keeper = try StateKeeper(given, bootID: BootID.current) { [weak self] body in
-        self?.hop { _ in body() }
+        nonisolated(unsafe) let given = loading.loaded
+        try given.beginEvents(after: dispatcher.engine.lastSequence)
+        try keep(given)
       }
     } catch {
       return done.fail(error)

@@ -89,14 +89,14 @@ extension Server {
 
   private func retry() {
     guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
-    guard !mustTakeBack, takeBackWhatIsLeft(keeper) else { return retryLater() }
+    guard !mustTakeBack else { return retryLater() }
+    if let error = keeper.trouble, error.kind == .corrupt { return retry(replacing: error, keeper) }
+    guard takeBackWhatIsLeft(keeper) else { return retryLater() }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {
         keeper.confirm(batch, &dispatcher.engine)
-        dispatcher.engine.isReadOnly = false
-        logger.log(.writable, .notice, "state can be stored again")
-        hooks.isAlive(status)
+        noteWritable()
       } else {
         keeper.keepForLater(batch, &dispatcher.engine)
         retryLater()
@@ -105,5 +105,34 @@ extension Server {
       endTurn()
       goOnAfterStoring()
     }
+  }
+
+  private func noteWritable() {
+    dispatcher.engine.isReadOnly = false
+    logger.log(.writable, .notice, "state can be stored again")
+    hooks.isAlive(status)
+  }
+
+  /// A state that is corrupt does not get better.
+  private func retry(replacing error: StoreError, _ keeper: StateKeeper) {
+    guard !keeper.isBusy else { return retryLater() }
+    if replacing == nil, !takeBackWhatIsLeft(keeper) {
+      // Rather kept as it is than gone.
+      logger.critical("what was refused and cannot be read back any more is kept as it is now")
+      for batch in leftToTakeBack { keeper.keepForLater(batch, &dispatcher.engine) }
+      leftToTakeBack = []
+    }
+    do throws(StoreError) {
+      try replaceState(error, keeper)
+      noteWritable()
+    } catch {
+      if error != replacingError {
+        logger.error("the corrupt state cannot be replaced yet: \(error)")
+      }
+      replacingError = error
+      retryLater()
+    }
+    endTurn()
+    goOnAfterStoring()
   }
 }

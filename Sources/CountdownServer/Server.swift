@@ -45,6 +45,10 @@ package final class Server: CommandHost, @unchecked Sendable {
   var loading: StateLoading?
   var toldOfLoading: Instant?
   var keeper: StateKeeper? { didSet { followCheckpoints() } }
+  /// What takes the place of a corrupt state, once that is decided and until it has.
+  var replacing: (Replacement, StoreBatch)?
+  /// Why that could not be done when it was last tried.
+  var replacingError: StoreError?
   /// What was changed in the turn that is under way may rest on what could not be stored.
   var mustTakeBack = false
   /// The first batch that could not be stored, since one could.

@@ -42,7 +42,8 @@ package final class Checkpointer {
   /// disk: it is there to be read, and removed.
   package func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
-    unlink(partial)
+    func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
+    removePartial()
     try checkRoom(for: partial)
     // Made beforehand, as nobody else is to read it.
     let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -63,7 +64,7 @@ package final class Checkpointer {
         throw StoreError(systemError: errno, path: path, doing: "rename")
       }
     } catch {
-      unlink(partial)
+      removePartial()
       throw error
     }
   }
@@ -79,7 +80,8 @@ package final class Checkpointer {
     let needed = try pages * database.number("PRAGMA page_size") + reserve
     guard free >= needed else {
       throw StoreError(
-        .full, path, "it takes \(needed >> 20) MiB with what is stored meanwhile, \(free >> 20) MiB are free")
+        .full, path,
+        "it takes \(needed >> 20) MiB with what is stored meanwhile, \(free >> 20) MiB are free")
     }
   }
 }

@@ -97,7 +97,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   }
 
   init?(row: Statement) {
-    guard let index = UInt32(exactly: row.number(0)), let uid = UInt32(exactly: row.number(3)),
+    guard let index = row.place(0), let uid = UInt32(exactly: row.number(3)),
       let count = UInt32(exactly: row.number(7)), let sends = UInt32(exactly: row.number(10))
     else { return nil }
     switch (row.number(4), row.optionalNumber(5), row.optionalNumber(6)) {

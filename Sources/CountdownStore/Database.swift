@@ -1,11 +1,12 @@
 import CSQLite
+import Glibc
 
 /// One connection to an SQLite file. One thread at a time.
 final class Database {
   let path: String
   let handle: OpaquePointer
   /// Let go of only after the file is closed.
-  private let lock: DirectoryLock?
+  let lock: DirectoryLock?
 
   enum Access { case readOnly, readWrite }
 
@@ -60,6 +61,21 @@ final class Database {
     return texts
   }
 
+  /// What `quick_check` or `integrity_check` finds wrong, so many at most; empty if all is well.
+  func problems(_ check: String, most: Int) throws(StoreError) -> [String] {
+    do throws(StoreError) {
+      let problems = try texts("PRAGMA \(check)(\(most))")
+      guard problems != ["ok"] else { return [] }
+      // A page that cannot be read is one of them.
+      let error = corrupt(problems.joined(separator: "; "))
+      guard error.kind == .corrupt else { throw error }
+      return problems
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      return [error.detail]
+    }
+  }
+
   /// All of `body` or nothing.
   func transaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
     try execute("BEGIN IMMEDIATE")
@@ -78,10 +94,27 @@ final class Database {
   }
 
   func error(_ code: Int32) -> StoreError {
+    let message = String(cString: sqlite3_errmsg(handle))
+    if code & 0xff == SQLITE_CORRUPT { return corrupt("\(message), SQLite code \(code)") }
     var systemError = sqlite3_system_errno(handle)
     if systemError == 0, code & 0xff == SQLITE_IOERR { systemError = countdownd_log_errno(handle) }
+    return StoreError(code: code, systemError: systemError, path: path, message: message)
+  }
+
+  /// The file is not as it was written; or SQLite says so as a read has failed, which may pass.
+  func corrupt(_ detail: String) -> StoreError {
+    guard let number = failedRead else { return StoreError(.corrupt, path, detail) }
     return StoreError(
-      code: code, systemError: systemError, path: path,
-      message: String(cString: sqlite3_errmsg(handle)))
+      code: SQLITE_IOERR, systemError: number, path: path, message: "cannot read (\(detail))")
+  }
+
+  /// errno of a read that has failed in one of the ways that SQLite takes for a corrupt file system, and then
+  /// for a corrupt file. It is kept until another call on the file fails: after such a failure, real damage may
+  /// pass for another until the file is opened anew, which errs on the side of changing nothing.
+  ///
+  /// Source: SQLite, os_unix.c (`unixRead`: SQLITE_IOERR_CORRUPTFS).
+  private var failedRead: Int32? {
+    [countdownd_file_errno(handle), countdownd_log_errno(handle)]
+      .first { [EIO, ENXIO, ERANGE].contains($0) }
   }
 }

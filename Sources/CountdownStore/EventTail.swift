@@ -6,7 +6,9 @@ final class EventTail {
   private static let partBeyond: Int64 = 64
   private let insert: Statement
   private let trim: Statement
-  /// Of the newest row; 0 if there is none.
+  /// Why its rows cannot be read to the end.
+  let damage: StoreError?
+  /// Of the newest row; 0 if there is none, more than can be if it cannot be read.
   private(set) var lastSequence: Int64
   private var ordinal: Int64
   /// From which ordinal on the oldest rows go. Not with each turn: that would be other pages to write.
@@ -27,10 +29,23 @@ final class EventTail {
       DELETE FROM events WHERE last_seq <
         (SELECT last_seq FROM events WHERE ordinal > ? ORDER BY last_seq LIMIT 1)
       """)
-    lastSequence = try database.number("SELECT max(last_seq) FROM events")
-    ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
+    do throws(StoreError) {
+      lastSequence = try database.number("SELECT max(last_seq) FROM events")
+      ordinal = try database.number("SELECT ordinal FROM events ORDER BY last_seq DESC LIMIT 1")
+      damage = nil
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      (lastSequence, ordinal) = (.max, 0)
+      damage = error
+    }
     before = (lastSequence, ordinal, trimAt)
   }
+
+  /// Of sequence numbers, which begin at microseconds since 1970, and of ordinals: some centuries.
+  private static let possible: ClosedRange<Int64> = 0...1 << 53
+
+  /// The newest number that can have been given to an event, of those that are in the rows.
+  var highestSequence: Int64 { Self.possible.contains(lastSequence) ? lastSequence : 0 }
 
   /// Has events that come after `sequence` follow without a gap on what is there; where nothing is,
   /// notes that there were none up to then. With no limit, all of them go: they would be followed by
@@ -50,15 +65,24 @@ final class EventTail {
     didCommit()
   }
 
-  /// Oldest first, as they were committed.
+  /// Oldest first, as they were committed. What makes no sense is left out; then that is thrown.
   func load(_ body: (StoredEvents) -> Void) throws(StoreError) {
     let rows = try Statement(
-      database, "SELECT after_seq, last_seq, payload FROM events ORDER BY last_seq")
+      database, "SELECT after_seq, last_seq, ordinal, payload FROM events ORDER BY last_seq")
     defer { rows.reset() }
+    var nonsense: Int64?
     while try rows.step() {
-      body(
-        StoredEvents(
-          afterSequence: rows.number(0), lastSequence: rows.number(1), payload: rows.bytes(2)))
+      let (after, last) = (rows.number(0), rows.number(1))
+      guard Self.possible.contains(last), (0...last).contains(after),
+        Self.possible.contains(rows.number(2))
+      else {
+        nonsense = last
+        continue
+      }
+      body(StoredEvents(afterSequence: after, lastSequence: last, payload: rows.bytes(3)))
+    }
+    if let nonsense {
+      throw StoreError(.corrupt, database.path, "row \(nonsense) of events makes no sense")
     }
   }
 

@@ -98,7 +98,7 @@ package struct GuardRecord: StoredRecord, Equatable, Sendable {
       let uid = UInt32(exactly: row.number(4))
     else { return nil }
     let (kind, place) = Self.place(of: index)
-    guard row.number(1) == Int64(kind.rawValue) else { return nil }
+    guard row.number(1) == Int64(kind.rawValue), place < StoredPlaces.end else { return nil }
     var columns = Columns()
     columns.phase = row.number(5)
     columns.moment = row.optionalNumber(6)

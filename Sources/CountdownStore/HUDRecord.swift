@@ -45,7 +45,7 @@ package struct HUDRecord: StoredRecord, Equatable, Sendable {
   }
 
   init?(row: Statement) {
-    guard let index = UInt32(exactly: row.number(0)), let uid = UInt32(exactly: row.number(3))
+    guard let index = row.place(0), let uid = UInt32(exactly: row.number(3))
     else { return nil }
     self.index = index
     key = row.bytes(1)

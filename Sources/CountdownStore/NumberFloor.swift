@@ -9,9 +9,11 @@ struct NumberFloor {
 
   /// Nil if there is none, or what is there is none.
   func read() -> Int64? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    // Nobody is waited for, should it be a pipe.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
+    guard Self.isFile(descriptor) else { return nil }
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
@@ -23,11 +25,20 @@ struct NumberFloor {
     return floor
   }
 
+  private static func isFile(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// On the disk once it returns. In place, as a disk that is full has no room for another file.
   func write(_ floor: Int64) throws(StoreError) {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    let descriptor = open(
+      path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
     defer { close(descriptor) }
+    guard Self.isFile(descriptor) else {
+      throw StoreError(.inaccessible, path, "it is no regular file: remove it")
+    }
     let line = Array("\(floor) \(floor)\n".utf8)
     let written = pwrite(descriptor, line, line.count, 0)
     guard written == line.count else {

@@ -5,30 +5,59 @@ struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
   var log: String { database + "-wal" }
-  /// Of a copy on its way to whoever asked for it.
-  var backup: String { directory + "/backup.db" }
+  /// Of a copy on its way to whoever asked for it. Nobody chooses such a name.
+  var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
 
-  /// What a process that was killed has left of a copy.
-  func removeBackup() {
-    unlink(backup)
-    unlink(backup + Checkpointer.partialSuffix)
+  private static let backupPrefix = ".countdownd-backup-"
+
+  /// What a process that was killed has left of copies.
+  func removeBackups() { remove(Self.backupPrefix) }
+
+  private func remove(_ prefix: String) {
+    for name in names() where name.hasPrefix(prefix) { unlink(directory + "/" + name) }
   }
 
-  /// Makes the directory (not those above it), and an empty file for the database, readable by
-  /// this user only: the state has keys and data of people in it.
-  func create() throws(StoreError) {
+  private func names() -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { $0.prefix { $0 != 0 } }
+      names.append(String(decoding: name, as: UTF8.self))
+    }
+    return names
+  }
+
+  /// Makes the directory (not those above it), for this user only: the state has keys and data of
+  /// people in it.
+  func createDirectory() throws(StoreError) {
     if mkdir(directory, 0o700) == 0 {
       try Self.synchronizeDirectory(of: directory)
     } else if errno != EEXIST {
       throw StoreError(systemError: errno, path: directory, doing: "make the directory")
     }
+  }
+
+  /// Makes an empty file for the database, unless there is one.
+  func createDatabase() throws(StoreError) { try create(database, O_CREAT) }
+
+  private func create(_ path: String, _ flags: Int32) throws(StoreError) {
     // SQLite opens what it cannot write for reading alone, and says so only at the first write.
-    let descriptor = open(database, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
     guard descriptor >= 0 else {
-      throw StoreError(systemError: errno, path: database, doing: "open")
+      throw StoreError(systemError: errno, path: path, doing: "open")
     }
     close(descriptor)
     try synchronize()
+  }
+
+  /// Whether there is nothing in the database, and no log of it either.
+  var isEmpty: Bool { Self.size(database) == 0 && Self.size(log) == 0 }
+
+  /// 0 if there is no such file.
+  static func size(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
   /// Makes names that have come, gone or changed safe from a loss of power.
@@ -43,46 +72,86 @@ struct StateFiles {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  private static func synchronize(_ directory: String) throws(StoreError) {
-    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+  private static func synchronize(
+    _ path: String, _ flags: Int32 = O_RDONLY | O_DIRECTORY
+  ) throws(StoreError) {
+    let descriptor = open(path, flags | O_CLOEXEC)
     guard descriptor >= 0 else {
-      throw StoreError(systemError: errno, path: directory, doing: "open")
+      throw StoreError(systemError: errno, path: path, doing: "open")
     }
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else {
-      throw StoreError(systemError: errno, path: directory, doing: "fsync")
+      throw StoreError(systemError: errno, path: path, doing: "fsync")
     }
   }
 
-  /// Moves a log aside that SQLite would not read, and write over.
-  ///
-  /// - Returns: where it is now; nil if the log can be read, or there is none.
-  func setUnreadableLogAside(atUnixMicroseconds now: Int64) throws(StoreError) -> String? {
-    let log = database + "-wal"
+  // MARK: A log that cannot be read
+
+  /// Where a log is to be moved that SQLite would not read, and write over; nil if it can be read, or
+  /// there is none.
+  func placeOfUnreadableLog(atUnixMicroseconds now: Int64) throws(StoreError) -> String? {
     guard try LogHeader.isUnreadable(log: log, database: database) else { return nil }
-    let target = freeName(log, atUnixMicroseconds: now)
-    guard rename(log, target) == 0 else {
-      throw StoreError(systemError: errno, path: log, doing: "rename")
-    }
-    try synchronize()
-    return target
+    return freeName(log, atUnixMicroseconds: now)
   }
 
-  /// Moves the database aside, with its log, under a name that SQLite opens as well.
-  ///
-  /// - Returns: where it is now.
-  func setAside(atUnixMicroseconds now: Int64) throws(StoreError) -> String {
-    let target = freeName(database, atUnixMicroseconds: now)
-    // The log first: a database without its log would pass for a whole one.
-    for suffix in ["-wal", ""] {
-      if rename(database + suffix, target + suffix) != 0, errno != ENOENT {
-        throw StoreError(systemError: errno, path: database + suffix, doing: "rename")
-      }
+  func moveLog(to target: String) throws(StoreError) {
+    try move(log, to: target)
+    try synchronize()
+  }
+
+  private func move(_ path: String, to target: String) throws(StoreError) {
+    guard rename(path, target) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "rename")
+    }
+  }
+
+  // MARK: Replacing a corrupt database
+
+  /// What begins the name of a replacement until it is whole, and of what SQLite keeps beside it.
+  private static let unfinished = ".state.db.new"
+  /// What begins the name of one that is whole. The rest says where the corrupt one goes.
+  private static let finished = "state.db.instead-of-"
+
+  var replacement: String { directory + "/" + Self.unfinished }
+
+  /// One that was not decided for.
+  func removeReplacement() { remove(Self.unfinished) }
+
+  func createReplacement() throws(StoreError) { try create(replacement, O_CREAT | O_EXCL) }
+
+  /// Where the database is to be moved: a name that SQLite opens as well.
+  func placeOfCorrupt(atUnixMicroseconds now: Int64) -> String {
+    freeName(database, atUnixMicroseconds: now)
+  }
+
+  /// Gets the replacement, which nobody has open, to the disk. From then on it is the state: whoever opens the
+  /// directory next puts it in place. So however this ends there is one state, and a whole one.
+  func decide(insteadOf target: String) throws(StoreError) {
+    try Self.synchronize(replacement, O_RDONLY)
+    let name = Self.finished + target.dropFirst(database.count + 1)
+    try move(replacement, to: directory + "/" + name)
+    try synchronize()
+  }
+
+  /// A replacement that is whole, and where what it replaces is to go.
+  func decidedReplacement() -> (path: String, target: String)? {
+    names().first { $0.hasPrefix(Self.finished) }.map { name in
+      (directory + "/" + name, database + "." + name.dropFirst(Self.finished.count))
+    }
+  }
+
+  /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever of that is
+  /// not done yet.
+  func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
+    for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
+      try move(database + suffix, to: decided.target + suffix)
     }
     // An index of the log, made anew by whoever opens it; ours keeps none in a file.
     unlink(database + "-shm")
+    // A log that is not its own would ruin it.
     try synchronize()
-    return target
+    try move(decided.path, to: database)
+    try synchronize()
   }
 
   private func freeName(_ path: String, atUnixMicroseconds now: Int64) -> String {

@@ -24,7 +24,7 @@ final class Statement {
     guard let handle else {
       let error = database.error(code)
       // Our SQL is tested: what it does not find is missing in the file.
-      throw code == SQLITE_ERROR ? StoreError(.corrupt, error.path, error.detail) : error
+      throw code == SQLITE_ERROR ? database.corrupt(error.detail) : error
     }
     self.handle = handle
     values = Array(repeating: .null, count: Int(sqlite3_bind_parameter_count(handle)) + 1)
@@ -114,6 +114,11 @@ final class Statement {
   func reset() { sqlite3_reset(handle) }
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+  /// The place of an entity; nil if no table is so long.
+  func place(_ column: Int32) -> UInt32? {
+    UInt32(exactly: number(column)).flatMap { $0 < StoredPlaces.end ? $0 : nil }
+  }
 
   func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 

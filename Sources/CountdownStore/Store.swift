@@ -35,7 +35,7 @@ package final class Store {
     /// Of pages of the file, in KiB.
     package var cacheKibibytes = 8_192
 
-    /// A place for a copy; what is there is removed by the next that opens the store.
+    /// A place for a copy; what is left of it is removed by the next that opens the store.
     package var backupPath: String { StateFiles(directory: directory).backup }
 
     package init(directory: String, durability: Durability, product: String) {
@@ -46,12 +46,14 @@ package final class Store {
   }
 
   package let options: Options
+  /// Of the database.
+  package var path: String { database.path }
   /// Translates between this boot's boot clock and the clock that stored moments are on.
   package private(set) var clock: StoreClock
   /// No generation or sequence number from here on was ever given out.
   package let firstNumber: Int64
-  /// Where the log is that could not be read when the state was opened; nil if it could be.
-  package let unreadableLog: String?
+  /// Why the state is to be replaced once what can be read of it has been: nothing was written to it.
+  package let damage: StoreError?
 
   let database: Database
   private let countdowns: Table<CountdownRecord>
@@ -73,37 +75,55 @@ package final class Store {
   /// Opens the state, or begins a new one; migrates it if an older version wrote it.
   ///
   /// The directory is this process's own until the store is closed.
+  ///
+  /// - Parameter announce: is told what is about to be done to files that are there.
   package convenience init(
-    _ options: Options, at now: StoreClock.Reading
+    _ options: Options, at now: StoreClock.Reading, announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
-    try self.init(options, at: now, schema: .current)
+    try self.init(options, at: now, schema: .current, announce: announce)
+  }
+
+  convenience init(
+    _ options: Options, at now: StoreClock.Reading, schema: Schema, lock: DirectoryLock? = nil,
+    announce: (Finding) -> Void = { _ in }
+  ) throws(StoreError) {
+    let opened = try Self.open(options, at: now, schema, lock, announce)
+    try self.init(options, at: now, opened)
   }
 
   init(
-    _ options: Options, at now: StoreClock.Reading, schema: Schema
+    _ options: Options, at now: StoreClock.Reading, _ opened: Opened
   ) throws(StoreError) {
     precondition(options.durability != .none, "what is not kept needs no store")
     self.options = options
-    let (database, unreadableLog) = try Self.open(options, at: now, schema)
-    self.database = database
-    self.unreadableLog = unreadableLog
+    database = opened.database
 
     let saved = try Self.savedClock(database)
     let numbers = NumberFloor(directory: options.directory)
     let floor = max(try database.number("SELECT number_floor FROM meta"), numbers.read() ?? 0)
     clock = StoreClock(continuing: saved, at: now)
-    firstNumber = max(floor + 1, now.wallMicroseconds, options.firstNumber)
+    events = try EventTail(database, limit: options.eventLimit)
+    firstNumber = max(
+      floor + 1, now.wallMicroseconds, options.firstNumber, events.highestSequence + 1)
     let newFloor = firstNumber + Self.reservedNumbers
     try numbers.write(newFloor)
-    try Self.writeMeta(database, options, clock, at: now, floor: newFloor)
+    var damage = opened.damage ?? events.damage
+    if damage == nil {
+      do throws(StoreError) {
+        try Self.writeMeta(database, options, clock, at: now, floor: newFloor)
+      } catch {
+        guard error.kind == .corrupt else { throw error }
+        damage = error
+      }
+    }
+    self.damage = damage
+    if damage != nil { Self.leaveLog(of: database) }
 
-    let files = StateFiles(directory: options.directory)
-    filesInPlace = try FilesInPlace([files.database, files.log])
+    filesInPlace = try FilesInPlace([database.path, database.path + "-wal"])
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
     guards = try Table(database)
-    events = try EventTail(database, limit: options.eventLimit)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
     noteClocks = try Statement(database, "UPDATE meta SET boot_us = ?, wall_us = ?")
@@ -248,45 +268,7 @@ package final class Store {
   /// The highest sequence number of a stored event; 0 if there is none.
   package var lastEventSequence: Int64 { events.lastSequence }
 
-  // MARK: Opening
-
-  private static func open(
-    _ options: Options, at now: StoreClock.Reading, _ schema: Schema
-  ) throws(StoreError) -> (Database, unreadableLog: String?) {
-    let files = StateFiles(directory: options.directory)
-    try files.create()
-    let lock = try DirectoryLock(options.directory)
-    files.removeBackup()
-    let unreadableLog = try files.setUnreadableLogAside(atUnixMicroseconds: now.wallMicroseconds)
-    let database = try Database(files.database, .readWrite, lock: lock)
-    try database.execute("PRAGMA trusted_schema = OFF")
-    // What turns out not to be ours, or newer, is left as it is.
-    countdownd_checkpoint_on_close(database.handle, 0)
-    try schema.verify(database)
-    try database.execute("PRAGMA cache_size = -\(options.cacheKibibytes)")
-    // A change writes whole pages, and few of those that one turn changes are neighbours.
-    try database.execute("PRAGMA page_size = 1024")
-    let mode = try database.texts("PRAGMA journal_mode = WAL")
-    guard mode == ["wal"] else {
-      throw StoreError(.inaccessible, files.database, "no write-ahead log here: \(mode)")
-    }
-    // NORMAL waits for the disk at checkpoints only, which keeps the file whole.
-    try database.execute(
-      "PRAGMA synchronous = \(options.durability == .power ? "FULL" : "NORMAL")")
-    try database.execute("PRAGMA wal_autocheckpoint = 0")
-    // What a burst has made of the log is given back to the disk.
-    try database.execute("PRAGMA journal_size_limit = \(64 << 20)")
-    try schema.migrate(database)
-    // Without its log it may be half of a checkpoint.
-    if options.checksOnOpening || unreadableLog != nil {
-      let problems = try database.texts("PRAGMA quick_check(5)")
-      guard problems == ["ok"] else {
-        throw StoreError(.corrupt, files.database, problems.joined(separator: "; "))
-      }
-    }
-    countdownd_checkpoint_on_close(database.handle, 1)
-    return (database, unreadableLog)
-  }
+  // MARK: Meta
 
   private static func savedClock(_ database: Database) throws(StoreError) -> StoreClock.Saved? {
     let meta = try Statement(

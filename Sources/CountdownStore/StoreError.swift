@@ -46,7 +46,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   package var advice: String {
     switch kind {
     case .full:
-      "Free space on the file system of \(path), or raise its quota."
+      "Free space on the file system of \(path), or raise its quota or limit."
     case .readOnly:
       "Make \(path) and its directory writable for this user, and see that the file system is not mounted read-only."
     case .inaccessible:
@@ -56,7 +56,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     case .moved:
       "Put the state directory back as it was; or restart countdownd, which then knows only what it finds there."
     case .corrupt:
-      "Set the file aside and restore a backup; `sqlite3 \(path) .recover` may save what is readable."
+      "Restore a backup; `sqlite3 \(path) .recover` may save what is readable."
     case .inUse:
       "Stop the other one, or give this one a --state-directory of its own."
     case .locked:
@@ -108,7 +108,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       case SQLITE_CANTOPEN: .inaccessible
       case SQLITE_IOERR:
         switch systemError {
-        case ENOSPC, EDQUOT: .full
+        case ENOSPC, EDQUOT, EFBIG: .full
         case EROFS: .readOnly
         default: .inputOutput
         }
@@ -117,7 +117,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       case SQLITE_NOMEM: .outOfMemory
       default: .misuse
       }
-    let system = systemError == 0 ? "" : ": " + String(cString: strerror(systemError))
+    let system = systemError == 0 ? "" : ": " + Self.text(systemError)
     self.init(kind, path, "\(message)\(system), SQLite code \(code)")
   }
 
@@ -125,11 +125,18 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   init(systemError: Int32, path: String, doing: String) {
     let kind: Kind =
       switch systemError {
-      case ENOSPC, EDQUOT: .full
+      case ENOSPC, EDQUOT, EFBIG: .full
       case EROFS, EACCES, EPERM: .readOnly
       case EIO: .inputOutput
       default: .inaccessible
       }
-    self.init(kind, path, "\(doing): \(String(cString: strerror(systemError)))")
+    self.init(kind, path, "\(doing): \(Self.text(systemError))")
+  }
+
+  private static func text(_ systemError: Int32) -> String {
+    let text = String(cString: strerror(systemError))
+    return systemError == EFBIG
+      ? text + ", the process may write no larger ones (RLIMIT_FSIZE: ulimit -f, LimitFSIZE=)"
+      : text
   }
 }

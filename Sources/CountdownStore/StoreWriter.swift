@@ -187,6 +187,12 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Reading and backup
 
+  /// The store, while no commit is under way; nil once it is closed.
+  package var idleStore: Store? {
+    precondition(underWay.isEmpty, "a commit is under way")
+    return store
+  }
+
   /// What is stored of a countdown, from within an answer only: no commit is under way then.
   package func countdown(at index: UInt32) throws(StoreError) -> CountdownRecord? {
     precondition(underWay.isEmpty, "a commit is under way")

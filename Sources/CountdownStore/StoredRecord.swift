@@ -11,6 +11,12 @@ protocol StoredRecord {
   init?(row: Statement)
 }
 
+/// Where entities can be in the engine's tables.
+enum StoredPlaces {
+  /// Above whatever limit of entities the configuration takes.
+  static let end: UInt32 = 1 << 27
+}
+
 /// The rows of one kind of entity.
 final class Table<Record: StoredRecord & Sendable> {
   private let database: Database
@@ -61,18 +67,19 @@ final class Table<Record: StoredRecord & Sendable> {
     }
   }
 
-  /// By rising index.
+  /// By rising index. What makes no sense is left out; then, after all others, that is thrown.
   func load(_ body: (Record) -> Void) throws(StoreError) {
     let names = Record.columns.joined(separator: ", ")
     let rows = try Statement(database, "SELECT \(names) FROM \(Record.table) ORDER BY id")
     defer { rows.reset() }
+    var nonsense: [Int64] = []
     while try rows.step() {
-      guard let record = Record(row: rows) else {
-        throw StoreError(
-          .corrupt, database.path, "row \(rows.number(0)) of \(Record.table) makes no sense")
-      }
-      body(record)
+      if let record = Record(row: rows) { body(record) } else { nonsense.append(rows.number(0)) }
     }
+    guard let first = nonsense.first else { return }
+    let others = nonsense.count == 1 ? "" : ", and \(nonsense.count - 1) others,"
+    throw StoreError(
+      .corrupt, database.path, "row \(first) of \(Record.table)\(others) makes no sense")
   }
 
   /// Nil if there is none.

@@ -84,7 +84,7 @@ package struct TimerRecord: StoredRecord, Equatable, Sendable {
   }
 
   init?(row: Statement) {
-    guard let index = UInt32(exactly: row.number(0)), let uid = UInt32(exactly: row.number(3)),
+    guard let index = row.place(0), let uid = UInt32(exactly: row.number(3)),
       let clock = Clock(rawValue: row.number(4)), let late = Late(rawValue: row.number(10))
     else { return nil }
     let deadline = row.optionalNumber(clock == .boot ? 6 : 7)

@@ -88,7 +88,9 @@ struct Countdownd: ParsableCommand {
 
   @Flag(
     name: .customLong("check"),
-    help: "Look through the state, which no daemon may use meanwhile, say what is there, and end.")
+    help:
+      "Look through the state, which no daemon may use meanwhile, say what is there and what is wrong, and end. Changes nothing."
+  )
   var checksState = false
 
   func run() throws {
@@ -149,18 +151,8 @@ struct Countdownd: ParsableCommand {
       complain("cannot look through the state: \(error)")
       throw ExitCode(73)
     }
-    print(
-      """
-      state: \(configuration.stateDirectory)/state.db
-      schema: \(report.schemaVersion), last written by \(report.product)
-      countdowns: \(report.countdowns)
-      timers: \(report.timers)
-      HUDs: \(report.huds)
-      throttles: \(report.guards[.throttle, default: 0])
-      onces: \(report.guards[.once, default: 0])
-      gates: \(report.guards[.gate, default: 0])
-      debounces: \(report.guards[.debounce, default: 0])
-      """)
+    print("state: \(report.path)")
+    print(report.text)
     guard !report.problems.isEmpty else { return print("no problems") }
     for problem in report.problems { print("problem: \(problem)") }
     throw ExitCode(65)

@@ -23,8 +23,7 @@ import Testing
     var first: Int64 = 0
     for _ in 0..<5 { first = try open(directory).firstNumber }
     #expect(first > wallStart + (1 << 33))
-    _ = try Store.setAside(directory: directory.state, atUnixMicroseconds: wallStart)
-    let second = try open(directory).firstNumber
+    let second = try replaced(directory).store.firstNumber
     #expect(second > first + (1 << 32))
     try FileManager.default.removeItem(atPath: directory.database)
     #expect(try open(directory).firstNumber > second + (1 << 32))
@@ -72,10 +71,21 @@ import Testing
     return killed
   }
 
+  /// With what was said about it.
+  private func opened(_ directory: TemporaryDirectory) throws -> (Store, [Store.Finding]) {
+    var findings: [Store.Finding] = []
+    let store = try Store(options(directory.state), at: reading()) { findings.append($0) }
+    return (store, findings)
+  }
+
+  private func placeOfLog(_ findings: [Store.Finding]) -> String? {
+    if case .unreadableLog(let place)? = findings.first { place } else { nil }
+  }
+
   @Test func aLogIsRead() throws {
-    let store = try open(killed())
+    let (store, findings) = try opened(killed())
     #expect(try store.keys() == ["old", "new"])
-    #expect(store.unreadableLog == nil)
+    #expect(findings == [])
   }
 
   @Test(arguments: [0, 5, 17, 25, 31])
@@ -84,9 +94,13 @@ import Testing
     let before = try #require(contents(killed.database + "-wal"))
     try write([before[Int(place)] ^ 0x10], to: killed.database + "-wal", at: place)
     let damaged = contents(killed.database + "-wal")
-    let store = try open(killed)
+    // A look at it says so, and changes nothing.
+    let report = try Store.check(directory: killed.state, .any)
+    #expect(report.problems.count == 1 && report.problems[0].contains("state.db-wal"))
+    #expect(contents(killed.database + "-wal") == damaged)
+    let (store, findings) = try opened(killed)
     #expect(try store.keys() == ["old"])
-    let aside = try #require(store.unreadableLog)
+    let aside = try #require(placeOfLog(findings))
     #expect(aside.contains("state.db-wal.corrupt-"))
     #expect(contents(aside) == damaged)
   }
@@ -95,15 +109,18 @@ import Testing
     let killed = try killed()
     let log = contents(killed.database + "-wal")
     try Data().write(to: URL(fileURLWithPath: killed.database))
-    let store = try open(killed)
+    let report = try Store.check(directory: killed.state, .any)
+    #expect(report.problems.count == 1 && report.schemaVersion == 0)
+    #expect(contents(killed.database + "-wal") == log)
+    let (store, findings) = try opened(killed)
     #expect(try store.keys() == [])
-    #expect(contents(try #require(store.unreadableLog)) == log)
+    #expect(contents(try #require(placeOfLog(findings))) == log)
   }
 
   @Test func whatWasKilledAtItsFirstCommitIsNoDamage() throws {
     let killed = try killed()
     try Data(repeating: 7, count: 500).write(to: URL(fileURLWithPath: killed.database + "-wal"))
-    #expect(try open(killed).unreadableLog == nil)
+    #expect(try opened(killed).1 == [])
   }
 
   @Test(arguments: ["", "-wal"])
@@ -113,8 +130,12 @@ import Testing
     for n in 0..<3 {
       try Data("\(n)".utf8).write(to: URL(fileURLWithPath: directory.database + suffix))
       // All in the same second.
-      asides.append(
-        try Store.setAside(directory: directory.state, atUnixMicroseconds: wallStart) + suffix)
+      let now = reading(wall: wallStart)
+      let replacement = try Replacement(of: nil, options(directory.state), at: now) {
+        asides.append($0 + suffix)
+      }
+      try replacement.decide()
+      _ = try replacement.open(at: now)
     }
     #expect(asides.map(contents) == (0..<3).map { Data("\($0)".utf8) })
   }
@@ -128,8 +149,128 @@ import Testing
       [UInt8](repeating: 0xA5, count: 1_024), to: killed.database, at: UInt64(size / 2048 * 1024))
     let copy = TemporaryDirectory()
     try copyState(killed, copy)
-    #expect(try open(copy).unreadableLog == nil)
+    #expect(try open(copy).damage == nil)
     try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
-    #expect(failure { _ = try open(killed) } == .corrupt)
+    // What can be read of it is read, and nothing written.
+    let store = try open(killed)
+    #expect(store.damage?.kind == .corrupt)
+    #expect(store.path == killed.database)
+  }
+
+  // MARK: Looking
+
+  @Test func aLookChangesNothing() throws {
+    let killed = try killed()
+    let before = try files(killed)
+    let report = try Store.check(directory: killed.state, .any)
+    #expect(report.countdowns == 2 && report.problems == [])
+    #expect(try files(killed) == before)
+    // Nor where there is no log, nor a lock: one of another user would keep the daemon out.
+    var store: Store! = try open(killed)
+    store = nil
+    #expect(store == nil)
+    try FileManager.default.removeItem(atPath: killed.state + "/lock")
+    let rest = try files(killed)
+    #expect(rest.keys.sorted() == ["numbers", "state.db"])
+    #expect(try Store.check(directory: killed.state, .any).countdowns == 2)
+    #expect(try files(killed) == rest)
+  }
+
+  private func files(_ directory: TemporaryDirectory) throws -> [String: Data?] {
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.state)
+    return Dictionary(
+      uniqueKeysWithValues: names.map { ($0, contents(directory.state + "/" + $0)) })
+  }
+
+  @Test func anEmptyFileIsNoDamage() throws {
+    mkdir(directory.state, 0o700)
+    _ = FileManager.default.createFile(atPath: directory.database, contents: nil)
+    let report = try Store.check(directory: directory.state, .any)
+    #expect(report.schemaVersion == 0 && report.problems == [])
+    #expect(try opened(directory).1 == [])
+    // But it is said where there was a state before.
+    try Data().write(to: URL(fileURLWithPath: directory.database))
+    #expect(try opened(directory).1 == [.emptied(path: directory.database)])
+  }
+
+  // MARK: Replacing
+
+  @Test func aReplacementHasAllThatItIsGiven() throws {
+    let killed = try killed()
+    let corrupt = try open(killed)
+    let now = reading()
+    var place = ""
+    let replacement = try Replacement(of: corrupt, options(killed.state), at: now) { place = $0 }
+    var events = [StoreBatch.Events(lastSequence: 7, count: 2, payload: [1])]
+    events.append(StoreBatch.Events(lastSequence: 9, count: 1, payload: [2]))
+    try replacement.fill(batch([countdown(1, "new")]), events: events, after: 5, at: now)
+    try replacement.decide()
+    corrupt.leaveAsItIs()
+    let store = try replacement.open(at: now)
+    #expect(try store.keys() == ["new"])
+    #expect(try store.eventsAfter(5) == ([7, 9], true))
+    #expect(try store.eventsAfter(4) == ([5, 7, 9], false))
+    #expect(FileManager.default.fileExists(atPath: place))
+    #expect(!FileManager.default.fileExists(atPath: directory.state + "/.state.db.new"))
+  }
+
+  @Test func aReplacementThatWasNotDecidedForIsGone() throws {
+    let killed = try killed()
+    let corrupt = try open(killed)
+    do {
+      let replacement = try Replacement(of: corrupt, options(killed.state), at: reading()) { _ in }
+      try replacement.fill(batch([countdown(0, "x")]), events: [], after: 0, at: reading())
+    }
+    #expect(try files(killed).keys.allSatisfy { !$0.contains("new") && !$0.contains("corrupt") })
+    // What it was to replace goes on.
+    try corrupt.commit(batch([countdown(2, "more")]), at: reading())
+    #expect(try corrupt.keys() == ["old", "new", "more"])
+  }
+
+  @Test func whatWasDecidedIsDoneByTheNextStart() throws {
+    let killed = try killed()
+    var corrupt: Store! = try open(killed)
+    var place = ""
+    var replacement: Replacement! = try Replacement(
+      of: corrupt, options(killed.state), at: reading()
+    ) { place = $0 }
+    try replacement.fill(batch([countdown(1, "new")]), events: [], after: 0, at: reading())
+    try replacement.decide()
+    corrupt.leaveAsItIs()
+    corrupt = nil
+    replacement = nil
+    #expect(corrupt == nil && replacement == nil)
+    let report = try Store.check(directory: killed.state, .any)
+    #expect(report.countdowns == 1 && report.problems.count == 1)
+    let (store, findings) = try opened(killed)
+    #expect(findings == [.unfinishedReplacement(place: place)])
+    #expect(try store.keys() == ["new"])
+    #expect(contents(place) != nil && contents(place + "-wal") != nil)
+  }
+
+  // MARK: Numbers of events
+
+  @Test(arguments: [
+    "last_seq = 20000000000000000", "last_seq = -1", "ordinal = 9223372036854775807",
+    "after_seq = 100", "ordinal = -1",
+  ])
+  func eventsWithNumbersThatCannotBeAreDamage(change: String) throws {
+    var store: Store! = try open(directory)
+    for number in 1...3 { try store.commit(events(Int64(number) * 10), at: reading()) }
+    try store.database.execute("UPDATE events SET \(change) WHERE last_seq = 20")
+    store = nil
+    store = try open(directory)
+    #expect(store.firstNumber < 1 << 53)
+    var read: [Int64] = []
+    #expect(failure { try store.loadEvents { read.append($0.lastSequence) } } == .corrupt)
+    #expect(read == [10, 30])
+  }
+
+  @Test func numbersGoOnAboveStoredEvents() throws {
+    var store: Store! = try open(directory)
+    let far = store.firstNumber + (1 << 40)
+    try store.commit(events(far), at: reading())
+    store = nil
+    #expect(try open(directory).firstNumber > far)
   }
 }

@@ -106,10 +106,10 @@ import Testing
     var store: Store! = try open(directory)
     try store.commit(batch([countdown(0, "a")]), at: reading())
     #expect(failure { _ = try open(directory) } == .inUse(pid: getpid()))
-    #expect(failure { _ = try Store.check(directory: directory.state) } == .inUse(pid: getpid()))
     #expect(
-      failure { _ = try Store.setAside(directory: directory.state, atUnixMicroseconds: 0) }
-        == .inUse(pid: getpid()))
+      failure { _ = try Store.check(directory: directory.state, .any) } == .inUse(pid: getpid()))
+    #expect(
+      failure { _ = try replaced(directory) } == .inUse(pid: getpid()))
     // The one that is there never noticed.
     try store.commit(batch([countdown(1, "b")]), at: reading())
     store = nil
@@ -201,11 +201,11 @@ import Testing
     try file.write(contentsOf: Data(repeating: 0xa5, count: 1_024 * 20))
     try file.close()
 
-    let report = try Store.check(directory: directory.state)
+    let report = try Store.check(directory: directory.state, .any)
     #expect(!report.problems.isEmpty)
     var checked = options(directory.state)
     checked.checksOnOpening = true
-    #expect(failure { _ = try Store(checked, at: reading()) } == .corrupt)
+    #expect(try Store(checked, at: reading()).damage?.kind == .corrupt)
     var store: Store! = try open(directory)
     #expect(failure { _ = try store.allCountdowns() } == .corrupt)
     store = nil
@@ -213,15 +213,14 @@ import Testing
     let damaged = contents(directory.database)
     _ = FileManager.default.createFile(
       atPath: directory.database + "-wal", contents: Data("log".utf8))
-    let aside = try Store.setAside(
-      directory: directory.state, atUnixMicroseconds: 1_790_000_000_000_000)
+    let now = reading(wall: 1_790_000_000_000_000)
+    let (aside, _) = try replaced(directory, at: now)
     #expect(aside == directory.database + ".corrupt-20260921T141320Z")
     #expect(contents(aside) == damaged)
     #expect(contents(aside + "-wal") == Data("log".utf8))
     // A second one in the same second gets a name of its own.
     #expect(try open(directory).keys() == [])
-    let second = try Store.setAside(
-      directory: directory.state, atUnixMicroseconds: 1_790_000_000_000_000)
+    let (second, _) = try replaced(directory, at: now)
     #expect(second == aside + "-2")
     #expect(contents(aside) == damaged)
   }
@@ -240,18 +239,18 @@ import Testing
     store = nil
     #expect(
       failure { _ = try open(directory).allCountdowns() } == .corrupt)
-    #expect(try Store.check(directory: directory.state).problems.count == 1)
+    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
   }
 
   @Test func aSoundStateIsReportedAsSuch() throws {
     let directory = TemporaryDirectory()
     try open(directory).commit(batch([countdown(0, "a"), countdown(1, "b")]), at: reading())
-    let report = try Store.check(directory: directory.state)
+    let report = try Store.check(directory: directory.state, .any)
     #expect(report.problems == [])
     #expect(report.countdowns == 2)
     #expect(report.schemaVersion == Schema.current.version)
     #expect(report.product == "countdownd test")
-    #expect(failure { _ = try Store.check(directory: directory.path) } == .inaccessible)
+    #expect(failure { _ = try Store.check(directory: directory.path, .any) } == .inaccessible)
   }
 
   @Test func nobodyElseMayReadIt() throws {

@@ -46,7 +46,7 @@ import Testing
     let store = try open(directory)
     var batch = StoreBatch()
     batch.guards.current = [Self.states[0], Self.states[2], Self.states[5], Self.states[9]].map {
-      GuardRecord(place: 1 << 30 - 1, key: [1], generation: 1, uid: 0, state: $0)
+      GuardRecord(place: StoredPlaces.end - 1, key: [1], generation: 1, uid: 0, state: $0)
     }
     try store.commit(batch, at: reading())
     #expect(try store.allGuards() == batch.guards.current)

@@ -8,7 +8,7 @@ import Testing
   @Test func countdownsComeBackAsTheyWere() throws {
     let directory = TemporaryDirectory()
     var extreme = CountdownRecord(
-      index: .max, key: everyByte + everyByte, generation: .max, uid: .max,
+      index: StoredPlaces.end - 1, key: everyByte + everyByte, generation: .max, uid: .max,
       phase: .ready(sinceMicroseconds: .min), count: .max, everyMicroseconds: .max,
       firesAtOnce: true, sends: .max, isRefunded: true, title: [], readyTitle: everyByte,
       meta: [UInt8](repeating: 0, count: 4096), token: [0], policy: Array("otp".utf8),
@@ -57,7 +57,7 @@ import Testing
         phase: .running(untilMicroseconds: .max), everyMicroseconds: .max, late: late, fired: .max,
         missed: .max, payload: everyByte),
       TimerRecord(
-        index: .max, key: everyByte, generation: .max, uid: .max, clock: clock,
+        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max, clock: clock,
         phase: .paused(leftMicroseconds: .max), late: late, payload: []),
       TimerRecord(
         index: 7, key: [2], generation: 3, uid: 0, clock: clock,
@@ -75,7 +75,8 @@ import Testing
     changes.huds.current = [
       HUDRecord(index: 0, key: [1], generation: 1, uid: 1, state: []),
       HUDRecord(
-        index: .max, key: everyByte, generation: .max, uid: .max, deadlineMicroseconds: .max,
+        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max,
+        deadlineMicroseconds: .max,
         status: everyByte, state: everyByte),
     ]
     try open(directory).commit(changes, at: reading())

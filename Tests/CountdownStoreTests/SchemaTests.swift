@@ -149,6 +149,16 @@ import Testing
     #expect(try store.counts() == (4, 1, 1))
   }
 
+  @Test func rowsOfAnOlderVersionAreCounted() throws {
+    let directory = TemporaryDirectory()
+    try keptFile(1, in: directory)
+    let before = contents(directory.database)
+    let report = try Store.check(directory: directory.state, .any)
+    #expect(report.schemaVersion == 1 && !report.areRowsRead && report.problems == [])
+    #expect(report.countdowns == 4 && report.timers == 1 && report.huds == 1)
+    #expect(contents(directory.database) == before)
+  }
+
   @Test func aNewerVersionIsRefusedAndLeftAlone() throws {
     let directory = TemporaryDirectory()
     var newer: Store! = try Store(
@@ -159,7 +169,7 @@ import Testing
     let version = Schema.current.version
     #expect(failure { _ = try open(directory) } == .newerSchema(found: version + 1, known: version))
     #expect(
-      failure { _ = try Store.check(directory: directory.state) }
+      failure { _ = try Store.check(directory: directory.state, .any) }
         == .newerSchema(found: version + 1, known: version))
     #expect(contents(directory.database) == before)
   }

@@ -61,6 +61,18 @@ func events(_ last: Int64, _ count: Int = 1, _ payload: String = "e") -> StoreBa
   return batch
 }
 
+/// A store that could not be opened, or is given, makes way for one with nothing in it.
+///
+/// - Returns: where the corrupt one is now, and the new one.
+func replaced(
+  _ directory: TemporaryDirectory, _ corrupt: Store? = nil, at now: StoreClock.Reading = reading()
+) throws -> (place: String, store: Store) {
+  var place = ""
+  let replacement = try Replacement(of: corrupt, options(directory.state), at: now) { place = $0 }
+  try replacement.decide()
+  return (place, try replacement.open(at: now))
+}
+
 extension Store {
   func allCountdowns() throws(StoreError) -> [CountdownRecord] {
     var all: [CountdownRecord] = []

@@ -21,6 +21,13 @@ def run(*arguments, **options):
     return done.returncode, done.stderr
 
 
+def check(directory):
+    return subprocess.run(
+        [binary(), "--check", "--state-directory", str(directory)],
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
 def query(daemon, *statements):
     with contextlib.closing(sqlite3.connect(daemon.state / "state.db")) as database:
         for statement in statements:
@@ -79,7 +86,7 @@ def test_a_corrupt_file_is_set_aside(filled, how):
     # What could be opened was written to before the damage was met.
     kept = aside.read_bytes()
     assert kept == data or how == "middle" and len(kept) == len(data) and b"\xa5" * 400 in kept
-    assert "was set aside, not deleted" in filled.log and str(aside) in filled.log
+    assert "is set aside, not deleted" in filled.log and str(aside) in filled.log
     assert view(client("COUNTDOWN", "START", "new"))["generation"] > filled.newest
     # What could be read is kept from now on.
     filled.restart("kill")
@@ -103,12 +110,15 @@ def test_a_log_that_cannot_be_read_is_set_aside(daemon):
     log = daemon.state / "state.db-wal"
     garble(log, 0, 200)
     data = log.read_bytes()
+    looked = check(daemon.state)
+    assert looked.returncode == 65 and "state.db-wal" in looked.stdout, looked
+    assert log.read_bytes() == data
     daemon.start_again()
     client = daemon.connect()
     assert client("COUNTDOWN", "GET", "old") and client("COUNTDOWN", "GET", "new") is None
     (aside,) = daemon.state.glob("state.db-wal.corrupt-*Z")
     assert aside.read_bytes() == data
-    assert "set aside, not deleted" in daemon.log and str(aside) in daemon.log
+    assert "is set aside, not deleted" in daemon.log and str(aside) in daemon.log
 
 
 def test_events_that_cannot_be_read_are_a_gap(daemon):
@@ -130,30 +140,118 @@ def test_events_that_cannot_be_read_are_a_gap(daemon):
     assert view(client("EVENTS", "SINCE", last))["complete"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE countdowns SET every_us = -5",
-        "UPDATE countdowns SET deadline_store_us = 9223372036854775807",
-        "UPDATE countdowns SET phase = 2, deadline_store_us = 9223372036854775807",
-        "UPDATE countdowns SET phase = 1, deadline_store_us = NULL, left_us = -9223372036854775808",
-        "UPDATE countdowns SET policy = x'70', policy_state = x'0102'",
-    ],
-)
-def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, change):
+LARGEST = 9223372036854775807
+# What no daemon has written: a table, and what is changed in one row of it.
+NONSENSE = [
+    ("countdowns", "every_us = -5"),
+    ("countdowns", f"deadline_store_us = {LARGEST}"),
+    ("countdowns", f"phase = 2, deadline_store_us = {LARGEST}"),
+    ("countdowns", f"phase = 1, deadline_store_us = NULL, left_us = -{LARGEST} - 1"),
+    ("countdowns", "phase = 7"),
+    ("countdowns", "policy = x'70', policy_state = x'0102'"),
+    ("countdowns", "id = 1000000000"),
+    ("countdowns", "key = x''"),
+    ("timers", "id = 4294967295"),
+    ("huds", "id = 1000000000"),
+    ("huds", "state = x'00'"),
+    ("throttles", "id = (1 << 30) - 1"),
+    ("throttles", f"interval_us = {LARGEST}"),
+    ("throttles", f"moment_store_us = {LARGEST}"),
+    ("throttles", f"moment_store_us = -{LARGEST} - 1"),
+    ("throttles", f"number = {LARGEST}"),
+    ("onces", f"moment_store_us = {LARGEST}"),
+    ("gates", f"moment_store_us = -{LARGEST} - 1"),
+    ("debounces", f"interval_us = {LARGEST}"),
+    ("debounces", f"max_wait_us = {LARGEST}"),
+    ("debounces", f"since_store_us = {LARGEST}"),
+    ("debounces", f"moment_store_us = -{LARGEST} - 1"),
+    ("debounces", f"number = {LARGEST}"),
+]
+GUARDS = ["throttles", "onces", "gates", "debounces"]
+
+
+@pytest.mark.parametrize("table, change", NONSENSE)
+def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
     client = daemon.connect()
+    for n in range(5):
+        client("COUNTDOWN", "START", n, "EVERY", "1h")
+        client("TIMER", "SET", n, "1h")
+        client("HUD", "SHOW", n, "DURABLE")
+        client("THROTTLE", "TAKE", n, "BURST", 5, "RATE", "5/1h")
+        client("ONCE", n, "TTL", "1h")
+        client("GATE", "CHECK", n, "action")
+        client("DEBOUNCE", n, "1h", "MAXWAIT", "2h")
+    count = client("DBSIZE")
+    assert count == 35
+    daemon.stop("terminate")
+    kind = GUARDS.index(table) if table in GUARDS else 0
+    name = "guards" if table in GUARDS else table
+    query(daemon, f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
+    looked = check(daemon.state)
+    assert looked.returncode == 65 and "makes no sense" in looked.stdout, looked
+    daemon.start_again()
+    client = daemon.connect()
+    assert client("DBSIZE") == count - 1
+    (aside,) = daemon.state.glob("state.db.corrupt-*Z")
+    with contextlib.closing(sqlite3.connect(aside)) as database:
+        rows = [database.execute(f"SELECT count(*) FROM {each}").fetchone()[0] for each in ("countdowns", "guards")]
+    assert rows == [5, 20]
+    assert "no sense" in daemon.log and str(aside) in daemon.log
+    # What is left is as good as new.
+    client("DEBOUNCE", 4, "1h", "MAXWAIT", "2h")
+    client("THROTTLE", "TAKE", 4, "BURST", 7, "RATE", "7/2h")
+    daemon.restart("kill")
+    assert daemon.connect()("DBSIZE") == count - 1
+    daemon.stop("terminate")
+    looked = check(daemon.state)
+    assert looked.returncode == 0 and "no problems" in looked.stdout, looked
+
+
+@pytest.mark.parametrize("row", ["first", "newest"])
+@pytest.mark.parametrize("change", ["last_seq = 20000000000000000", f"ordinal = {LARGEST}", "after_seq = -1"])
+def test_events_with_numbers_that_cannot_be_are_a_gap(daemon, row, change):
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
     for n in range(10):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
     daemon.stop("terminate")
-    query(daemon, change + " WHERE id = 3")
+    order = "DESC" if row == "newest" else "ASC"
+    query(daemon, f"UPDATE events SET {change} WHERE last_seq = (SELECT last_seq FROM events ORDER BY last_seq {order})")
+    looked = check(daemon.state)
+    assert looked.returncode == 65 and "of events makes no sense" in looked.stdout, looked
     daemon.start_again()
-    assert daemon.connect()("DBSIZE") == 9
-    (aside,) = daemon.state.glob("state.db.corrupt-*Z")
-    with contextlib.closing(sqlite3.connect(aside)) as database:
-        assert database.execute("SELECT count(*) FROM countdowns").fetchone() == (10,)
-    assert "1 records in it make no sense" in daemon.log
-    daemon.restart("kill")
-    assert daemon.connect()("DBSIZE") == 9
+    client = daemon.connect()
+    assert client("DBSIZE") == 10
+    assert not view(client("EVENTS", "SINCE", begin))["complete"] or row == "first"
+    for _ in range(2):
+        last = client("EVENTS", "LAST")
+        client("COUNTDOWN", "START", "new")
+        assert view(client("EVENTS", "SINCE", last))["complete"]
+        assert last < 1 << 53
+        daemon.restart("kill")
+        client = daemon.connect()
+    assert client("DBSIZE") == 11
+
+
+def test_two_records_of_one_key(daemon):
+    client = daemon.connect()
+    for n in range(5):
+        client("COUNTDOWN", "START", n, "EVERY", "1h")
+    daemon.stop("terminate")
+    query(daemon, "UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
+    looked = check(daemon.state)
+    assert looked.returncode == 65 and "1 keys are in several rows of countdowns" in looked.stdout
+    daemon.start_again()
+    assert daemon.connect()("DBSIZE") == 4
+    assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == 1
+
+
+def test_numbers_that_are_no_file(daemon):
+    daemon.stop("terminate")
+    (daemon.state / "numbers").unlink()
+    os.mkfifo(daemon.state / "numbers")
+    code, error = run(*daemon.arguments)
+    assert code == 73 and "numbers" in error and "no regular file" in error, error
 
 
 @pytest.mark.parametrize(

@@ -43,34 +43,48 @@ extension GuardRecord {
   }
 
   private func machine(offset: Int64) -> GuardMachine? {
-    func instant(_ stored: Int64) -> Instant { Instant(microseconds: stored &- offset) }
+    func instant(_ stored: Int64) -> Instant? { Instant(stored: stored, offset: offset) }
     switch state {
     case .throttle(let arrival, let fraction, let burst, let count, let period):
-      return Throttle.Rate(
-        burst: burst, count: count, period: Interval(microseconds: period)
-      ).flatMap { rate in
-        Throttle(rate, arrival: instant(arrival), fraction: fraction).map { .throttle($0) }
-      }
+      guard let period = Interval(stored: period), let arrival = instant(arrival),
+        let rate = Throttle.Rate(burst: burst, count: count, period: period)
+      else { return nil }
+      return Throttle(rate, arrival: arrival, fraction: fraction).map { .throttle($0) }
     case .once(let deadline, let result):
-      return .once(
-        Once(result.map { .done(result: $0) } ?? .running, until: instant(deadline)))
+      guard let deadline = instant(deadline) else { return nil }
+      return .once(Once(result.map { .done(result: $0) } ?? .running, until: deadline))
     case .gatePending(let deadline, let action, let payload):
-      return .gate(
-        Gate(.pending(Gate.Action(name: action, payload: payload), until: instant(deadline))))
-    case .gateOpen(let deadline):
-      return .gate(Gate(.open(until: deadline.map(instant))))
+      guard let deadline = instant(deadline) else { return nil }
+      return .gate(Gate(.pending(Gate.Action(name: action, payload: payload), until: deadline)))
+    case .gateOpen(nil):
+      return .gate(Gate(.open(until: nil)))
+    case .gateOpen(let deadline?):
+      return instant(deadline).map { .gate(Gate(.open(until: $0))) }
     case .debounce(
       let lastCall, let quiet, let maximumWait, let isLeading, let since, let calls, let payload):
-      return Debounce.Rule(
-        quiet: Interval(microseconds: quiet),
-        maximumWait: maximumWait.map { Interval(microseconds: $0) }, isLeading: isLeading
-      ).map { rule in
-        let waiting = since.map {
-          Debounce.Waiting(since: instant($0), calls: calls, payload: payload)
-        }
-        return .debounce(Debounce(rule, lastCall: instant(lastCall), waiting: waiting))
-      }
+      return debounce(
+        lastCall: instant(lastCall), quiet: Interval(stored: quiet),
+        maximumWait: maximumWait.map { Interval(stored: $0) }, isLeading: isLeading,
+        since: since.map(instant), calls: calls, payload: payload)
     }
+  }
+
+  /// - Parameters: nil where there is something, and it makes no sense.
+  private func debounce(
+    lastCall: Instant?, quiet: Interval?, maximumWait: Interval??, isLeading: Bool,
+    since: Instant??, calls: Int64, payload: [UInt8]?
+  ) -> GuardMachine? {
+    guard let lastCall, let quiet, (0...1 << 53).contains(calls) else { return nil }
+    if let maximumWait, maximumWait == nil { return nil }
+    if let since, since == nil { return nil }
+    guard
+      let rule = Debounce.Rule(
+        quiet: quiet, maximumWait: maximumWait ?? nil, isLeading: isLeading)
+    else { return nil }
+    let waiting = (since ?? nil).map {
+      Debounce.Waiting(since: $0, calls: calls, payload: payload)
+    }
+    return .debounce(Debounce(rule, lastCall: lastCall, waiting: waiting))
   }
 }
 

@@ -54,9 +54,13 @@ final class StateKeeper {
 
   /// What has changed since the last call.
   func takeBatch(from engine: inout Engine) -> Batch {
+    Self.takeBatch(from: &engine, offset: offset)
+  }
+
+  /// - Parameter offset: that of the store's clock.
+  static func takeBatch(from engine: inout Engine, offset: Int64) -> Batch {
     var batch = Batch()
     batch.number = engine.beginBatch()
-    let offset = offset
     engine.takeCountdownChanges(
       current: { batch.countdowns.current.append(CountdownRecord($1, at: $0, offset: offset)) },
       gone: { batch.countdowns.gone.append($0) })
@@ -91,6 +95,10 @@ final class StateKeeper {
 
   /// Changes that time has made, and that could not be stored: they are tried again.
   func keepForLater(_ batch: Batch, _ engine: inout Engine) {
+    Self.keepForLater(batch, &engine)
+  }
+
+  static func keepForLater(_ batch: Batch, _ engine: inout Engine) {
     if let events = batch.events { engine.eventTail.keepForLater(events.lastSequence) }
     for (kind, index) in batch.changed { engine.noteAgain(kind, index, wasGone: false) }
     for (kind, index) in batch.ended { engine.noteAgain(kind, index, wasGone: true) }
@@ -148,6 +156,15 @@ final class StateKeeper {
 
   /// Commits what waits, and closes the files.
   func close() { writer.close() }
+
+  /// The store that another is to be made of; nil once it is closed. While it is not busy only.
+  var store: Store? { writer.idleStore }
+
+  /// Closes the files as they are: another store takes their place.
+  func giveUp() {
+    writer.idleStore?.leaveAsItIs()
+    writer.close()
+  }
 
   private func reading(_ now: Moment) -> StoreClock.Reading {
     StoreClock.Reading(bootID: bootID, now)

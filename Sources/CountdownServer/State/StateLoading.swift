@@ -62,9 +62,10 @@ final class StateLoading: @unchecked Sendable {
 
   /// What is wrong with what was read.
   var problem: StoreError? {
-    guard unreadable > 0, let store else { return nil }
-    return StoreError(
-      .corrupt, store.options.directory, "\(unreadable) records in it make no sense")
+    guard let store else { return nil }
+    if let damage = store.damage { return damage }
+    guard unreadable > 0 else { return nil }
+    return StoreError(.corrupt, store.path, "\(unreadable) records in it make no sense")
   }
 
   /// To go on with, once it is done.

@@ -1,0 +1,216 @@
+"""A corrupt state makes way for another, which has all that could be read, however that is interrupted."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+
+import pytest
+
+from countdownd import Closed, Daemon, Error, eventually, view
+from fault_injection import Faults
+from preloaded import compiled
+
+COUNT = 30
+
+
+def fill(daemon):
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for n in range(COUNT):
+        client("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", "m" * 300)
+    client("TIMER", "SET", "t", "1h")
+    client("HUD", "SHOW", "screen", "DURABLE")
+    client("THROTTLE", "TAKE", "throttle", "BURST", 5, "RATE", "5/1h")
+    daemon.everything = client("DBSIZE")
+    return begin
+
+
+def nonsense(state):
+    """Has one record make no sense, with that in the log, as kill -9 would leave it."""
+    with contextlib.closing(sqlite3.connect(state / "state.db")) as database:
+        database.execute("PRAGMA wal_autocheckpoint = 0")
+        database.execute("UPDATE countdowns SET every_us = -5 WHERE key = CAST('k3' AS BLOB)")
+        database.commit()
+        files = {name: (state / name).read_bytes() for name in ("state.db", "state.db-wal")}
+    for name, content in files.items():
+        (state / name).write_bytes(content)
+        (state / name).chmod(0o600)
+    (state / "state.db-shm").unlink(missing_ok=True)
+
+
+class Corrupt:
+    """A state with one record that makes no sense, again and again."""
+
+    def __init__(self, tmp_path):
+        self.kept = tmp_path / "kept"
+        self.directory = tmp_path / "daemon"
+        self.directory.mkdir()
+        self.state = self.directory / "state"
+        daemon = Daemon(directory=self.directory)
+        self.begin = fill(daemon)
+        self.expected = daemon.everything - 1
+        daemon.close()
+        nonsense(self.state)
+        shutil.copytree(self.state, self.kept)
+        self.faults = Faults(tmp_path, self.state)
+
+    def lay_out(self):
+        shutil.rmtree(self.state)
+        shutil.copytree(self.kept, self.state)
+        (self.directory / "log").unlink(missing_ok=True)
+
+    def check(self, daemon):
+        """All that could be read is there, and it was said that something was not."""
+        client = daemon.connect()
+        assert client("DBSIZE") == self.expected
+        # The states of countdowns, of the timer and of the screen.
+        reply = view(client("EVENTS", "SINCE", self.begin))
+        assert reply["complete"] and len(reply["events"]) >= COUNT
+        client.close()
+        (aside,) = self.state.glob("state.db.corrupt-*Z")
+        with contextlib.closing(sqlite3.connect(aside)) as database:
+            assert database.execute("SELECT count(*) FROM countdowns").fetchone() == (COUNT,)
+        assert "is set aside, not deleted" in daemon.log
+        names = set(os.listdir(self.state)) - {aside.name, f"{aside.name}-wal", f"{aside.name}-shm"}
+        assert names <= {"state.db", "state.db-wal", "lock", "numbers"}, names
+
+
+@pytest.fixture
+def corrupt(tmp_path):
+    return Corrupt(tmp_path)
+
+
+def start(corrupt, environment=None):
+    """A daemon that has loaded, or has ended."""
+    daemon = Daemon.__new__(Daemon)
+    daemon.start = daemon.start_without_waiting
+    daemon.__init__(directory=corrupt.directory, environment=environment)
+    del daemon.start
+
+    def is_settled():
+        if daemon.process.poll() is not None:
+            return True
+        with contextlib.suppress(OSError, AssertionError, Closed):
+            return daemon.listens() and daemon.info("persistence")["loading"] == "0"
+        return False
+
+    eventually(is_settled, "it has loaded, or ended")
+    return daemon
+
+
+def calls_of_a_start(corrupt):
+    daemon = start(corrupt, corrupt.faults.environment())
+    calls = corrupt.faults.calls()
+    corrupt.check(daemon)
+    daemon.close()
+    return calls
+
+
+def test_what_could_be_read_is_kept(corrupt):
+    calls = calls_of_a_start(corrupt)
+    assert ("rename", "state.db") in calls
+    for _ in range(2):
+        daemon = start(corrupt)
+        corrupt.check(daemon)
+        daemon.stop("kill")
+
+
+@pytest.mark.parametrize("ends_by", ["kill", "loss of power"])
+def test_killed_at_each_call_nothing_is_lost(corrupt, ends_by):
+    has_power = ends_by == "kill"
+    calls = calls_of_a_start(corrupt)
+    for at in range(1, len(calls) + 1, 1 if has_power else 3):
+        corrupt.lay_out()
+        shutil.rmtree(corrupt.faults.shadow, ignore_errors=True)
+        daemon = start(corrupt, corrupt.faults.environment(at=at, action="tear", shadow=not has_power))
+        daemon.kill()
+        if not has_power:
+            corrupt.faults.lose_power()
+        daemon = start(corrupt)
+        assert daemon.process.poll() is None, (at, calls[at - 1], daemon.log)
+        corrupt.check(daemon)
+        daemon.stop("terminate")
+
+
+def test_a_full_disk_leaves_the_corrupt_state_in_place(corrupt):
+    calls = calls_of_a_start(corrupt)
+    made = [n for n, (_, name) in enumerate(calls, 1) if name.startswith(".state.db.new")]
+    for at in {made[0], made[len(made) // 2], made[-1]}:
+        corrupt.lay_out()
+        corrupt.faults.damage()
+        daemon = start(corrupt, corrupt.faults.environment(at=at, action="ENOSPC", lasting=True))
+        assert daemon.process.wait() == 73 and "Free space" in daemon.log, daemon.log
+        assert not list(corrupt.state.glob("*corrupt*"))
+        corrupt.faults.mend()
+        daemon = start(corrupt)
+        corrupt.check(daemon)
+        daemon.stop("terminate")
+
+
+def test_a_read_that_fails_once_is_no_damage(tmp_path):
+    directory = tmp_path / "daemon"
+    directory.mkdir()
+    daemon = Daemon(directory=directory)
+    fill(daemon)
+    expected = daemon.everything
+    daemon.close()
+    failed = tmp_path / "failed"
+    environment = {
+        "LD_PRELOAD": str(compiled("reads")), "READS_FILE": "state.db", "READS_FAILED": str(failed)}
+    refused = 0
+    for number in range(1, 200):
+        failed.unlink(missing_ok=True)
+        daemon = Daemon.__new__(Daemon)
+        daemon.start = daemon.start_without_waiting
+        daemon.__init__(
+            directory=directory, environment=os.environ | environment | {"READS_FAIL": str(number)})
+        del daemon.start
+        eventually(lambda: daemon.process.poll() is not None or daemon.path.exists(), "it has decided")
+        if daemon.process.poll() is None:
+            eventually(lambda: daemon.process.poll() is not None or
+                daemon.info("persistence")["loading"] == "0", "it has loaded")  # fmt: skip
+        if daemon.process.poll() is None:
+            assert daemon.connect()("DBSIZE") == expected
+            daemon.stop("terminate")
+        else:
+            refused += 1
+            assert daemon.process.returncode == 73 and "input/output error" in daemon.log, daemon.log
+        assert not list(daemon.state.glob("*corrupt*")), number
+        if not failed.exists():
+            break
+    assert refused > 3 and not failed.exists()
+    daemon = Daemon(directory=directory)
+    assert daemon.connect()("DBSIZE") == expected
+    daemon.close()
+
+
+def test_a_state_that_can_be_read_and_not_written_is_replaced(daemon):
+    begin = fill(daemon)
+    daemon.stop("terminate")
+    file = daemon.state / "state.db"
+    content = bytearray(file.read_bytes())
+    for page in range(1024, len(content), 1024):
+        # The first free block of a leaf of the countdowns is where none can be.
+        if content[page] == 0x0D and b"m" * 100 in content[page : page + 1024]:
+            content[page + 1 : page + 3] = b"\0\1"
+    file.write_bytes(content)
+    daemon.start_again()
+    client = daemon.connect()
+    reply = client("COUNTDOWN", "CANCEL", "k3")
+    assert isinstance(reply, Error) and reply.code == "READONLY", reply
+    eventually(lambda: daemon.info("persistence")["read_only"] == "0", "it can be written again")
+    assert "is set aside, not deleted" in daemon.log
+    (aside,) = daemon.state.glob("state.db.corrupt-*Z")
+    assert client("DBSIZE") == daemon.everything
+    for n in range(COUNT // 2):
+        assert client("COUNTDOWN", "CANCEL", f"k{n}") == 1
+    assert view(client("EVENTS", "SINCE", begin))["complete"]
+    last = client("EVENTS", "LAST")
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert client("DBSIZE") == daemon.everything - COUNT // 2
+    reply = view(client("EVENTS", "SINCE", begin))
+    assert reply["complete"] and len(reply["events"]) >= COUNT + COUNT // 2
+    assert view(client("COUNTDOWN", "START", "new"))["generation"] > last
+    assert list(daemon.state.glob("state.db.corrupt-*Z")) == [aside]
