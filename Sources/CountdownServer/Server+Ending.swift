@@ -36,7 +36,7 @@ extension Server {
     try stopped.futureResult.wait()
     try loop.submit { [self] in
       storeTurn()
-      keeper?.close()
+      keeper?.close(at: now)
     }.wait()
     listening?.remove()
     hasEnded.withLock { $0 = true }

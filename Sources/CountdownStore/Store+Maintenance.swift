@@ -34,6 +34,7 @@ extension Store {
     guard report.schemaVersion == Schema.current.version else { return report }
     // What SQLite finds in order may still be nonsense to us.
     do throws(StoreError) {
+      _ = try Meta.read(database)
       try Table<CountdownRecord>(database).load { _ in report.countdowns += 1 }
       try Table<TimerRecord>(database).load { _ in report.timers += 1 }
       try Table<HUDRecord>(database).load { _ in report.huds += 1 }

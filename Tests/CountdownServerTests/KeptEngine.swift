@@ -74,7 +74,7 @@ final class KeptEngine {
   var latest: Int64 { Int64(engine.statistics.lateness.max) }
 
   func end() {
-    keeper.close()
+    keeper.close(at: now)
     database = nil
   }
 

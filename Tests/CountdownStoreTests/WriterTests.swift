@@ -44,7 +44,7 @@ private final class Desk: @unchecked Sendable {
     desk.onLoop {
       desk.submit(batch([countdown(0, "a")]), as: "1")
       #expect(!desk.writer.isBusy)
-      desk.writer.close()
+      desk.writer.close(at: reading())
     }
     #expect(desk.allAnswers() == ["1"])
     #expect(try open(desk.directory).keys() == ["a"])
@@ -57,7 +57,7 @@ private final class Desk: @unchecked Sendable {
       desk.onLoop { desk.submit(batch([countdown(UInt32(n), "\(n)")]), as: "\(n)") }
     }
     #expect(desk.allAnswers() == (0..<200).map { "\($0)" })
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == (0..<200).map { "\($0)" })
   }
 
@@ -72,7 +72,7 @@ private final class Desk: @unchecked Sendable {
       }
     }
     #expect(desk.allAnswers() == ["1", "2", "3"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == ["b"])
   }
 
@@ -86,7 +86,7 @@ private final class Desk: @unchecked Sendable {
       #expect(desk.writer.isBusy)
     }
     #expect(desk.allAnswers() == ["1", "2", "3"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == ["a"])
   }
 
@@ -94,7 +94,7 @@ private final class Desk: @unchecked Sendable {
     let desk = try Desk(.power)
     desk.onLoop {
       for n in 0..<50 { desk.submit(batch([countdown(UInt32(n), "\(n)")]), as: "\(n)") }
-      desk.writer.close()
+      desk.writer.close(at: reading())
     }
     #expect(try open(desk.directory).counts().countdowns == 50)
   }
@@ -122,7 +122,7 @@ private final class Desk: @unchecked Sendable {
     #expect(desk.allAnswers() == ["big full"])
     desk.onLoop { desk.submit(batch([countdown(0, "small")]), as: "small") }
     #expect(desk.allAnswers() == ["big full", "small"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     let reopened = try onceItIsLetGo { try Store(options(disk.path + "/state"), at: reading()) }
     #expect(try reopened.keys() == ["small"])
   }
@@ -145,7 +145,7 @@ private final class Desk: @unchecked Sendable {
     }
     #expect(desk.onLoop { desk.writer.checkpoints } >= 3)
     #expect(desk.onLoop { desk.writer.checkpointError } == nil)
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).counts().countdowns == Int(rows))
     #expect(try Store.check(directory: desk.directory.state).problems == [])
   }
@@ -156,7 +156,7 @@ private final class Desk: @unchecked Sendable {
     let done = DispatchSemaphore(value: 0)
     nonisolated(unsafe) var result: StoreError?
     desk.onLoop {
-      desk.writer.backUp(to: path) { error in
+      desk.writer.backUp(to: path, at: nil) { error in
         result = error
         done.signal()
       }
