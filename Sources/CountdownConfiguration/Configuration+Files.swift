@@ -36,6 +36,7 @@ extension Configuration {
     case .failure(let failure):
       problems.append(ConfigurationProblem(file: directory, message: failure.description))
     }
+    if problems.isEmpty { problems = configuration.inconsistencies(file: path) }
     guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
     return configuration
   }

@@ -4,7 +4,8 @@ extension Configuration {
   /// The defaults with what `yaml` says put over them.
   package init(yaml: String, file: String) throws(ConfigurationError) {
     self.init()
-    let problems = merge(yaml: yaml, file: file)
+    var problems = merge(yaml: yaml, file: file)
+    if problems.isEmpty { problems = inconsistencies(file: file) }
     guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
   }
 

@@ -146,11 +146,8 @@ extension Engine {
   /// A change that was taken could not be stored: it is one of those that are taken next.
   package mutating func noteAgain(_ kind: EntityKind, _ index: UInt32, wasGone: Bool) {
     let entity = EntityRef(kind, index)
-    if wasGone {
-      // Nothing was stored of it, and it has been discarded.
-      guard changes.isKept(entity) else { return }
-      changes.setKept(entity, true)
-    }
+    // Nothing was stored of it, and it has been discarded.
+    if wasGone, !changes.isKept(entity) { return }
     changes.note(entity, isKept: true)
   }
 

@@ -132,7 +132,7 @@ package struct EventTail: Sendable {
   /// A portion could not be stored, and what it tells of has been undone.
   package mutating func takeBack(_ portion: Int64) {
     var kept: [Chunk] = []
-    while chunks.count > head, let last = chunks.last,
+    while let last = chunks.last,
       last.content.lastSequence > portion || last.portion == portion
     {
       chunks.removeLast()

@@ -36,6 +36,7 @@ extension Server {
     try stopped.futureResult.wait()
     try loop.submit { [self] in
       storeTurn()
+      storeAtLast()
       keeper?.close(at: now)
     }.wait()
     listening?.remove()

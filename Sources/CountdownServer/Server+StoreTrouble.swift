@@ -46,9 +46,9 @@ extension Server {
     do throws(StoreError) {
       try keeper.takeBack(batch, &dispatcher.engine, at: now)
     } catch {
-      // What is in memory was refused, yet counts until the daemon ends.
-      logger.critical("what could not be stored could not be taken back either: \(error)")
-      keeper.keepForLater(batch, &dispatcher.engine)
+      // Until it can be, what was refused is seen; nothing is stored before.
+      logger.critical("what could not be stored cannot be taken back yet, either: \(error)")
+      leftToTakeBack.append(batch)
     }
     write(turn, withdrawing: (Self.refusal, since: firstUnstored))
     // Who was shown what did not come about is shown how it is.
@@ -59,13 +59,37 @@ extension Server {
     return true
   }
 
+  /// - Returns: false if what is stored of it still cannot be read.
+  private func takeBackWhatIsLeft(_ keeper: StateKeeper) -> Bool {
+    while let batch = leftToTakeBack.first {
+      do throws(StoreError) {
+        try keeper.takeBack(batch, &dispatcher.engine, at: now)
+      } catch {
+        return false
+      }
+      leftToTakeBack.removeFirst()
+      endTurn()
+    }
+    return true
+  }
+
+  /// What time has done since nothing could be stored is tried once more, before the end.
+  func storeAtLast() {
+    guard dispatcher.engine.isReadOnly, let keeper, !keeper.isBusy, takeBackWhatIsLeft(keeper)
+    else { return }
+    keeper.store(keeper.takeBatch(from: &dispatcher.engine), at: now) { [logger] _, error in
+      guard let error else { return }
+      logger.error("what time has done since nothing could be stored is lost: \(error)")
+    }
+  }
+
   private func retryLater() {
     loop.scheduleTask(in: Self.retryInterval) { [weak self] in self?.retry() }
   }
 
   private func retry() {
     guard dispatcher.engine.isReadOnly, let keeper, !isStopping else { return }
-    guard !mustTakeBack else { return retryLater() }
+    guard !mustTakeBack, takeBackWhatIsLeft(keeper) else { return retryLater() }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {

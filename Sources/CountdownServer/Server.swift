@@ -49,6 +49,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var mustTakeBack = false
   /// The first batch that could not be stored, since one could.
   var firstUnstored: UInt64 = 0
+  /// What could not be stored, and not be taken back, as what is stored of it could not be read.
+  var leftToTakeBack: [StateKeeper.Batch] = []
   /// What was read in that turn may be of what has been taken back.
   var hasTakenBack = false
   /// To be done when nothing waits to be stored.

@@ -11,7 +11,7 @@ final class EventTail {
   private var ordinal: Int64
   /// From which ordinal on the oldest rows go. Not with each turn: that would be other pages to write.
   private var trimAt: Int64 = 0
-  /// As they were before the transaction that is under way.
+  /// As they were after the last transaction; the one under way may append several times.
   private var before: (lastSequence: Int64, ordinal: Int64, trimAt: Int64)
 
   /// - Parameter limit: how many events are kept; up to a 64th more, and what is in their row.
@@ -77,7 +77,6 @@ final class EventTail {
   /// O(log n), and O(1) for each row that goes.
   func append(_ events: StoreBatch.Events) throws(StoreError) {
     precondition(events.lastSequence > lastSequence, "sequence numbers must rise")
-    before = (lastSequence, ordinal, trimAt)
     insert.bind(1, events.lastSequence)
     insert.bind(2, lastSequence)
     insert.bind(3, ordinal + Int64(events.count))

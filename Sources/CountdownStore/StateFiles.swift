@@ -4,6 +4,7 @@ import Glibc
 struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
+  var log: String { database + "-wal" }
   /// Of a copy on its way to whoever asked for it.
   var backup: String { directory + "/backup.db" }
 
@@ -34,8 +35,12 @@ struct StateFiles {
   func synchronize() throws(StoreError) { try Self.synchronize(directory) }
 
   static func synchronizeDirectory(of path: String) throws(StoreError) {
-    guard let slash = path.lastIndex(of: "/") else { return try synchronize(".") }
-    try synchronize(slash == path.startIndex ? "/" : String(path[..<slash]))
+    try synchronize(directory(of: path))
+  }
+
+  static func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
   private static func synchronize(_ directory: String) throws(StoreError) {

@@ -77,12 +77,12 @@ final class Statement {
     check(sqlite3_bind_null(handle, firstParameter + parameter))
   }
 
-  /// Whether a parameter is to be bound, as it is something else at present. Bytes always are: what they were is
-  /// not known here.
+  /// Whether a number or NULL is to be bound, as the parameter is something else at present. Bytes always are:
+  /// what they were is not known here.
   @discardableResult
   private func note(_ parameter: Int32, _ value: Value) -> Bool {
     let place = Int(firstParameter + parameter)
-    if values[place] == value { return value == .bytes }
+    if values[place] == value { return false }
     values[place] = value
     return true
   }

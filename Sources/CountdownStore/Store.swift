@@ -62,6 +62,7 @@ package final class Store {
   private let begin: Statement
   private let end: Statement
   private let noteClocks: Statement
+  private var filesInPlace: FilesInPlace
   /// SQLite's hook writes it.
   private let logPagesCell: UnsafeMutablePointer<Int32>
 
@@ -97,6 +98,8 @@ package final class Store {
     try Meta.write(database, product: options.product, clock, at: now, numberFloor: floor)
     try numbers.write(floor)
 
+    let files = StateFiles(directory: options.directory)
+    filesInPlace = try FilesInPlace([files.database, files.log])
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
@@ -138,6 +141,7 @@ package final class Store {
   ) throws(StoreError) {
     guard isProbe || !batches.allSatisfy(\.isEmpty) else { return }
     var clock = clock
+    try filesInPlace.check(atBootMicroseconds: now.bootMicroseconds)
     do throws(StoreError) {
       try begin.run()
       for batch in batches {
@@ -169,7 +173,6 @@ package final class Store {
       try begin.run()
       try write(now)
       try end.run()
-      clock.note(now)
     } catch {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()

@@ -11,6 +11,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     /// The directory cannot be used at all: it is missing, not ours, or not a directory.
     case inaccessible
     case inputOutput
+    /// A file that is open is no more where it was: what is written to it would not be found again.
+    case moved
     /// What the file holds is not what was written to it.
     case corrupt
     /// A daemon uses the directory.
@@ -34,7 +36,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
   /// Whether the same may succeed later without anything being done about the file.
   package var mayPass: Bool {
     switch kind {
-    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory: true
+    case .full, .readOnly, .inputOutput, .locked, .inUse, .inaccessible, .outOfMemory, .moved:
+      true
     case .corrupt, .newerSchema, .foreign, .misuse: false
     }
   }
@@ -50,6 +53,8 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       "Let --state-directory name a directory that this user may use."
     case .inputOutput:
       "Look into the kernel's log for errors of the disk."
+    case .moved:
+      "Put the state directory back as it was; or restart countdownd, which then knows only what it finds there."
     case .corrupt:
       "Set the file aside and restore a backup; `sqlite3 \(path) .recover` may save what is readable."
     case .inUse:
@@ -74,6 +79,7 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
       case .readOnly: "cannot write \(path)"
       case .inaccessible: "cannot use \(path)"
       case .inputOutput: "input/output error at \(path)"
+      case .moved: "\(path) was moved, removed or replaced"
       case .corrupt: "\(path) is corrupt"
       case .inUse(let pid):
         "another countdownd uses this state directory (\(pid.map { "pid \($0)" } ?? "pid unknown")): \(path)"

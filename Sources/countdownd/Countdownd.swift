@@ -94,6 +94,8 @@ struct Countdownd: ParsableCommand {
     logger.log(.started, .info, "\(Product.name) \(Product.version) starts")
 
     signal(SIGPIPE, SIG_IGN)
+    // A file that may not grow is an error like a full disk.
+    signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
     let notifier = ServiceNotifier()
     var settings = ServerSettings(configuration, listener: try listener(configuration))

@@ -89,6 +89,29 @@ import Testing
     }
   }
 
+  @Test(
+    "What happens to HUDs, timers and guards is told in the words in which EVENTS SINCE tells it later"
+  )
+  func isToldAlike() throws {
+    let listener = counter.open()
+    counter.run(["PSUBSCRIBE", "*"], by: listener)
+    for line in [
+      "HUD SHOW k KIND progress STATUS x MIN 2s MAX 9s MASK black DURABLE", "HUD PROGRESS k 0.25",
+      "HUD PAUSE k", "HUD RESUME k", "HUD SHOW k STATUS y DURABLE", "HUD DISMISS k",
+      "TIMER SET k 1s EVERY 1s PAYLOAD p", "TIMER PAUSE k", "TIMER RESUME k", "TIMER RETIME k 500",
+      "ONCE BEGIN k TTL 5s", "ONCE DONE k r", "GATE CHECK k buy PAYLOAD p", "GATE OPEN k",
+      "GATE CLOSE k", "DEBOUNCE CALL k 1s PAYLOAD p MAXWAIT 3s",
+    ] { _ = try counter.say(line) }
+    for _ in 0..<9 { counter.pass(1_000) }
+    _ = try counter.take()
+    let kept = try counter.frames(["EVENTS", "SINCE", "0"]).last?.elements.last?.elements.map {
+      $0.elements.last?.text
+    }
+    // The first is the confirmation.
+    let told = try counter.take(listener).dropFirst().map { $0.elements.last?.text }
+    #expect(told.count > 15 && kept == told)
+  }
+
   @Test("A tick, word for word")
   func tickLine() throws {
     let listener = counter.open()

@@ -47,6 +47,25 @@ import Testing
     #expect(configuration.logLevel == .debug)
   }
 
+  @Test func whatIsFineByItselfMayBeTooLongTogether() throws {
+    let directory = try Directory()
+    let file = try directory.write("c.yaml", "countdown: {count: 2147483647, every: 1ms}")
+    #expect(try Configuration.load(path: file).countdown.count == 2_147_483_647)
+    try directory.make("c.yaml.d")
+    try directory.write("c.yaml.d/a.yaml", "countdown: {every: 1s}")
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: file) }
+    let problem =
+      ": countdown.count: 2147483647 steps of countdown.every are longer than 3650d together; "
+      + "allowed: at most that"
+    #expect(error?.description == file + problem)
+    #expect(throws: ConfigurationError.self) {
+      try Configuration(yaml: "countdown: {every: 3650d}", file: "f")
+    }
+    #expect(throws: Never.self) {
+      try Configuration(yaml: "countdown: {every: 3650d, count: 1}", file: "f")
+    }
+  }
+
   @Test func theProblemsOfAllFilesComeTogether() throws {
     let directory = try Directory()
     let file = try directory.write("c.yaml", "log-level: loud")

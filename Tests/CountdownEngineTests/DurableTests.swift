@@ -92,6 +92,22 @@ import Testing
     #expect(desk.engine.restsOnBatch == nil)
   }
 
+  @Test func whatWasDiscardedIsNotTakenAgain() throws {
+    try set(.none)
+    _ = take()
+    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
+      try desk.engine.deleteTimer(key, generation: nil, at: desk.now)
+    }
+    let gone = take()
+    #expect(gone.said == ["0 gone"])
+    // The first batch failed, so nothing of it is stored: the second has nothing to say.
+    desk.engine.discard(.timer, 0)
+    desk.engine.noteAgain(.timer, 0, wasGone: true)
+    #expect(take().said == [])
+    try set(.none)
+    #expect(take().said == ["0 here"])
+  }
+
   @Test func whatIsKeptForAMomentIsGoneOnceMore() throws {
     try set(.none)
     stored(take())

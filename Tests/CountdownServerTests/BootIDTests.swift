@@ -12,7 +12,9 @@ import Testing
   }
 
   /// It would be the same in each boot.
-  @Test(arguments: ["", "%b", "unknown", "11b1c9c07aa54f2c8a4e2f5e8a9b0c1", "the boot of the machine, 32 long"])
+  @Test(arguments: [
+    "", "%b", "unknown", "11b1c9c07aa54f2c8a4e2f5e8a9b0c1", "the boot of the machine, 32 long",
+  ])
   func whatIsNoneIsNone(text: String) { #expect(BootID.digits(text) == nil) }
 
   @Test func thisMachineHasOne() { #expect(BootID.digits(BootID.current) == BootID.current) }

@@ -99,6 +99,8 @@ import Testing
     }
     #expect(kept.hud("t")?.leases == 1)
     try restart()
+    // Though nobody has looked.
+    #expect(kept.entityCount == 1)
     #expect(kept.hud("t") == nil && kept.hud("s") != nil)
   }
 

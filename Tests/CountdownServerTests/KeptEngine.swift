@@ -49,11 +49,13 @@ final class KeptEngine {
     engine.connect(1)
     let offset = store.clock.offset
     var records = (
-      countdowns: [CountdownRecord](), timers: [TimerRecord](), huds: [HUDRecord]()
+      countdowns: [CountdownRecord](), timers: [TimerRecord](), huds: [HUDRecord](),
+      guards: [GuardRecord]()
     )
     try store.loadCountdowns { records.countdowns.append($0) }
     try store.loadTimers { records.timers.append($0) }
     try store.loadHUDs { records.huds.append($0) }
+    try store.loadGuards { records.guards.append($0) }
     try store.beginEvents(after: engine.lastSequence)
     keeper = try StateKeeper(store, bootID: bootID) { _ in }
     for record in records.countdowns {
@@ -65,13 +67,25 @@ final class KeptEngine {
     for record in records.huds {
       engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
     }
+    for record in records.guards {
+      engine.restore(try #require(record.durable(offset: offset)), at: record.place, now: now)
+    }
   }
 
   var hasChanges: Bool { engine.hasChanges }
   var entityCount: Int { engine.entityCount }
   var armedCount: Int { engine.armedCount }
   var eventCount: Int { engine.eventTail.count }
+  /// The number of the newest event that is stored.
+  var lastStoredEvent: Int64 { database!.lastEventSequence }
   var latest: Int64 { Int64(engine.statistics.lateness.max) }
+
+  /// What is stored of a countdown.
+  func stored(_ key: String) throws -> CountdownRecord.Phase? {
+    var phase: CountdownRecord.Phase?
+    try database!.loadCountdowns { if $0.key == Array(key.utf8) { phase = $0.phase } }
+    return phase
+  }
 
   func end() {
     keeper.close(at: now)
@@ -131,6 +145,27 @@ final class KeptEngine {
     now.wall = now.wall + .milliseconds(milliseconds)
   }
 
+  /// Has everything that happens from now on told.
+  func watch() { _ = engine.subscribe(client, toPattern: Array("*".utf8)) }
+
+  /// What was told since the last call: `a cancelled replaced`.
+  func takeTold() -> [String] {
+    engine.takeOutbox().map { told in
+      let key = String(decoding: told.key, as: UTF8.self)
+      return "\(key) \(told.event.name.text)" + (told.event.reason.map { " \($0.text)" } ?? "")
+    }
+  }
+
+  /// How many more entities the client may have if there is a limit.
+  func room(within limit: Int) -> Int {
+    var settings = EngineSettings()
+    settings.limits.entitiesPerUser = limit
+    engine.reload(settings)
+    var room = 0
+    while (try? start("room-\(room)", owner: .connection(1))) != nil { room += 1 }
+    return room
+  }
+
   // MARK: Commands
 
   private let client = Client(connection: 1, uid: 1_000)
@@ -140,9 +175,12 @@ final class KeptEngine {
   }
 
   @discardableResult
-  func start(_ key: String, owner: Owner = .none, count: UInt32 = 60) throws -> CountdownView {
+  func start(
+    _ key: String, owner: Owner = .none, count: UInt32 = 60, policy: SendPolicy? = nil
+  ) throws -> CountdownView {
     var start = CountdownStart(Countdown.Plan(count: count, every: .seconds(1))!)
     start.owner = owner
+    start.policy = policy
     return try with(key) {
       try engine.startCountdown($0, start, by: client, at: now).1
     }

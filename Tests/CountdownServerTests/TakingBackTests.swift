@@ -1,5 +1,6 @@
 import CountdownCore
 import CountdownEngine
+import CountdownStore
 import Testing
 
 /// What commands have changed in a turn that cannot be stored is as it was.
@@ -30,7 +31,7 @@ import Testing
     kept.isBroken = true
     try kept.start("new")
     try kept.set("new", 60)
-    try kept.show("new", durable: true)
+    try kept.show("new", durable: true) { $0.maximum = .seconds(60) }
     try kept.takeBack()
     #expect(kept.countdown("new") == nil && kept.timer("new") == nil && kept.hud("new") == nil)
     #expect(kept.entityCount == 2 && kept.armedCount == 2)
@@ -106,6 +107,63 @@ import Testing
     kept.engine.disconnect(1)
     kept.pass(0)
     #expect(kept.timer("t") != nil)
+  }
+
+  @Test func whoTookANameIsToldThatItIsTakenAway() throws {
+    let before = try kept.start("a")
+    try kept.set("a", 60)
+    try kept.store()
+    kept.watch()
+    kept.isBroken = true
+    try kept.cancel("a")
+    try kept.delete("a")
+    let turn = kept.endTurn()
+    // Under a policy, what was sent is remembered even of what is cancelled.
+    var rules = SendPolicy.Rules()
+    rules.count = 5
+    let policy = try SendPolicy(name: "p", rules)
+    try kept.start("a", owner: .connection(1), policy: policy)
+    try kept.set("a", 5, owner: .connection(1))
+    _ = kept.takeTold()
+    try kept.takeBack(turn)
+    #expect(kept.takeTold() == ["a cancelled replaced", "a cancelled replaced"])
+    #expect(kept.countdown("a")?.generation == before.generation && kept.entityCount == 2)
+    #expect(kept.timer("a")?.remainingMS == 60_000 && kept.timer("a")?.owner == Owner.none)
+    // Those that nobody was to own had not been told of yet, and never were.
+    try kept.cancel("a")
+    try kept.delete("a")
+    try kept.start("a", policy: policy)
+    try kept.set("a", 5)
+    _ = kept.takeTold()
+    try kept.takeBack()
+    #expect(kept.takeTold() == [])
+    try expectSame(["a", "a"]) { kept in [kept.left("a"), kept.timer("a")?.remainingMS] }
+  }
+
+  @Test func whoseTheyAreIsCounted() throws {
+    try kept.start("a")
+    try kept.set("a", 60)
+    try kept.show("a", durable: true)
+    try kept.begin("a")
+    try kept.store()
+    kept.isBroken = true
+    for _ in 0..<3 {
+      try kept.cancel("a")
+      try kept.delete("a")
+      try kept.dismiss("a")
+      try kept.forget("a")
+      try kept.start("b")
+      try kept.set("b", 60)
+      try kept.show("b", durable: true)
+      try kept.begin("b")
+      try kept.takeBack()
+    }
+    #expect(kept.entityCount == 4 && kept.room(within: 9) == 5)
+    kept.isBroken = false
+    kept.end()
+    let again = try KeptEngine(kept.directory, at: kept.now)
+    #expect(again.entityCount == 4 && again.room(within: 9) == 5)
+    again.end()
   }
 
   @Test func whatFellDueMeanwhileHappensOnceItIsBack() throws {
@@ -225,6 +283,11 @@ import Testing
     #expect(kept.hasChanges)
     #expect(try kept.store() == nil)
     #expect(!kept.hasChanges && kept.eventCount == events)
+    #expect(kept.lastStoredEvent == kept.engine.lastSequence)
+    guard case .ready = try kept.stored("a") else {
+      Issue.record("it is stored as it was before")
+      return
+    }
     try expectSame(["a", "b"]) { kept in
       [kept.countdown("a")?.state == .ready, kept.timer("t") == nil, kept.left("b")]
     }

@@ -200,6 +200,36 @@ import Testing
     #expect(kept.hud("s", level: .alert) == nil && kept.hud("s", level: .normal) != nil)
   }
 
+  @Test func whatComesAfterThatIsGivenUpStays() throws {
+    try kept.show("s", durable: true)
+    try kept.store()
+    kept.isBroken = true
+    try kept.show("s", durable: true, level: .alert)
+    let first = kept.endTurn()
+    try kept.dismiss("s", level: .alert)
+    let second = kept.endTurn()
+    try kept.takeBack(first)
+    // Nothing can come back to that level any more.
+    var alert: HUDView?
+    let after = try effect { alert = try kept.show("s", durable: false, level: .alert) }
+    #expect(!after.isKept && after.restsOn == nil)
+    try kept.takeBack(second)
+    #expect(kept.hud("s", level: .alert)?.generation == alert?.generation)
+    #expect(kept.hud("s", level: .normal) != nil)
+  }
+
+  @Test func aLevelThatWasNeverStoredDoesNotComeBack() throws {
+    kept.isBroken = true
+    try kept.show("s", durable: true)
+    try kept.dismiss("s")
+    var view: HUDView?
+    let shown = try effect { view = try kept.show("s", durable: false) }
+    #expect(!shown.isKept && shown.restsOn == nil)
+    try kept.start("a")
+    try kept.takeBack()
+    #expect(kept.hud("s")?.generation == view?.generation && kept.countdown("a") == nil)
+  }
+
   // MARK: Time
 
   @Test func whatSomebodyFindsDueIsNotTheirDoing() throws {

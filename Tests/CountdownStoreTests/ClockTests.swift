@@ -63,6 +63,16 @@ import Testing
     #expect(clock.bootMicroseconds(stored: deadline) == 17_000_000)
   }
 
+  @Test func eachRebootCountsFromTheOneBefore() {
+    var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
+    let deadline = clock.stored(bootMicroseconds: 160_000_000)
+    // 10 s away; then the clock is lost, and 20 s later it still is.
+    for (boot, wall) in [("b1", 5_010), ("b2", 0), ("b3", 20)] as [(String, Int64)] {
+      clock = StoreClock(continuing: clock.saved, at: at(7, wall: wall, boot))
+    }
+    #expect(clock.bootMicroseconds(stored: deadline) == 37_000_000)
+  }
+
   @Test func isWrittenDownAfterStepsAndNowAndThen() {
     var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
     #expect(!clock.isOutdated(at: at(159, wall: 5_059)))
@@ -84,8 +94,40 @@ import Testing
     var later: Store! = try open(directory, at: at(121, wall: 8_021))
     #expect(later.clock.offset == offset)
     later = nil
-    let rebooted = try open(directory, at: at(5, wall: 8_031, "boot-2"))
+    var rebooted: Store! = try open(directory, at: at(5, wall: 8_031, "boot-2"))
     #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 34_000_000)
+    rebooted = nil
+    rebooted = try open(directory, at: at(9, wall: 8_041, "boot-3"))
+    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 28_000_000)
+  }
+
+  @Test func aStepThatWasCommittedIsNoTimePassed() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory, at: at(100, wall: 1_400))
+    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
+    try store.commit(batch([countdown(0, "a", until: deadline)]), at: at(105, wall: 5_005))
+    store = nil
+    let rebooted = try open(directory, at: at(3, wall: 5_020, "boot-2"))
+    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 43_000_000)
+  }
+
+  @Test func aStoreWritesItOnceForEachStepAndMinute() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, at: at(100, wall: 5_000))
+    func written() throws -> Int64 {
+      try store.database.number("SELECT boot_us / 1000000 FROM meta")
+    }
+    try store.commit(batch([countdown(0, "a")]), at: at(159, wall: 5_059))
+    #expect(try written() == 100)
+    try store.commit(batch([countdown(0, "a")]), at: at(160, wall: 5_060))
+    #expect(try written() == 160)
+    try store.commit(batch([countdown(0, "a")]), at: at(161, wall: 5_061))
+    #expect(try written() == 160)
+    // A turn that has changed nothing writes nothing, unless it is to be seen whether it can be.
+    try store.commit(StoreBatch(), at: at(900, wall: 5_800))
+    #expect(try written() == 160)
+    try store.commit([StoreBatch()], at: at(161, wall: 5_061), isProbe: true)
+    #expect(try written() == 161)
   }
 
   // MARK: Boots without a name

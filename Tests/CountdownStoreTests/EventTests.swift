@@ -33,7 +33,8 @@ import Testing
   }
 
   @Test func theOldestGoSeveralAtATime() throws {
-    let store = try open(TemporaryDirectory(), limit: 640)
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 640)
     var kept: [Int64] = []
     for n in 1...800 as ClosedRange<Int64> {
       try store.commit(events(n), at: reading())
@@ -91,6 +92,32 @@ import Testing
     #expect(all.map(\.payload) == [[], Array("e".utf8)])
   }
 
+  @Test func whatCouldNotBeCommittedLeavesNoTrace() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 4)
+    try store.beginEvents(after: 40)
+    let pages = try store.database.number("PRAGMA page_count")
+    func expectFailure(_ batches: [StoreBatch]) {
+      #expect(failure { try store.commit(batches, at: reading()) } == .full)
+    }
+    try store.database.execute("PRAGMA max_page_count = \(pages + 4)")
+    let large = String(repeating: "x", count: 20_000)
+    for _ in 0..<3 {
+      expectFailure([events(50, 3, large)])
+      // Several that stand or fall together: nothing of the first, either.
+      expectFailure([events(50, 3), events(60, 1, large)])
+      #expect(store.lastEventSequence == 40)
+    }
+    try store.commit(events(70, 3), at: reading())
+    expectFailure([events(75, 3), events(80, 1, large)])
+    #expect(store.lastEventSequence == 70)
+    try store.commit(events(90), at: reading())
+    var all: [StoredEvents] = []
+    try store.loadEvents { all.append($0) }
+    #expect(all.map(\.afterSequence) == [40, 70])
+    #expect(all.map(\.lastSequence) == [70, 90])
+  }
+
   @Test func withoutALimitNothingIsLeftThatAGapWouldFollow() throws {
     let directory = TemporaryDirectory()
     do {
@@ -101,7 +128,7 @@ import Testing
     do {
       let store = try open(directory, limit: 0)
       try store.beginEvents(after: 10)
-      #expect(try store.eventsAfter(0).sequences == [])
+      #expect(try store.eventsAfter(0).sequences == [] && store.lastEventSequence == 0)
     }
     let store = try open(directory, limit: 100)
     try store.beginEvents(after: 20)

@@ -29,6 +29,29 @@ import Testing
     #expect(try open(directory).counts().countdowns == 1_000)
   }
 
+  @Test(arguments: ["state.db", "state.db-wal"])
+  func whatIsNoMoreWhereItWasIsNotWrittenTo(_ name: String) throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory)
+    let second: Int64 = 1_000_000
+    try store.commit(batch([countdown(0, "a")]), at: reading(second))
+    let (file, aside) = (directory.state + "/" + name, directory.state + "/aside")
+    func commit(_ index: UInt32, _ key: String, seconds: Int64) throws(StoreError) {
+      try store.commit(batch([countdown(index, key)]), at: reading(seconds * second))
+    }
+    // Gone, and then another in its place.
+    #expect(rename(file, aside) == 0)
+    #expect(failure { () throws(StoreError) in try commit(1, "b", seconds: 3) } == .moved)
+    #expect(FileManager.default.createFile(atPath: file, contents: Data(count: 4_096)))
+    #expect(failure { () throws(StoreError) in try commit(1, "b", seconds: 3) } == .moved)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == Data(count: 4_096))
+    // Back again.
+    #expect(rename(aside, file) == 0)
+    try commit(1, "b", seconds: 3)
+    store = nil
+    #expect(try open(directory).keys() == ["a", "b"])
+  }
+
   @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
   func aFullDiskChangesNothingAndRecovers() throws {
     let disk = try SmallDisk(kibibytes: 512)
@@ -91,6 +114,16 @@ import Testing
     try store.commit(batch([countdown(1, "b")]), at: reading())
     store = nil
     #expect(try open(directory).keys() == ["a", "b"])
+  }
+
+  @Test func theLockHasNothingButTheNumberOfItsProcess() throws {
+    let directory = TemporaryDirectory()
+    mkdir(directory.state, 0o700)
+    try Data("12345678901234567890".utf8).write(
+      to: URL(fileURLWithPath: directory.state + "/lock"))
+    let store = try open(directory)
+    #expect(contents(directory.state + "/lock") == Data("\(getpid())\n".utf8))
+    withExtendedLifetime(store) {}
   }
 
   @Test func whatAChildHasInheritedDoesNotKeepTheDirectoryLocked() throws {

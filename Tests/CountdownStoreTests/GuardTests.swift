@@ -42,7 +42,8 @@ import Testing
   }
 
   @Test func kindsWithTheSamePlaceAreApart() throws {
-    let store = try open(TemporaryDirectory())
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
     var batch = StoreBatch()
     batch.guards.current = [Self.states[0], Self.states[2], Self.states[5], Self.states[9]].map {
       GuardRecord(place: 1 << 30 - 1, key: [1], generation: 1, uid: 0, state: $0)
@@ -60,7 +61,8 @@ import Testing
     "UPDATE guards SET moment_store_us = NULL", "UPDATE guards SET fraction = -1",
   ])
   func whatNeverWasWrittenIsCorrupt(sql: String) throws {
-    let store = try open(TemporaryDirectory())
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
     var batch = StoreBatch()
     batch.guards.current = [
       GuardRecord(place: 0, key: [1], generation: 1, uid: 0, state: Self.states[0])

@@ -29,6 +29,9 @@ private final class Desk: @unchecked Sendable {
     }
   }
 
+  /// How many have their answer. On the loop.
+  var answered: Int { answers.count }
+
   /// Once nothing waits any more.
   func allAnswers() -> [String] {
     while onLoop({ writer.isBusy }) { usleep(500) }
@@ -59,6 +62,18 @@ private final class Desk: @unchecked Sendable {
     #expect(desk.allAnswers() == (0..<200).map { "\($0)" })
     desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == (0..<200).map { "\($0)" })
+  }
+
+  @Test func onceItIsClosedAllIsInOneFile() throws {
+    let desk = try Desk(.process)
+    desk.onLoop {
+      desk.submit(batch([countdown(0, "a")]), as: "1")
+      desk.writer.close(at: reading())
+    }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: desk.directory.state).sorted() == [
+        "lock", "numbers", "state.db",
+      ])
   }
 
   @Test(arguments: [Durability.process, .power])
@@ -150,6 +165,88 @@ private final class Desk: @unchecked Sendable {
     #expect(try Store.check(directory: desk.directory.state).problems == [])
   }
 
+  @Test(arguments: [Durability.process, .power])
+  func theLogBeginsAnewThoughCommitsNeverPause(durability: Durability) throws {
+    let desk = try Desk(durability) { $0.checkpointPages = 50 }
+    var (longest, beginnings) = (0, 0)
+    for turn in 0..<20_000 as Range<UInt32> where beginnings < 3 {
+      // The next ones wait by the time that one is done.
+      desk.wait { _ in desk.answered > Int(turn) - 20 }
+      let rows = (0..<20).map { countdown(turn % 500 * 20 + $0, "k") }
+      desk.onLoop { desk.submit(batch(rows), as: "") }
+      let pages = desk.onLoop { desk.writer.logPages }
+      if pages < longest { beginnings += 1 }
+      longest = pages
+    }
+    #expect(beginnings == 3)
+    desk.onLoop { desk.writer.close(at: reading()) }
+  }
+
+  @Test func aBurstMakesTheLogNoLongerForGood() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
+    let checkpointer = try Checkpointer(options(directory.state))
+    let meta = [UInt8](repeating: 1, count: 4_096)
+    for turn in 0..<4 as Range<UInt32> {
+      let rows = (turn * 5_000..<(turn + 1) * 5_000).map { countdown($0, "k", meta: meta) }
+      try store.commit(batch(rows), at: reading())
+    }
+    func size() throws -> Int {
+      try FileManager.default.attributesOfItem(atPath: directory.database + "-wal")[.size] as! Int
+    }
+    #expect(try size() > 64 << 20)
+    // Nothing is moved by itself, however long it is.
+    #expect(store.logPages > 64 << 10)
+    #expect(try checkpointer.pass() == store.logPages)
+    try store.commit(batch([countdown(0, "k")]), at: reading())
+    #expect(try size() == 64 << 20)
+  }
+
+  @Test(
+    .enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"),
+    arguments: [4_000: StoreError.Kind.full, 6_000: nil])
+  func aCopyLeavesRoomForCommits(kibibytes: Int, kind: StoreError.Kind?) throws {
+    let disk = try SmallDisk(kibibytes: kibibytes)
+    let store = try Store(options(disk.path + "/state"), at: reading())
+    try store.commit(batch((0..<1_000).map { countdown($0, "k") }), at: reading())
+    let checkpointer = try Checkpointer(options(disk.path + "/state"))
+    let copy = disk.path + "/copy.db"
+    let found = failure { () throws(StoreError) in try checkpointer.backUp(to: copy) }
+    #expect(found == kind)
+    #expect(FileManager.default.fileExists(atPath: copy) == (kind == nil))
+  }
+
+  @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
+  func aCheckpointThatFailsIsSaidUntilOneWorks() throws {
+    let disk = try SmallDisk(kibibytes: 1_024)
+    let desk = try Desk(.process) {
+      $0.directory = disk.path + "/state"
+      $0.checkpointPages = 50
+    }
+    // The log has room for the next pages, and the database will have none.
+    let meta = [UInt8](repeating: 1, count: 900)
+    desk.onLoop { desk.submit(batch((0..<80).map { countdown($0, "k", meta: meta) }), as: "") }
+    desk.wait { $0.checkpoints == 1 }
+    let filler = try #require(fopen(disk.path + "/filler", "w"))
+    while fwrite(meta, 1, 900, filler) == 900, fflush(filler) == 0 {}
+    fclose(filler)
+    desk.onLoop { desk.submit(batch((100..<160).map { countdown($0, "k", meta: meta) }), as: "") }
+    desk.wait { $0.checkpointError != nil }
+    #expect(desk.onLoop { desk.writer.checkpointError }?.kind == .full)
+    #expect(desk.onLoop { desk.writer.checkpoints } == 1)
+    // There is no room for a copy, either; SQLite speaks of the copy.
+    let error = backUp(desk, to: disk.path + "/state/copy.db")
+    #expect(error?.kind == .full && error?.path.hasPrefix(disk.path + "/state/copy.db") == true)
+    unlink(disk.path + "/filler")
+    // It is tried again once the log is as much longer.
+    for _ in 0..<100 {
+      desk.onLoop { desk.submit(batch([countdown(100, "k", meta: meta)]), as: "") }
+    }
+    desk.wait { $0.checkpoints >= 2 }
+    #expect(desk.onLoop { desk.writer.checkpointError } == nil)
+    desk.onLoop { desk.writer.close(at: reading()) }
+  }
+
   // MARK: Backup
 
   private func backUp(_ desk: Desk, to path: String, meanwhile: () -> Void = {}) -> StoreError? {
@@ -203,6 +300,8 @@ private final class Desk: @unchecked Sendable {
     desk.onLoop { desk.submit(batch(gone: Array(0..<10_000)), as: "") }
     _ = desk.allAnswers()
     let second = desk.directory.path + "/copy.db"
+    // What one that was killed has left is in nobody's way.
+    _ = FileManager.default.createFile(atPath: second + ".partial", contents: nil)
     #expect(backUp(desk, to: second) == nil)
     #expect(backUp(desk, to: second) == nil)
     #expect(try Database(second, .readOnly).number("SELECT count(*) FROM countdown") == 10_000)

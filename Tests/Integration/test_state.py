@@ -184,6 +184,23 @@ def test_places_are_used_again(daemon):
             assert view(client("TIMER", "GET", f"{new}{n}"))["payload"] == b"%d" % n
 
 
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_place_is_free_once_nothing_is_stored_there(start_daemon, durability):
+    daemon = start_daemon(arguments=["--durability", durability])
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "first", "EVERY", "1h")
+    for n in range(100):
+        client("COUNTDOWN", "START", f"k{n}", "EVERY", "1h")
+        client("TIMER", "SET", f"k{n}", "1h")
+        client("COUNTDOWN", "CANCEL", f"k{n}")
+        client("TIMER", "DEL", f"k{n}")
+    client("COUNTDOWN", "START", "last", "EVERY", "1h")
+    client("TIMER", "SET", "last", "1h")
+    daemon.stop("terminate")
+    assert daemon.stored("SELECT max(id) < 4, count(*) FROM countdowns") == [(1, 2)]
+    assert daemon.stored("SELECT max(id) < 4, count(*) FROM timers") == [(1, 1)]
+
+
 @pytest.mark.daemon(config="countdown:\n  keep-ready: 100ms\n")
 @pytest.mark.parametrize("how", ENDS)
 def test_what_is_over_leaves_no_row(daemon, how):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import socket
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 
 from countdownd import Daemon, Error, eventually, request, view
 from fault_injection import Faults
+from preloaded import compiled
 
 POWERS = ["process", "power"]
 # What to do is said in the log, in STATUS= and in INFO.
@@ -373,3 +375,155 @@ def test_a_snapshot_shows_nothing_that_is_refused_afterwards(tmp_path, start_dae
     eventually(lambda: is_writable(daemon), "it can write again")
     assert control("COUNTDOWN", "CANCEL", "old") == 1
     assert client.event()[1]["event"] == "cancelled"
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_what_cannot_be_taken_back_yet_is_later(tmp_path, start_daemon, durability):
+    """A change cannot be stored, nor can what it was before be read: it is refused for good, all the same."""
+    closed = tmp_path / "closed"
+    gate = {"GATE_FILE": "state.db", "GATE_AFTER": "0", "GATE_CLOSED": str(closed), "GATE_ERROR": "5"}
+    daemon = start_daemon(
+        state=tmp_path / "state", arguments=["--durability", durability],
+        environment=os.environ | {"LD_PRELOAD": str(compiled("gate"))} | gate)
+    client = daemon.connect()
+    # More than is kept in memory of the file.
+    for first in range(0, 15_000, 100):
+        client.send_bytes(b"".join(
+            request("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", "m" * 900, "BRIEF")
+            for n in range(first, first + 100)))  # fmt: skip
+        for _ in range(100):
+            assert client.reply()[0] == 1
+    daemon.restart()
+    client = daemon.connect()
+    eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
+    closed.touch()
+    assert client("COUNTDOWN", "CANCEL", "k7").code == "READONLY"
+    assert client("COUNTDOWN", "START", "k8", "EVERY", "2h").code == "READONLY"
+    closed.unlink()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    assert view(client("COUNTDOWN", "GET", "k7"))["state"] == b"counting"
+    daemon.restart("kill")
+    client = daemon.connect()
+    eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
+    assert view(client("COUNTDOWN", "GET", "k7"))["every_ms"] == 3_600_000
+    assert client("DBSIZE") == 15_000
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_a_state_directory_that_is_moved_away(tmp_path, start_daemon, durability):
+    """What the next start would not find is not accepted; put back, everything goes on."""
+    state, aside = tmp_path / "state", tmp_path / "aside"
+    daemon = start_daemon(state=state, arguments=["--durability", durability])
+    client = daemon.connect()
+    accepted = ["before"]
+    assert view(client("COUNTDOWN", "START", "before", "EVERY", "1h"))["accepted"]
+    state.rename(aside)
+
+    def is_refused():
+        name = f"k{len(accepted)}"
+        reply = client("COUNTDOWN", "START", name, "EVERY", "1h")
+        if isinstance(reply, Error):
+            assert reply.code == "READONLY"
+            return True
+        accepted.append(name)
+
+    eventually(is_refused, "it has noticed")
+    assert "was moved, removed or replaced" in daemon.info("persistence")["last_error"]
+    assert "Put the state directory back" in daemon.log
+    aside.rename(state)
+    eventually(lambda: is_writable(daemon), "it has noticed that it is back")
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert all(client("COUNTDOWN", "GET", name) for name in accepted)
+
+
+def test_a_file_that_may_not_grow(tmp_path, start_daemon):
+    """Its limit is an error as a full disk is, not the end."""
+    daemon = start_daemon(state=tmp_path / "state")
+    limit = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (256 << 10, resource.RLIM_INFINITY))
+    client = daemon.connect()
+    replies = [client("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", "META", "m" * 4_000) for n in range(100)]
+    refused = {f"k{n}" for n, reply in enumerate(replies) if isinstance(reply, Error)}
+    assert 0 < len(refused) < 100
+    assert {reply.code for reply in replies if isinstance(reply, Error)} == {"READONLY"}
+    resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, limit)
+    eventually(lambda: is_writable(daemon), "it can write again")
+    daemon.restart("kill")
+    client = daemon.connect()
+    assert {f"k{n}" for n in range(100) if client("COUNTDOWN", "GET", f"k{n}") is None} == refused
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path, start_daemon, durability):
+    """It is over before it would have been tried again."""
+
+
+@pytest.mark.parametrize("durability", POWERS)
+def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, arguments=["--durability", durability],
+        environment=faults.environment(at=1, action="ENOSPC", lasting=True))
+    client = daemon.connect()
+    before = client("EVENTS", "LAST")
+    client("TIMER", "SET", "t", "200ms")
+    listener = daemon.connect(protocol=3)
+    listener.send("SUBSCRIBE", "timer:t")
+    listener.push()
+    faults.damage()
+    while (event := listener.event()[1])["event"] != "fired":
+        pass
+    faults.mend()
+    daemon.restart()
+    client = daemon.connect()
+    assert client("TIMER", "GET", "t") is None
+    reply = view(client("EVENTS", "SINCE", before))
+    assert reply["complete"]
+    kept = [json.loads(line) for _, line in reply["events"]]
+    assert [told["seq"] for told in kept if told["event"] == "fired"] == [event["seq"]]
+
+
+@pytest.mark.parametrize("durability", POWERS)
+        environment=faults.environment(at=1, action="EIO", lasting=True))
+
+    def wait_for_tries():
+        """Until it was tried at least once more, from its beginning, whether anything can be stored."""
+        for _ in range(2):
+            before = len(faults.calls())
+            eventually(lambda: len(faults.calls()) > before, "it is tried again", pause=0.3)
+
+    client, listener = daemon.connect(), daemon.connect(protocol=3)
+    begin = client("EVENTS", "LAST")
+    client("TIMER", "SET", "first", "300ms")
+    client("COUNTDOWN", "START", "then", "COUNT", 1, "EVERY", "600ms")
+    listener.send("PSUBSCRIBE", "*")
+    listener.push()
+    faults.damage()
+    # That it fires cannot be stored: no command is there to be refused. The other is due after that.
+    listener.events(lambda event: event["event"] == "ready")
+    assert not is_writable(daemon)
+    wait_for_tries()
+    told = view(client("EVENTS", "SINCE", begin))["events"]
+    assert [json.loads(line)["event"] for _, line in told] == ["set", "started", "fired", "ready"]
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    # What is found of the disk does not rest on there being something to store.
+    faults.damage()
+    assert client("COUNTDOWN", "START", "refused").code == "READONLY"
+    wait_for_tries()
+    assert not is_writable(daemon) and daemon.log.count("can be stored again") == 1
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    client("TIMER", "SET", "last", "1h")
+    daemon.stop("kill")
+    # In the place of the first, of which nothing is stored.
+    assert daemon.stored("SELECT id FROM timers") == [(0,)]
+    daemon.start_again()
+    client = daemon.connect()
+    assert view(client("COUNTDOWN", "GET", "then"))["state"] == b"ready"
+    assert client("TIMER", "GET", "first") is None
+    after = view(client("EVENTS", "SINCE", begin))
+    assert after["complete"] and after["events"][:4] == told
+    assert [json.loads(line)["event"] for _, line in after["events"][4:]] == ["set"]

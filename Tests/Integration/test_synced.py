@@ -131,14 +131,16 @@ def test_what_waits_behind_a_turn_that_fails_is_refused_only_where_it_rests_on_i
     faults = Faults(tmp_path, state)
     environment = faults.environment(at=1, action="EIO", lasting=True)
     daemon = start_daemon(state=state, arguments=POWER, environment=gate.environment(environment))
-    deleter, owner, subscriber = daemon.connect(), daemon.connect(), daemon.connect(protocol=3)
+    deleter, owner, reader, subscriber = (daemon.connect(protocol) for protocol in [2, 2, 2, 3])
     kept = view(deleter("COUNTDOWN", "START", "kept", "EVERY", "1h"))
     deleter("TIMER", "SET", "given", "1h")
     deleter("TIMER", "SET", "kept", "1h")
+    deleter("TIMER", "SET", "passed", "1h")
     shown = view(deleter("HUD", "SHOW", "kept", "DURABLE"))
     gate.closed.touch()
     gate.waiting.unlink(missing_ok=True)
-    subscriber.send("COUNTDOWN", "START", "before")
+    subscriber.send_bytes(
+        request("COUNTDOWN", "START", "before") + request("TIMER", "SET", "passed", "1h", "OWNER", "connection"))
     eventually(gate.waiting.exists, "it is to be stored")
     deleter.send_bytes(
         request("COUNTDOWN", "CANCEL", "kept") + request("TIMER", "DEL", "kept") + request("HUD", "DISMISS", "kept")
@@ -149,15 +151,20 @@ def test_what_waits_behind_a_turn_that_fails_is_refused_only_where_it_rests_on_i
         + request("TIMER", "SET", "mine", "1h", "OWNER", "connection") + request("HUD", "SHOW", "mine")
         + request("COUNTDOWN", "RETIME", "mine", "2h") + request("TIMER", "RETIME", "given", "2h")
         + request("HUD", "SHOW", "beside", "OWNER", "connection"))
-    subscriber.send("SUBSCRIBE", "countdown:kept")
+    subscriber.send_bytes(request("TIMER", "RETIME", "passed", "2h") + request("SUBSCRIBE", "countdown:kept"))
+    reader.send_bytes(request("COUNTDOWN", "GET", "kept") + request("ECHO", "x"))
     # Nothing is said before it is known whether the first can be stored, which it can; the next cannot.
-    assert not owner.has_more(0.3)
+    assert not owner.has_more(0.3) and not reader.has_more(0)
     faults.damage()
     gate.open()
     assert [reply.code for reply in (deleter.reply() for _ in range(4))] == ["READONLY"] * 4
     replies = [owner.reply() for _ in range(6)]
     assert [isinstance(reply, Error) and reply.code for reply in replies] == [False] * 4 + ["READONLY", False]
+    # What was read of what comes back is not so.
+    assert reader.reply().code == "READONLY" and reader.reply() == b"x"
     assert view(subscriber.reply())["accepted"]
+    assert view(subscriber.reply())["key"] == b"passed"
+    assert view(subscriber.reply())["remaining_ms"] > 3_600_000
     assert subscriber.push()[:2] == [b"subscribe", b"countdown:kept"]
     # What was done is so, and what was refused is not.
     assert view(owner("COUNTDOWN", "GET", "mine"))["generation"] == view(replies[0])["generation"]

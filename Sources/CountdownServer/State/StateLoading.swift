@@ -23,7 +23,8 @@ final class StateLoading: @unchecked Sendable {
   /// Used on the thread, then handed back.
   private var store: Store?
   private let isStopped = Atomic(false)
-  private let room = DispatchSemaphore(value: StateLoading.ahead)
+  /// Made empty: one that has less than it was made with may not end.
+  private let room = DispatchSemaphore(value: 0)
   private let deliver: @Sendable (Portion) -> Void
 
   /// - Parameter deliver: gets each portion, in order, on the thread; `taken` is to be called when
@@ -31,6 +32,7 @@ final class StateLoading: @unchecked Sendable {
   init(_ store: sending Store, deliver: @escaping @Sendable (Portion) -> Void) {
     self.store = store
     self.deliver = deliver
+    for _ in 0..<Self.ahead { room.signal() }
   }
 
   func taken() { room.signal() }

@@ -1,12 +1,15 @@
-// Holds up who reads a file, or syncs it, by LD_PRELOAD: so that a test can see what happens meanwhile.
+// Holds up who reads a file, or syncs it, by LD_PRELOAD: so that a test can see what happens meanwhile. Or has
+// reads fail.
 //
 //   GATE_FILE     how the file's name ends
 //   GATE_AFTER    so many reads of it go through; those after them ...
 //   GATE_CLOSED   ... wait for as long as this file is there
+//   GATE_ERROR    ... or fail with this number for so long
 //   GATE_WAITING  without GATE_AFTER: syncs of it wait, and make this file before they do
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,7 +36,14 @@ static int is_meant(int descriptor) {
 
 ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
   const char *closed = getenv("GATE_CLOSED"), *after = getenv("GATE_AFTER");
-  if (closed && after && is_meant(descriptor) && ++reads > atol(after)) wait_for(closed);
+  const char *error = getenv("GATE_ERROR");
+  if (closed && after && is_meant(descriptor) && ++reads > atol(after)) {
+    if (!error) wait_for(closed);
+    if (error && access(closed, F_OK) == 0) {
+      errno = atoi(error);
+      return -1;
+    }
+  }
   return syscall(SYS_pread64, descriptor, bytes, count, offset);
 }
 

@@ -1,0 +1,198 @@
+import CountdownCore
+import CountdownEngine
+import CountdownStore
+import Testing
+
+@testable import CountdownServer
+
+/// Whatever the engine calls durable is the same after it was a row. The store's clock is ahead of the boot clock.
+@Suite struct RecordTests {
+  private static let offset: Int64 = 1_000_000_000
+
+  private func at(_ milliseconds: Int64) -> Instant {
+    Instant(microseconds: milliseconds * 1_000 + 7)
+  }
+
+  // MARK: Countdowns
+
+  private static func policy(_ change: (inout SendPolicy.Rules) -> Void) throws -> SendPolicy {
+    var rules = SendPolicy.Rules()
+    change(&rules)
+    return try SendPolicy(name: "otp", rules)
+  }
+
+  private static let full = Result {
+    try policy {
+      $0.every = .milliseconds(500)
+      $0.ladder = [.seconds(60), .seconds(120), .seconds(300)]
+      $0.windows = [
+        .init(limit: 5, length: .seconds(600)), .init(limit: 9, length: .seconds(86_400)),
+      ]
+      $0.channels = ["sms", "sms", "call"]
+      $0.validity = .seconds(600)
+      $0.attempts = 3
+      $0.onResend = .replace
+      $0.title = Array("%ds".utf8)
+      $0.readyTitle = []
+    }
+  }
+
+  private var record: SendRecord {
+    SendRecord(
+      sends: [
+        .init(generation: Generation(5), at: at(-5), expires: nil, attempts: 2),
+        .init(generation: Generation(.max), at: at(9), expires: at(600_009), attempts: 1),
+      ], number: 4, isPassed: true)
+  }
+
+  private func back(_ kept: DurableCountdown) throws -> DurableCountdown {
+    let row = CountdownRecord(kept, at: 7, offset: Self.offset)
+    #expect(row.index == 7)
+    return try #require(row.durable(offset: Self.offset))
+  }
+
+  @Test func countdowns() throws {
+    let phases: [Countdown.Phase] = [
+      .counting(until: at(4)), .paused(left: .milliseconds(9)), .ready(since: at(-3)),
+      .idle(since: at(0)),
+    ]
+    for (number, phase) in phases.enumerated() {
+      let plan = Countdown.Plan(count: 3, every: .milliseconds(250), firesAtOnce: number % 2 == 0)!
+      let machine = Countdown(plan, phase, sends: 9, isRefunded: number < 2)
+      var kept = DurableCountdown(
+        key: [0, 255], machine: machine, generation: Generation(8), uid: 6)
+      if number != 1 {
+        (kept.title, kept.readyTitle) = (Array("a".utf8), Array("b".utf8))
+        (kept.meta, kept.token) = (Array("c".utf8), Array("d".utf8))
+      }
+      let back = try back(kept)
+      #expect(back.key == kept.key && back.machine == machine && back.uid == 6)
+      #expect(back.generation == kept.generation && back.sending == nil)
+      #expect(back.title == kept.title && back.readyTitle == kept.readyTitle)
+      #expect(back.meta == kept.meta && back.token == kept.token)
+    }
+  }
+
+  @Test func whatWasSentUnderPolicies() throws {
+    let plain = try Self.policy { $0.count = 30 }
+    for (policy, record, isInForce) in [
+      (try Self.full.get(), record, true), (try Self.full.get(), SendRecord(), false),
+      (plain, record, false),
+      (plain, SendRecord(sends: record.sends, number: 1, isPassed: false), true),
+    ] {
+      var kept = DurableCountdown(
+        key: [1], machine: Countdown(Countdown.Plan(count: 1, every: .seconds(1))!, at: at(0)),
+        generation: Generation(1), uid: 0)
+      kept.sending = DurableSending(policy: policy, record: record, isInForce: isInForce)
+      let back = try #require(try back(kept).sending)
+      #expect(back.policy == policy && back.record == record && back.isInForce == isInForce)
+    }
+  }
+
+  @Test("What is written outlives the program: it is never another way without another version")
+  func writtenBytes() throws {
+    let sending = DurableSending(policy: try Self.full.get(), record: record, isInForce: true)
+    let sent = """
+      01010000000401000000020000000000000005000000003b9ab67f00000000027fffffffffffffff00000000\
+      3b9aed2f01000000005f5e332f0000000100000000000007a120000000030000000003938700000000000727\
+      0e000000000011e1a3000000000200000000000000050000000023c346000000000000000009000000141dd7\
+      60000000000300000003736d7300000003736d730000000463616c6c010000000023c3460001000000000000\
+      0003000000077265706c61636501000000032564730100000000
+      """
+    #expect(hex(SendingCoding.encode(sending, offset: Self.offset)) == sent)
+    var request = Presentation.Request(
+      kind: .progress, status: Array("s".utf8), grace: .milliseconds(1), minimum: .milliseconds(2),
+      maximum: .milliseconds(3), fadeIn: .milliseconds(4), fadeOut: .milliseconds(5),
+      minimumFrom: .request, early: .show, mask: .black, messageMinimum: .milliseconds(6))
+    request.isDurable = true
+    var memory = Presentation.Memory(
+      request, generation: Generation(7), phase: .disappearing(until: at(8)), requestedAt: at(9),
+      visibleSince: at(10), limitedSince: at(11))
+    memory.dismissal = .held(since: at(12), .tapped)
+    memory.end = .timedOut
+    memory.fraction = 0.5
+    (memory.unownedLeases, memory.ownedLeases) = (13, 14)
+    memory.pausedAt = at(15)
+    let hud = DurableHUD(key: [1], uid: 0, presentations: [(.alert, memory)])
+    let shown = """
+      010000000100000005616c6572740000000870726f677265737301000000017300000000000003e800000000\
+      000007d00000000000000fa000000000000013880000000000001770010000000000000bb800000007726571\
+      756573740000000473686f7700000005626c61636b000000000000000703000000003b9ae94702000000003b\
+      9af8e700000006746170706564010000000974696d65642d6f7574013fe0000000000000000000000000000d\
+      000000000000000e000000003b9aed2f000000003b9af117000000003b9af4ff01000000003b9b049f
+      """
+    #expect(hex(HUDCoding.encode(hud, offset: Self.offset)) == shown)
+  }
+
+  private func hex(_ bytes: [UInt8]) -> String {
+    bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+  }
+
+  // MARK: Timers
+
+  @Test(arguments: [TimerClock.boot, .wall], [PlainTimer.Late.fire, .skip, .coalesce])
+  func timers(clock: TimerClock, late: PlainTimer.Late) throws {
+    for phase in [PlainTimer.Phase.running(until: at(5)), .paused(left: .milliseconds(3))] {
+      let machine = PlainTimer(
+        phase, every: late == .skip ? nil : .seconds(2), late: late, fired: 3, missed: 1)!
+      let kept = DurableTimer(
+        key: [1], machine: machine, generation: Generation(2), uid: 3, clock: clock,
+        payload: late == .fire ? nil : [0])
+      let row = TimerRecord(kept, at: 4, offset: Self.offset)
+      // A wall timer is stored as it is.
+      if case .running(let until) = row.phase {
+        #expect(until == at(5).microseconds + (clock == .boot ? Self.offset : 0))
+      }
+      let back = try #require(row.durable(offset: Self.offset))
+      #expect(back.key == [1] && back.machine == machine && back.generation == kept.generation)
+      #expect(back.uid == 3 && back.clock == clock && back.payload == kept.payload)
+      #expect(row.index == 4)
+    }
+  }
+
+  @Test func aTimerThatCannotBeIsNone() {
+    func row(_ change: (inout TimerRecord) -> Void) -> DurableTimer? {
+      var record = TimerRecord(
+        index: 0, key: [1], generation: 1, uid: 0, phase: .running(untilMicroseconds: 1))
+      change(&record)
+      return record.durable(offset: Self.offset)
+    }
+    #expect(row { _ in } != nil)
+    #expect(row { $0.fired = -1 } == nil && row { $0.missed = -1 } == nil)
+    #expect(row { $0.fired = 1 << 53 + 1 } == nil && row { $0.missed = .max } == nil)
+    #expect(row { $0.everyMicroseconds = 999 } == nil && row { $0.everyMicroseconds = .max } == nil)
+    #expect(row { $0.phase = .paused(leftMicroseconds: -1) } == nil)
+    for moment in [Int64.min, .max, 100_000_000_000_000_001] {
+      #expect(row { $0.phase = .running(untilMicroseconds: moment) } == nil)
+      #expect(row { ($0.clock, $0.phase) = (.wall, .running(untilMicroseconds: moment)) } == nil)
+    }
+  }
+
+  // MARK: Guards
+
+  @Test func guards() throws {
+    let rule = Debounce.Rule(
+      quiet: .milliseconds(2), maximumWait: .milliseconds(9), isLeading: true)!
+    let machines: [GuardMachine] = [
+      .throttle(
+        Throttle(
+          Throttle.Rate(burst: 3, count: 7, period: .seconds(1))!, arrival: at(5), fraction: 4)!),
+      .once(Once(.running, until: at(6))), .once(Once(.done(result: []), until: at(6))),
+      .gate(Gate(.pending(Gate.Action(name: [1], payload: [2]), until: at(3)))),
+      .gate(Gate(.pending(Gate.Action(name: [1]), until: at(3)))),
+      .gate(Gate(.open(until: nil))), .gate(Gate(.open(until: at(4)))),
+      .debounce(
+        Debounce(
+          rule, lastCall: at(8), waiting: .init(since: at(7), calls: 5, payload: [3]))),
+      .debounce(Debounce(Debounce.Rule(quiet: .seconds(1))!, lastCall: at(-8), waiting: nil)),
+    ]
+    for machine in machines {
+      let kept = DurableGuard(key: [9], machine: machine, generation: Generation(2), uid: 3)
+      let row = GuardRecord(kept, at: 4, offset: Self.offset)
+      let back = try #require(row.durable(offset: Self.offset))
+      #expect(back.machine == machine && back.key == [9])
+      #expect(back.generation == kept.generation && back.uid == 3)
+      #expect(row.place == 4 && row.state.kind.entityKind == machine.kind)
+    }
+  }
+}
