@@ -28,7 +28,7 @@ extension Server {
       .readOnly, .error,
       "nothing can be stored, so commands that change what is kept are refused until it can: \(error)"
     )
-    hooks.isAlive(statusText)
+    hooks.isAlive(status)
     retryLater()
   }
 
@@ -96,7 +96,7 @@ extension Server {
         keeper.confirm(batch, &dispatcher.engine)
         dispatcher.engine.isReadOnly = false
         logger.log(.writable, .notice, "state can be stored again")
-        hooks.isAlive(statusText)
+        hooks.isAlive(status)
       } else {
         keeper.keepForLater(batch, &dispatcher.engine)
         retryLater()

@@ -44,7 +44,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   var unread: Store?
   var loading: StateLoading?
   var toldOfLoading: Instant?
-  var keeper: StateKeeper?
+  var keeper: StateKeeper? { didSet { followCheckpoints() } }
   /// What was changed in the turn that is under way may rest on what could not be stored.
   var mustTakeBack = false
   /// The first batch that could not be stored, since one could.
@@ -193,12 +193,6 @@ package final class Server: CommandHost, @unchecked Sendable {
   package var now: Moment { virtualClock?.now ?? Moment.present }
 
   package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
-
-  var statusText: String {
-    if let trouble = keeper?.trouble { return "read-only: \(trouble)" }
-    return "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
-      + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers"
-  }
 
   /// Takes new settings: for what is started from now on, and for connections that come from now
   /// on. Where it listens, and how it keeps time, stays. From any thread; `done` is called on the
