@@ -24,7 +24,9 @@ let package = Package(
   targets: [
     // Time.
     .target(name: "TimerWheel", swiftSettings: settings),
-    .target(name: "DispatchTimers", dependencies: ["TimerWheel"], swiftSettings: settings),
+    .systemLibrary(name: "CTimerFD"),
+    .target(
+      name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
 
     // What the daemon decides: pure values, no clock, no I/O.
     .target(name: "CountdownCore", swiftSettings: settings),

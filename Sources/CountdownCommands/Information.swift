@@ -90,7 +90,7 @@ extension Dispatcher {
       ("late_us_p50", percentile(50)),
       ("late_us_p99", percentile(99)),
       ("late_us_p999", percentile(99.9)),
-      ("late_us_max", isEmpty ? "0" : "\(lateness.max)"),
+      ("late_us_max", "\(engine.statistics.maximumLateness)"),
     ]
   }
 

@@ -4,9 +4,10 @@
 ///     running --pause--> paused --resume--> running
 ///
 /// A repeating timer stays in phase with its first deadline. Periods that passed unseen are
-/// counted, never replayed in a burst.
+/// counted, never replayed in a burst. What fires once has no other period to go on with, so it
+/// fires however late it is.
 package struct PlainTimer: Equatable, Sendable {
-  /// What to do about periods that were missed.
+  /// What to do about periods that were missed; nothing for what fires once.
   package enum Late: String, CaseIterable, Sendable {
     /// Fire once, for the first that was missed.
     case fire
@@ -56,8 +57,9 @@ package struct PlainTimer: Equatable, Sendable {
 
   // MARK: Inputs
 
+  /// Where the clock was set back, more may be left than anything may last: the longest is kept.
   package mutating func pause(at now: Instant) {
-    if case .running = phase { phase = .paused(left: remainingTime(at: now)) }
+    if case .running = phase { phase = .paused(left: min(remainingTime(at: now), .longest)) }
   }
 
   package mutating func resume(at now: Instant) {
@@ -91,12 +93,6 @@ package struct PlainTimer: Equatable, Sendable {
   }
 
   // MARK: What is so
-
-  /// Whether it fell due once, while nobody was there to fire it, and is not to be fired late.
-  package func isSkipped(by now: Instant) -> Bool {
-    guard case .running(let deadline) = phase else { return false }
-    return every == nil && late == .skip && deadline < now
-  }
 
   package var nextExpiry: Instant? {
     switch phase {

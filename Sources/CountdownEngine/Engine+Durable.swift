@@ -192,13 +192,6 @@ extension Engine {
   package mutating func restore(
     _ kept: DurableTimer, at index: UInt32, now: Moment
   ) {
-    if kept.machine.isSkipped(by: now.on(kept.clock)) {
-      // Nobody is told; but it is still stored.
-      timers.hold(index)
-      changes.setKept(EntityRef(.timer, index), true)
-      changes.note(EntityRef(.timer, index), isKept: false)
-      return
-    }
     timers.insert(
       TimerEntity(
         key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,

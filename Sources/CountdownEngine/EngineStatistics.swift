@@ -12,17 +12,21 @@ package struct EngineStatistics {
   package var publications: Int64 = 0
   package var snapshots: Int64 = 0
 
-  /// How late what fell due was noticed, in microseconds; up to an hour, to 2 digits.
+  /// How late what fell due was noticed, in microseconds; to 2 digits, more than an hour as an hour.
   package private(set) var lateness = Histogram<UInt64>(
     lowestDiscernibleValue: 1, highestTrackableValue: Self.latest,
     numberOfSignificantValueDigits: .two)
 
   private static let latest: UInt64 = 3_600_000_000
+  /// The latest that anything was noticed, in microseconds: exactly, without a bound.
+  package private(set) var maximumLateness: UInt64 = 0
 
   package init() {}
 
   mutating func record(late microseconds: Int64) {
     expired += 1
-    _ = lateness.record(min(UInt64(max(microseconds, 0)), Self.latest))
+    let late = UInt64(max(microseconds, 0))
+    maximumLateness = max(maximumLateness, late)
+    _ = lateness.record(min(late, Self.latest))
   }
 }

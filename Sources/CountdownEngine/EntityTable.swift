@@ -75,12 +75,6 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
     return entity
   }
 
-  /// Holds an index that is free. O(1).
-  mutating func hold(_ place: UInt32) {
-    places.take(place)
-    places.giveBack(place, isHeld: true)
-  }
-
   /// An index that is held may be used again. O(1).
   mutating func release(_ place: UInt32) {
     places.release(place)

@@ -108,7 +108,7 @@ package struct EventTail: Sendable {
   private mutating func trim() {
     while head < chunks.count, count - chunks[head].content.count >= limit {
       count -= chunks[head].content.count
-      droppedThrough = chunks[head].content.lastSequence
+      droppedThrough = max(droppedThrough, chunks[head].content.lastSequence)
       chunks[head] = Chunk()
       head += 1
     }
@@ -170,12 +170,8 @@ package struct EventTail: Sendable {
     _ bytes: [UInt8], after sequence: Int64, through last: Int64
   ) -> Bool {
     guard isOn else { return true }
-    if chunks.isEmpty {
-      droppedThrough = sequence
-    } else if sequence > lastSequence {
-      // What was between is not there.
-      forget(through: sequence)
-    }
+    // The first; or one that does not follow on the one before: nobody knows what was between.
+    if chunks.last.map({ sequence > $0.content.lastSequence }) ?? true { droppedThrough = sequence }
     guard let count = EventCoding.count(bytes) else {
       // Of a version that is not known here.
       forget(through: last)

@@ -16,7 +16,7 @@ extension Server {
     let new = Backup(id: lastBackup, for: connection, path: keeper.options.backupPath)
     backup = new
     nonisolated(unsafe) let begun = new
-    keeper.backUp(to: new.path) { [weak self] error in
+    keeper.backUp(to: new.path, at: now) { [weak self] error in
       begun.made(error)
       // Not before: another one would be made under the same name.
       if begun.isEnded { self?.backup = nil }

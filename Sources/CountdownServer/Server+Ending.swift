@@ -37,7 +37,7 @@ extension Server {
     try loop.submit { [self] in
       storeTurn()
       storeAtLast()
-      keeper?.close()
+      keeper?.close(at: now)
     }.wait()
     listening?.remove()
     hasEnded.withLock { $0 = true }

@@ -71,6 +71,10 @@ extension Server {
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
     }
     if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
+    // While nothing can be stored it is tried each second anyway.
+    if let keeper, !dispatcher.engine.isReadOnly {
+      bootAlarm.arm(noLaterThan: keeper.clockDue.tick)
+    }
   }
 
   private func continueSnapshots() {
@@ -115,7 +119,7 @@ extension Server {
     self.mustTakeBack = false
     self.hasTakenBack = false
     guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
-      dispatcher.engine.hasChanges || keeper.isBusy
+      dispatcher.engine.hasChanges || keeper.isBusy || keeper.isClockOutdated(at: now)
     else { return write(turn) }
     let batch = keeper.takeBatch(from: &dispatcher.engine)
     if mustTakeBack {

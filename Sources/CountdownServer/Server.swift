@@ -69,6 +69,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private let alarmQueue = DispatchQueue(label: "countdownd.alarm")
   let bootAlarm: DispatchAlarm
   let wallAlarm: DispatchAlarm
+  /// Where something is kept: how the clocks stand is stored when somebody has set one.
+  private var wallClockSteps: WallClockSteps?
   var watchdogDue: Instant?
   var isTurnEnding = false
   /// More is due than has been done: it goes on once sockets have been looked at.
@@ -110,6 +112,8 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.logger = logger
     let now = Moment.present
     startedAt = now
+    // A file of another version is made over first, and one that was damaged looked through.
+    if settings.state != nil { hooks.isLoading(0) }
     unread = try settings.state.map { try Self.openStore($0, logger, at: now) }
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
@@ -134,6 +138,12 @@ package final class Server: CommandHost, @unchecked Sendable {
     // Clients may have been waiting at the socket for long: their first turn arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
+    if settings.state != nil {
+      // Where there is none, the next turn notices, within a minute.
+      wallClockSteps = WallClockSteps(queue: alarmQueue) { [weak self] in
+        self?.hop { $0.endTurn() }
+      }
+    }
     try loop.flatSubmit { [self] in
       do {
         let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }

@@ -55,14 +55,26 @@ final class EventTail {
       try database.execute("DELETE FROM events")
       (lastSequence, ordinal) = (0, 0)
     } else if lastSequence == 0, sequence > 0 {
-      insert.bind(1, sequence)
-      insert.bind(2, sequence)
-      insert.bind(3, 0)
-      insert.bind(4, [])
-      try insert.run()
-      lastSequence = sequence
+      try insertNothing(after: sequence)
     }
     didCommit()
+  }
+
+  /// Notes that of the events up to `sequence` some that came after those that are there may be missing.
+  func noteGap(through sequence: Int64) throws(StoreError) {
+    guard lastSequence > 0, sequence > lastSequence else { return }
+    try insertNothing(after: sequence)
+    didCommit()
+  }
+
+  /// A row without events that does not follow on the row before.
+  private func insertNothing(after sequence: Int64) throws(StoreError) {
+    insert.bind(1, sequence)
+    insert.bind(2, sequence)
+    insert.bind(3, ordinal)
+    insert.bind(4, [])
+    try insert.run()
+    lastSequence = sequence
   }
 
   /// Oldest first, as they were committed. What makes no sense is left out; then that is thrown.

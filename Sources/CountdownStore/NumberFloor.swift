@@ -5,6 +5,12 @@ import Glibc
 struct NumberFloor {
   let directory: String
 
+  /// How many numbers are set aside at each start: nobody starts a million countdowns a second for
+  /// an hour.
+  static let reserve: Int64 = 1 << 32
+  /// So far below 2⁶³ that no number beyond it is ever reached.
+  static let possible = 0...Int64.max / 2
+
   private var path: String { directory + "/numbers" }
 
   /// Nil if there is none, or what is there is none.
@@ -20,7 +26,7 @@ struct NumberFloor {
     // Twice the same: half of a write, or a flipped digit, would otherwise count for ever.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
     guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
-      floor < Int64.max / 2
+      Self.possible.contains(floor)
     else { return nil }
     return floor
   }
@@ -52,5 +58,32 @@ struct NumberFloor {
       throw StoreError(systemError: errno, path: path, doing: "fsync")
     }
     try StateFiles(directory: directory).synchronize()
+  }
+}
+
+extension Store {
+  /// The first number for a daemon that keeps nothing, where one that did has given out numbers
+  /// before: they go on rising, and the next that keeps something knows that there were others.
+  ///
+  /// Touches nothing but `numbers` and `lock` of a directory that has them and that nobody uses.
+  ///
+  /// - Parameter number: the first one if there is no such directory.
+  package static func firstNumber(
+    keepingNothingIn directory: String, atLeast number: Int64
+  ) throws(StoreError) -> Int64 {
+    let numbers = NumberFloor(directory: directory)
+    guard numbers.read() != nil else { return number }
+    let lock: DirectoryLock
+    do {
+      lock = try DirectoryLock(directory)
+    } catch {
+      // What another daemon keeps there is nothing of ours.
+      if case .inUse = error.kind { return number }
+      throw error
+    }
+    defer { withExtendedLifetime(lock) {} }
+    let first = max((numbers.read() ?? 0) + 1, number)
+    try numbers.write(first + NumberFloor.reserve)
+    return first
   }
 }

@@ -129,6 +129,7 @@ extension Store {
         if others > 0 { problems.append("\(others) keys are in several rows of \(Record.table)") }
       }
     }
+    try attempt { () throws(StoreError) in _ = try Meta.read(database) }
     try read(sense.countdown) { _ in report.countdowns += 1 }
     try read(sense.timer) { _ in report.timers += 1 }
     try read(sense.hud) { _ in report.huds += 1 }

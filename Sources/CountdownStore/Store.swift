@@ -68,10 +68,6 @@ package final class Store {
   /// SQLite's hook writes it.
   private let logPagesCell: UnsafeMutablePointer<Int32>
 
-  /// How many numbers are set aside at each start: nobody starts a million countdowns a second for
-  /// an hour.
-  private static let reservedNumbers: Int64 = 1 << 32
-
   /// Opens the state, or begins a new one; migrates it if an older version wrote it.
   ///
   /// The directory is this process's own until the store is closed.
@@ -98,24 +94,35 @@ package final class Store {
     self.options = options
     database = opened.database
 
-    let saved = try Self.savedClock(database)
+    var damage = opened.damage
+    var meta: Meta?
+    do throws(StoreError) {
+      meta = try Meta.read(database)
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      damage = damage ?? error
+    }
     let numbers = NumberFloor(directory: options.directory)
-    let floor = max(try database.number("SELECT number_floor FROM meta"), numbers.read() ?? 0)
-    clock = StoreClock(continuing: saved, at: now)
+    let given = numbers.read() ?? 0
+    clock = StoreClock(continuing: meta?.clock, at: now)
     events = try EventTail(database, limit: options.eventLimit)
+    damage = damage ?? events.damage
     firstNumber = max(
-      floor + 1, now.wallMicroseconds, options.firstNumber, events.highestSequence + 1)
-    let newFloor = firstNumber + Self.reservedNumbers
-    try numbers.write(newFloor)
-    var damage = opened.damage ?? events.damage
+      max(meta?.numberFloor ?? 0, given) + 1, now.wallMicroseconds, options.firstNumber,
+      events.highestSequence + 1)
+    let floor = firstNumber + NumberFloor.reserve
+    // In this order: a start that ends in between must not look like numbers of somebody else.
     if damage == nil {
       do throws(StoreError) {
-        try Self.writeMeta(database, options, clock, at: now, floor: newFloor)
+        // Numbers that this file knows nothing of: it is an old backup, or nothing was kept for a while.
+        if let meta, given > meta.numberFloor { try events.noteGap(through: firstNumber - 1) }
+        try Meta.write(database, product: options.product, clock, at: now, numberFloor: floor)
       } catch {
         guard error.kind == .corrupt else { throw error }
         damage = error
       }
     }
+    try numbers.write(floor)
     self.damage = damage
     if damage != nil { Self.leaveLog(of: database) }
 
@@ -154,7 +161,8 @@ package final class Store {
 
   /// The same for several batches, which stand or fall together: later ones win.
   ///
-  /// Where nothing has changed nothing is written, unless `isProbe`: to see whether it can be.
+  /// Where nothing has changed nothing is written, unless `isProbe`: then the clocks are, for their own
+  /// sake or to see whether anything can be.
   package func commit(
     _ batches: some Collection<StoreBatch>, at now: StoreClock.Reading, isProbe: Bool = false
   ) throws(StoreError) {
@@ -196,6 +204,12 @@ package final class Store {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()
     }
+  }
+
+  /// Writes down how the clocks stand, if what is written down is outdated.
+  package func noteClocks(at now: StoreClock.Reading) throws(StoreError) {
+    guard clock.isOutdated(at: now) else { return }
+    try commit(EmptyCollection(), at: now, isProbe: true)
   }
 
   private func write(_ now: StoreClock.Reading) throws(StoreError) {
@@ -267,39 +281,4 @@ package final class Store {
 
   /// The highest sequence number of a stored event; 0 if there is none.
   package var lastEventSequence: Int64 { events.lastSequence }
-
-  // MARK: Meta
-
-  private static func savedClock(_ database: Database) throws(StoreError) -> StoreClock.Saved? {
-    let meta = try Statement(
-      database, "SELECT boot_id, boot_us, wall_us, store_minus_boot_us FROM meta")
-    defer { meta.reset() }
-    guard try meta.step() else { return nil }
-    return StoreClock.Saved(
-      reading: StoreClock.Reading(
-        bootID: meta.text(0), bootMicroseconds: meta.number(1), wallMicroseconds: meta.number(2)),
-      offset: meta.number(3))
-  }
-
-  private static func writeMeta(
-    _ database: Database, _ options: Options, _ clock: StoreClock, at now: StoreClock.Reading,
-    floor: Int64
-  ) throws(StoreError) {
-    let meta = try Statement(
-      database,
-      """
-      INSERT INTO meta (id, product, created_unix_us, number_floor, boot_id, boot_us, wall_us,
-        store_minus_boot_us)
-      VALUES (1, ?1, ?2, ?3, ?4, ?5, ?2, ?6)
-      ON CONFLICT DO UPDATE SET product = ?1, number_floor = ?3, boot_id = ?4, boot_us = ?5,
-        wall_us = ?2, store_minus_boot_us = ?6
-      """)
-    meta.bind(1, options.product)
-    meta.bind(2, now.wallMicroseconds)
-    meta.bind(3, floor)
-    meta.bind(4, now.bootID)
-    meta.bind(5, now.bootMicroseconds)
-    meta.bind(6, clock.offset)
-    try meta.run()
-  }
 }

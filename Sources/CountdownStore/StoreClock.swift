@@ -9,16 +9,35 @@
 package struct StoreClock: Equatable, Sendable {
   /// The clocks of the machine at one moment.
   package struct Reading: Equatable, Sendable {
-    /// Names the boot, as /proc/sys/kernel/random/boot_id does.
-    package var bootID: String
+    /// Names the boot, as /proc/sys/kernel/random/boot_id does, but without the dashes; or `unknownBoot`.
+    package let bootID: String
     package var bootMicroseconds: Int64
     /// Since 1970.
     package var wallMicroseconds: Int64
 
+    /// Where nobody says which boot it is.
+    package static let unknownBoot = "unknown"
+    /// What the clocks of one boot may be set apart by, and still count as never having been set.
+    private static let agreement: Int64 = 1_000_000
+
     package init(bootID: String, bootMicroseconds: Int64, wallMicroseconds: Int64) {
-      self.bootID = bootID
+      self.bootID = bootID.filter { $0 != "-" }
       self.bootMicroseconds = bootMicroseconds
       self.wallMicroseconds = wallMicroseconds
+    }
+
+    /// When this boot began, by the clock on the wall.
+    private var began: Int64 { wallMicroseconds - bootMicroseconds }
+
+    /// Whether a later reading is of the same boot, so that the boot clock says what has passed.
+    func isOfSameBoot(as later: Reading) -> Bool {
+      // The id is not enough: in another time namespace the clock is another.
+      guard bootMicroseconds <= later.bootMicroseconds else { return false }
+      guard bootID != Self.unknownBoot, later.bootID != Self.unknownBoot else {
+        // No two boots begin in the same second; and if they did, both clocks would say the same.
+        return abs(later.began - began) <= Self.agreement
+      }
+      return bootID == later.bootID
     }
   }
 
@@ -42,11 +61,7 @@ package struct StoreClock: Equatable, Sendable {
   /// - Parameter saved: nil for a new store.
   init(continuing saved: Saved?, at now: Reading) {
     if let saved {
-      // The id of the boot is not enough: in another time namespace the clock is another.
-      let isSameBoot =
-        saved.reading.bootID == now.bootID
-        && saved.reading.bootMicroseconds <= now.bootMicroseconds
-      if isSameBoot {
+      if saved.reading.isOfSameBoot(as: now) {
         offset = saved.offset
       } else {
         // A wall clock that has been set back meanwhile must not stretch what is stored.
@@ -65,13 +80,17 @@ package struct StoreClock: Equatable, Sendable {
   /// To this boot's boot clock; negative for what was before this boot.
   package func bootMicroseconds(stored: Int64) -> Int64 { stored - offset }
 
-  /// Whether the clocks are to be written down with the next commit.
-  func isOutdated(at now: Reading) -> Bool {
+  /// Whether the clocks are to be written down anew.
+  package func isOutdated(at now: Reading) -> Bool {
     let old = saved.reading
     let away = now.bootMicroseconds - old.bootMicroseconds
     let step = now.wallMicroseconds - old.wallMicroseconds - away
     return away >= Self.interval || abs(step) > Self.tolerance
   }
 
-  mutating func note(_ now: Reading) { saved.reading = now }
+  /// When they are outdated by the boot clock alone, in microseconds of it.
+  package var outdatedAt: Int64 { saved.reading.bootMicroseconds + Self.interval }
+
+  /// They are written down.
+  package mutating func note(_ now: Reading) { saved.reading = now }
 }

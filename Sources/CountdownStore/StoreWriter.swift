@@ -76,7 +76,7 @@ package final class StoreWriter: @unchecked Sendable {
   ///
   /// If one fails, so do all that wait behind it: what they change may rest on what was not stored.
   ///
-  /// - Parameter isProbe: something is written even if nothing has changed.
+  /// - Parameter isProbe: the clocks are written even if nothing has changed.
   package func submit(
     _ batch: StoreBatch, at now: StoreClock.Reading, isProbe: Bool = false,
     _ answer: @escaping Answer
@@ -219,7 +219,18 @@ package final class StoreWriter: @unchecked Sendable {
 
   /// Copies the state of this moment to a file; see `Checkpointer.backUp`. `answer` is called on the
   /// loop.
-  package func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
+  ///
+  /// - Parameter now: the clocks are written down first; nil to leave them.
+  package func backUp(
+    to path: String, at now: StoreClock.Reading?,
+    _ answer: @escaping @Sendable (StoreError?) -> Void
+  ) {
+    guard let now else { return copy(to: path, answer) }
+    // Where that fails the copy may work all the same: it can be on another disk.
+    submit(StoreBatch(), at: now, isProbe: true) { [self] _, _ in copy(to: path, answer) }
+  }
+
+  private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
     upkeep.async { [self] in
       guard let checkpointer else { return }
       do throws(StoreError) {
@@ -233,10 +244,11 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Commits what waits, and closes the files. Waits for the disk; on the loop, or once that has ended.
+  /// Commits what waits, writes down the clocks, and closes the files. Waits for the disk; on the loop,
+  /// or once that has ended.
   ///
   /// Answers of a commit under way on its thread come after this has returned.
-  package func close() {
+  package func close(at now: StoreClock.Reading?) {
     commits.sync {}
     upkeep.sync { checkpointer = nil }
     if let store, !waiting.isEmpty {
@@ -245,6 +257,8 @@ package final class StoreWriter: @unchecked Sendable {
       let outcome = commit(jobs.map(\.batch), at: jobs.last!.now, false, to: store)
       for job in jobs { job.answer(job.batch, outcome.error) }
     }
+    // Where that fails a reboot costs some accuracy; nothing is lost.
+    if let now { try? store?.noteClocks(at: now) }
     store = nil
   }
 }

@@ -31,7 +31,15 @@ package struct AlarmClock: Sendable {
   /// time, and such a one fires at once when the clock is set past it.
   package static let wall = AlarmClock(
     read: { WallClock.nanoseconds },
-    setTimer: { $0.schedule(wallDeadline: .unix(microseconds: $1), leeway: .nanoseconds(0)) })
+    setTimer: { timer, deadline in
+      switch WallSetting(deadline, at: WallClock.now) {
+      case .moment(let nanoseconds):
+        timer.schedule(wallDeadline: .unix(nanoseconds: nanoseconds), leeway: .nanoseconds(0))
+      case .look(let microseconds):
+        timer.schedule(
+          deadline: .boot(microseconds: BootClock.now + microseconds), leeway: .nanoseconds(0))
+      }
+    })
 
   /// The present, in nanoseconds.
   package var nanoseconds: UInt64 { read() }
@@ -55,6 +63,26 @@ package struct AlarmClock: Sendable {
 /// years. The alarm wakes up then, finds it is early, and arms itself again.
 private let latestNanoseconds: UInt64 = 1 << 62 - 1
 
+/// How a system timer is set to a moment of the wall clock.
+package enum WallSetting: Equatable {
+  /// In nanoseconds since 1970: the kernel sees to it that it fires then, also if the clock is set.
+  case moment(nanoseconds: UInt64)
+  /// From 2116 on, which no dispatch time can say: after so many microseconds the clock is looked at.
+  case look(afterMicroseconds: UInt64)
+
+  /// When it is noticed, at the latest, that such a clock was set.
+  package static let mostMicroseconds: UInt64 = 60_000_000
+
+  /// Both in microseconds since 1970.
+  package init(_ deadline: UInt64, at now: UInt64) {
+    let isBeyond = deadline > now && dispatchNanoseconds(now) == latestNanoseconds
+    self =
+      isBeyond
+      ? .look(afterMicroseconds: min(deadline - now, Self.mostMicroseconds))
+      : .moment(nanoseconds: dispatchNanoseconds(deadline))
+  }
+}
+
 private func dispatchNanoseconds(_ microseconds: UInt64) -> UInt64 {
   let (nanoseconds, overflow) = microseconds.multipliedReportingOverflow(by: 1_000)
   return overflow ? latestNanoseconds : min(nanoseconds, latestNanoseconds)
@@ -77,9 +105,9 @@ extension DispatchTime {
 
 extension DispatchWallTime {
   /// A moment after 1970, by the clock on the wall.
-  fileprivate static func unix(microseconds: UInt64) -> DispatchWallTime {
+  fileprivate static func unix(nanoseconds: UInt64) -> DispatchWallTime {
     // The first few nanoseconds after 1970 mean "now" and "never" in libdispatch.
-    let nanoseconds = max(dispatchNanoseconds(microseconds), 1_000)
+    let nanoseconds = max(nanoseconds, 1_000)
     return DispatchWallTime(
       timespec: timespec(
         tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000)))

@@ -35,6 +35,10 @@ struct Countdownd: ParsableCommand {
         SIGHUP            read the configuration anew, as countdownctl reload does; a bad one is logged, and the old one stays. \
       From a terminal that is gone: end.
 
+      ENVIRONMENT
+        COUNTDOWND_BOOT_ID   names this boot of the machine, for a sandbox in which /proc does not; the systemd \
+      unit passes it (%b).
+
       EXIT STATUS
         0   ended as it was asked to
         64  wrong arguments
@@ -114,10 +118,9 @@ struct Countdownd: ParsableCommand {
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
-    // What moves on command is not worth keeping; and where nothing is kept the clock sees to it
-    // that no number is given out again.
+    // What moves on command is not worth keeping.
     if virtualTime { settings.state = nil }
-    if !virtualTime { settings.engine.firstGeneration = microsecondsSince1970() }
+    if !virtualTime { settings.engine.firstGeneration = firstNumber(configuration, logger) }
 
     let stopping = StopRequest()
     let reloading = Reloading(configuration, load: load, status, logger)
@@ -164,6 +167,24 @@ struct Countdownd: ParsableCommand {
     } catch {
       complain("the configuration is refused:\n\(error.description)")
       throw ExitCode(78)
+    }
+  }
+
+  /// Where nothing is kept, the clock sees to it that no number is given out again; and the numbers of a
+  /// daemon that has kept something there, which may be ahead of the clock.
+  private func firstNumber(_ configuration: Configuration, _ logger: Logger) -> Int64 {
+    let now = microsecondsSince1970()
+    guard configuration.durability == .none else { return now }
+    do {
+      return try Store.firstNumber(
+        keepingNothingIn: configuration.stateDirectory, atLeast: now)
+    } catch {
+      logger.warning(
+        """
+        numbers of events and generations may be lower than they were, as those that were given out \
+        cannot be looked up: \(error)
+        """)
+      return now
     }
   }
 

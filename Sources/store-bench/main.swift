@@ -213,7 +213,7 @@ for durability in [Durability.process, .power] {
         pad("\(durability), \(million ? "update" : "new")", 24), pad(size, 5),
         pad(Int(Double(turns.next) / seconds), 9), turns.times.sorted(), " |",
         pad(writer.checkpoints, 5))
-      try loop.submit { writer.close() }.wait()
+      try loop.submit { writer.close(at: reading()) }.wait()
     }
   }
 }

@@ -150,4 +150,23 @@ private final class TimerTimeline {
     #expect(firing?.missed == 0)
     #expect(repeating.nextExpiry == Instant(microseconds: 0) + .longest + .longest)
   }
+
+  @Test(
+    "LATE is about periods: what fires once fires however late it is",
+    arguments: PlainTimer.Late.allCases)
+  func lateOnce(late: PlainTimer.Late) {
+    let timer = TimerTimeline(after: 1_000, late: late)
+    timer.late(at: 7_200_000).expect("7200000 fired 1000 missed 0")
+  }
+
+  @Test("A clock that was set back: PAUSE keeps no more than anything may last")
+  func pausesAfterAStepBack() {
+    let start = Instant(microseconds: 1_790_000_000_000_000)
+    var timer = PlainTimer(after: .seconds(3_600), every: nil, late: .fire, at: start)!
+    let before = Instant(microseconds: start.microseconds - Interval.days(56 * 365).microseconds)
+    timer.pause(at: before)
+    #expect(timer.phase == .paused(left: .longest))
+    timer.resume(at: start)
+    #expect(timer.nextExpiry == start + .longest)
+  }
 }

@@ -357,4 +357,25 @@ import Testing
       }
     }
   }
+
+  @Test func whatDoesNotFollowOnWhatIsThereIsAGapButNothingIsThrownAway() throws {
+    let desk = Desk()
+    try desk.start("a")
+    let first = try handOver(desk)
+    try desk.start("b")
+    _ = try handOver(desk)
+    try desk.cancel("a")
+    let second = try handOver(desk)
+    var tail = EventTail(limit: 10, after: 0)
+    tail.restore(first.bytes, after: 0, through: first.lastSequence)
+    let last = second.lastSequence + 10
+    // Numbers up to the second's were given out by somebody else.
+    tail.restore([], after: second.lastSequence - 1, through: second.lastSequence - 1)
+    tail.restore(second.bytes, after: second.lastSequence - 1, through: second.lastSequence)
+    let all = read(tail, after: 0, newest: last)
+    #expect(all.events == ["a started", "a cancelled"] && !all.reading.isComplete)
+    #expect(!read(tail, after: second.lastSequence - 2, newest: last).reading.isComplete)
+    let since = read(tail, after: second.lastSequence - 1, newest: last)
+    #expect(since.events == ["a cancelled"] && since.reading.isComplete)
+  }
 }

@@ -88,7 +88,7 @@ final class KeptEngine {
   }
 
   func end() {
-    keeper.close()
+    keeper.close(at: now)
     database = nil
   }
 

@@ -129,4 +129,68 @@ import Testing
     try store.commit([StoreBatch()], at: at(161, wall: 5_061), isProbe: true)
     #expect(try written() == 161)
   }
+
+  // MARK: Boots without a name
+
+  private static let unknown = StoreClock.Reading.unknownBoot
+
+  @Test func anUnknownBootIsAnotherBootIfTheClocksSaySo() {
+    // A later boot may have run for longer than the one before, 20 s here: that shows nothing.
+    let start = at(20, wall: 5_000, Self.unknown)
+    #expect(left(since: start, at: at(600, wall: 5_030, Self.unknown)) == 30)
+    // No wall clock after the reboot: what is not known stretches nothing by what it fell.
+    #expect(left(since: start, at: at(600, wall: 0, Self.unknown)) == 60)
+  }
+
+  @Test func anUnknownBootIsTheSameIfBothClocksHaveRunOn() {
+    let start = at(20, wall: 5_000, Self.unknown)
+    var later = at(30, wall: 5_010, Self.unknown)
+    #expect(left(since: start, at: later) == 50)
+    // The wall clock is set right a little all the time; it is the boot clock that counts.
+    later.wallMicroseconds += 900_000
+    #expect(left(since: start, at: later) == 50)
+  }
+
+  @Test func oneWhoseNameIsNotKnownYetIsComparedLikeThat() {
+    #expect(left(since: at(20, wall: 5_000, Self.unknown), at: at(30, wall: 5_010)) == 50)
+    #expect(left(since: at(20, wall: 5_000, Self.unknown), at: at(30, wall: 5_025)) == 35)
+  }
+
+  @Test func aNameIsTheSameWithDashes() {
+    let dashes = at(100, wall: 5_000, "11b1c9c0-7aa5-4f2c-8a4e-2f5e8a9b0c1d")
+    #expect(left(since: dashes, at: at(110, wall: 1, "11b1c9c07aa54f2c8a4e2f5e8a9b0c1d")) == 50)
+  }
+
+  @Test func whatAnOlderFileSaysWithDashesIsTheSame() throws {
+    let directory = TemporaryDirectory()
+    let offset = try open(directory, at: at(100, wall: 5_000, "a-b-c")).clock.offset
+    try change(directory, "UPDATE meta SET boot_id = 'a-b-c'")
+    #expect(try open(directory, at: at(110, wall: 9_999, "abc")).clock.offset == offset)
+  }
+
+  // MARK: Without a commit
+
+  @Test func areNotedWhereNothingHasChanged() throws {
+    let directory = TemporaryDirectory()
+    var store: Store! = try open(directory, at: at(100, wall: 5_000))
+    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
+    // Somebody has set the clock on the wall by an hour.
+    try store.noteClocks(at: at(110, wall: 8_610))
+    store = nil
+    let rebooted = try open(directory, at: at(5, wall: 8_630, "boot-2"))
+    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 35_000_000)
+  }
+
+  @Test(arguments: [Durability.process, .power])
+  func theEndNotesThem(durability: Durability) throws {
+    let directory = TemporaryDirectory()
+    let deadline: Int64
+    do {
+      let store = try Store(options(directory.state, durability), at: at(100, wall: 5_000))
+      deadline = store.clock.stored(bootMicroseconds: 160_000_000)
+      try StoreWriter(store) { _ in }.close(at: at(110, wall: 8_610))
+    }
+    let rebooted = try open(directory, at: at(5, wall: 8_630, "boot-2"))
+    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 35_000_000)
+  }
 }

@@ -57,6 +57,37 @@ import Testing
     #expect(second > first && second < first + (1 << 34))
   }
 
+  // MARK: Meta
+
+  @Test(arguments: [
+    ("number_floor", Int64.max), ("number_floor", -1), ("number_floor", .max / 2 + 1),
+    ("boot_us", .max), ("boot_us", .min), ("store_minus_boot_us", .max),
+    ("store_minus_boot_us", .min), ("wall_us", .min), ("wall_us", .max),
+  ])
+  func aRowOfMetaThatMakesNoSenseIsDamage(column: String, value: Int64) throws {
+    try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+    try change(directory, "UPDATE meta SET \(column) = \(value)")
+    #expect(try Store.check(directory: directory.state, .any).problems != [])
+    for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
+      #expect(failure { _ = try open(directory, at: now) } == .corrupt)
+    }
+  }
+
+  @Test func timesAndNumbersThatCanJustBeAreRead() throws {
+    _ = try open(directory)
+    try change(
+      directory,
+      """
+      UPDATE meta SET number_floor = \(Int64.max / 2), boot_us = -100000000000000000,
+        wall_us = 100000000000000000, store_minus_boot_us = -100000000000000000
+      """)
+    #expect(try Store.check(directory: directory.state, .any).problems == [])
+    for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
+      #expect(try open(directory, at: now).firstNumber > Int64.max / 2)
+      try change(directory, "UPDATE meta SET number_floor = \(Int64.max / 2)")
+    }
+  }
+
   // MARK: Logs
 
   /// A state as `kill -9` leaves it, with its newest commits in the log.

@@ -104,6 +104,11 @@ func failure(_ body: () throws -> Void) -> StoreError.Kind? {
   return nil
 }
 
+/// Changes a state that nobody has open.
+func change(_ directory: TemporaryDirectory, _ sql: String) throws {
+  try Database(directory.database, .readWrite).execute(sql)
+}
+
 func contents(_ path: String) -> Data? { FileManager.default.contents(atPath: path) }
 
 /// The state as `kill -9` would leave it: all that was given to the kernel, and nothing else.

@@ -47,7 +47,7 @@ private final class Desk: @unchecked Sendable {
     desk.onLoop {
       desk.submit(batch([countdown(0, "a")]), as: "1")
       #expect(!desk.writer.isBusy)
-      desk.writer.close()
+      desk.writer.close(at: reading())
     }
     #expect(desk.allAnswers() == ["1"])
     #expect(try open(desk.directory).keys() == ["a"])
@@ -60,7 +60,7 @@ private final class Desk: @unchecked Sendable {
       desk.onLoop { desk.submit(batch([countdown(UInt32(n), "\(n)")]), as: "\(n)") }
     }
     #expect(desk.allAnswers() == (0..<200).map { "\($0)" })
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == (0..<200).map { "\($0)" })
   }
 
@@ -68,7 +68,7 @@ private final class Desk: @unchecked Sendable {
     let desk = try Desk(.process)
     desk.onLoop {
       desk.submit(batch([countdown(0, "a")]), as: "1")
-      desk.writer.close()
+      desk.writer.close(at: reading())
     }
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: desk.directory.state).sorted() == [
@@ -87,7 +87,7 @@ private final class Desk: @unchecked Sendable {
       }
     }
     #expect(desk.allAnswers() == ["1", "2", "3"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == ["b"])
   }
 
@@ -101,7 +101,7 @@ private final class Desk: @unchecked Sendable {
       #expect(desk.writer.isBusy)
     }
     #expect(desk.allAnswers() == ["1", "2", "3"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).keys() == ["a"])
   }
 
@@ -109,7 +109,7 @@ private final class Desk: @unchecked Sendable {
     let desk = try Desk(.power)
     desk.onLoop {
       for n in 0..<50 { desk.submit(batch([countdown(UInt32(n), "\(n)")]), as: "\(n)") }
-      desk.writer.close()
+      desk.writer.close(at: reading())
     }
     #expect(try open(desk.directory).counts().countdowns == 50)
   }
@@ -137,7 +137,7 @@ private final class Desk: @unchecked Sendable {
     #expect(desk.allAnswers() == ["big full"])
     desk.onLoop { desk.submit(batch([countdown(0, "small")]), as: "small") }
     #expect(desk.allAnswers() == ["big full", "small"])
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     let reopened = try onceItIsLetGo { try Store(options(disk.path + "/state"), at: reading()) }
     #expect(try reopened.keys() == ["small"])
   }
@@ -160,7 +160,7 @@ private final class Desk: @unchecked Sendable {
     }
     #expect(desk.onLoop { desk.writer.checkpoints } >= 3)
     #expect(desk.onLoop { desk.writer.checkpointError } == nil)
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).counts().countdowns == Int(rows))
     #expect(try Store.check(directory: desk.directory.state, .any).problems == [])
   }
@@ -179,7 +179,7 @@ private final class Desk: @unchecked Sendable {
       longest = pages
     }
     #expect(beginnings == 3)
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
   }
 
   @Test func aBurstMakesTheLogNoLongerForGood() throws {
@@ -244,7 +244,7 @@ private final class Desk: @unchecked Sendable {
     }
     desk.wait { $0.checkpoints >= 2 }
     #expect(desk.onLoop { desk.writer.checkpointError } == nil)
-    desk.onLoop { desk.writer.close() }
+    desk.onLoop { desk.writer.close(at: reading()) }
   }
 
   // MARK: Backup
@@ -253,7 +253,7 @@ private final class Desk: @unchecked Sendable {
     let done = DispatchSemaphore(value: 0)
     nonisolated(unsafe) var result: StoreError?
     desk.onLoop {
-      desk.writer.backUp(to: path) { error in
+      desk.writer.backUp(to: path, at: nil) { error in
         result = error
         done.signal()
       }

@@ -178,6 +178,24 @@ import Testing
     _ = consume witness
     try await eventually { living.value == 0 }
   }
+
+  @Test("A wall clock beyond 2116, which no dispatch time can say, is looked at now and then")
+  func isBeyondWhatDispatchCanSay() {
+    let latest: UInt64 = (1 << 62 - 1) / 1_000
+    let day: UInt64 = 86_400_000_000
+    #expect(WallSetting(latest - 1, at: 0) == .moment(nanoseconds: (latest - 1) * 1_000))
+    // Before that time: it wakes up then, and looks again.
+    #expect(WallSetting(latest + day, at: latest - 1) == .moment(nanoseconds: 1 << 62 - 1))
+    #expect(WallSetting(.max, at: 0) == .moment(nanoseconds: 1 << 62 - 1))
+    for now in [latest + 1, latest + 365 * day] {
+      #expect(WallSetting(now + 5, at: now) == .look(afterMicroseconds: 5))
+      #expect(
+        WallSetting(now + day, at: now) == .look(afterMicroseconds: WallSetting.mostMicroseconds))
+      #expect(WallSetting(.max, at: now) == .look(afterMicroseconds: WallSetting.mostMicroseconds))
+      // What is due fires at once.
+      #expect(WallSetting(now, at: now) == .moment(nanoseconds: 1 << 62 - 1))
+    }
+  }
 }
 
 /// What the kernel tells of each timerfd of this process.

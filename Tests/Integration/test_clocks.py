@@ -1,8 +1,11 @@
 """Clocks that are set, and a machine that sleeps, while the daemon runs."""
 
+import json
+import time
+
 import pytest
 
-from clocks import Clocks
+from clocks import SECOND, Clocks
 from countdownd import eventually, request, view
 
 HOUR = 3_600
@@ -120,3 +123,130 @@ def test_a_sleep_ends_in_the_state_as_well(daemon, clocks):
     stepped = view(daemon.connect()("COUNTDOWN", "GET", "k"))
     assert stepped["state"] == b"counting"
     assert 0 <= after["remaining_ms"] - stepped["remaining_ms"] < HOUR * 1_000
+
+
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+@pytest.mark.parametrize("step", [2 * HOUR, -2 * HOUR])
+def test_a_step_that_nothing_follows_moves_nothing_over_a_reboot(daemon, clocks, how, step):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10h")
+    clocks.suspend(3 * HOUR)
+    before = view(client("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    clocks.set_wall(step)
+    if how == "kill":
+        # Nobody asks anything of the daemon: it notices by itself.
+        eventually(lambda: abs(set_apart(daemon) - clocks.wall + clocks.boot) < 10**9, "it is stored")
+    daemon.stop(how)
+    clocks.reboot(away=60)
+    daemon.start_again()
+    after = view(daemon.connect()("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    assert 60_000 <= before - after < HOUR / 2 * 1_000
+
+
+def set_apart(daemon):
+    """By how much, in ns, the clocks that were stored are further apart than those of the machine."""
+    [(stored,)] = daemon.stored("SELECT wall_us - boot_us FROM meta")
+    return stored * 1_000 - (time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+
+
+@pytest.mark.parametrize("how", ["terminate", "kill"])
+def test_a_clock_that_is_lost_in_a_reboot_takes_back_nothing_that_had_passed(daemon, clocks, how):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10h")
+    before = view(client("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    # Nothing happens for hours; what is stored of the clocks is not as old.
+    clocks.suspend(3 * HOUR)
+    eventually(
+        lambda: daemon.stored("SELECT boot_us FROM meta")[0][0] * 1_000
+        >= time.clock_gettime_ns(time.CLOCK_BOOTTIME) + clocks.boot - HOUR * SECOND,
+        "it is stored",
+    )
+    daemon.stop(how)
+    clocks.reboot(away=-10 * 365 * 86_400)
+    daemon.start_again()
+    after = view(daemon.connect()("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    assert 3 * HOUR * 1_000 - 60_000 <= before - after < 4 * HOUR * 1_000
+
+
+def test_the_clocks_are_stored_each_minute_though_nothing_happens(daemon, clocks):
+    def stored():
+        return daemon.stored("SELECT boot_us FROM meta")[0][0] * 1_000
+
+    before = stored()
+    # No clock on the wall is set, so it is the minute that is noticed.
+    clocks.boot += 61 * SECOND
+    clocks.write()
+    eventually(lambda: stored() >= before + 61 * SECOND, "it is stored")
+
+
+def test_a_backup_after_a_step_means_the_same_after_a_reboot(daemon, clocks, tmp_path):
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10h")
+    before = view(client("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    clocks.set_wall(HOUR)
+    number = client("BACKUP", "BEGIN")
+    size = eventually(lambda: client("BACKUP", "SIZE", number), "it is made")
+    copy = b""
+    while len(copy) < size:
+        copy += client("BACKUP", "READ", number, len(copy), 1 << 20)
+    daemon.stop("kill")
+    for file in daemon.state.glob("state.db*"):
+        file.unlink()
+    (daemon.state / "state.db").write_bytes(copy)
+    clocks.reboot(away=60)
+    daemon.start_again()
+    after = view(daemon.connect()("COUNTDOWN", "GET", "k"))["remaining_ms"]
+    assert 60_000 <= before - after < HOUR / 2 * 1_000
+
+
+def test_a_wall_timer_that_is_paused_after_a_step_back_is_kept(daemon, clocks):
+    client = daemon.connect()
+    client("TIMER", "SET", "wall", "1h", "CLOCK", "wall")
+    client("COUNTDOWN", "START", "other", "COUNT", 1, "EVERY", "10h")
+    clocks.set_wall(-50 * 365 * 86_400)
+    most = 3_650 * 86_400 * 1_000
+    assert view(client("TIMER", "PAUSE", "wall"))["remaining_ms"] == most
+    daemon.restart()
+    client = daemon.connect()
+    assert view(client("TIMER", "GET", "wall"))["remaining_ms"] == most
+    assert view(client("COUNTDOWN", "GET", "other"))["state"] == b"counting"
+    assert "set aside" not in daemon.log
+
+
+def test_a_clock_beyond_what_dispatch_can_say(daemon, clocks):
+    clocks.set_wall(150 * 365 * 86_400)
+    client, listener = daemon.connect(), listen(daemon)
+    client("TIMER", "SET", "soon", "300ms", "CLOCK", "wall")
+    client("TIMER", "SET", "later", "1h", "CLOCK", "wall")
+    fired = listener.events(until=lambda event: event["event"] == "fired")[-1]
+    assert fired["key"] == "soon" and fired["late_us"] >= 0
+    # Set right again, it is noticed.
+    clocks.set_wall(-150 * 365 * 86_400)
+    client("TIMER", "SET", "then", "300ms", "CLOCK", "wall")
+    fired = listener.events(until=lambda event: event["event"] == "fired")[-1]
+    assert fired["key"] == "then"
+    assert view(client("TIMER", "GET", "later"))["remaining_ms"] > 100 * 365 * 86_400 * 1_000
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_what_fires_once_fires_however_late_it_is(daemon, clocks, is_down):
+    client = daemon.connect()
+    last = client("EVENTS", "LAST")
+    for late in ["fire", "skip", "coalesce"]:
+        client("TIMER", "SET", late, "10m", "LATE", late)
+    if is_down:
+        daemon.stop("terminate")
+    clocks.suspend(5 * HOUR)
+    if is_down:
+        daemon.start_again()
+        client = daemon.connect()
+
+    def fired():
+        told = view(client("EVENTS", "SINCE", last))["events"]
+        return [event for event in (json.loads(line) for _, line in told) if event["event"] == "fired"]
+
+    eventually(lambda: len(fired()) == 3, "they have fired")
+    assert {event["key"] for event in fired()} == {"fire", "skip", "coalesce"}
+    assert all(event["late_us"] >= 4.8 * HOUR * 1_000_000 for event in fired())
+    # The largest is told as it was, beyond what the percentiles tell apart.
+    assert int(daemon.info("lateness")["late_us_max"]) == max(event["late_us"] for event in fired())

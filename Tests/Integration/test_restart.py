@@ -155,7 +155,7 @@ def test_what_fell_due_while_the_machine_was_off_happens_late(daemon, clocks):
     client = daemon.connect()
     client("COUNTDOWN", "START", "c", "COUNT", 10, "EVERY", "1s")
     client("TIMER", "SET", "t", "5s", "EVERY", "4s", "LATE", "coalesce")
-    client("TIMER", "SET", "gone", "5s", "LATE", "skip")
+    client("TIMER", "SET", "once", "5s", "LATE", "skip")
     due = {
         "c": countdown(client, "c")["deadline_unix_ms"],
         "t": view(client("TIMER", "GET", "t"))["deadline_unix_ms"],
@@ -171,7 +171,7 @@ def test_what_fell_due_while_the_machine_was_off_happens_late(daemon, clocks):
     # In phase with the first deadline, as the wall clock counts over a reboot.
     phase = (timer["deadline_unix_ms"] - due["t"]) % 4_000
     assert min(phase, 4_000 - phase) <= 100
-    assert client("TIMER", "GET", "gone") is None
+    assert client("TIMER", "GET", "once") is None
     assert last is not None
     late = int(daemon.info("lateness")["late_us_max"])
     # Ten seconds of the countdown's own passed; the rest it was late by.

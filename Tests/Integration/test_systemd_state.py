@@ -4,7 +4,12 @@ Needs root: each test boots a systemd of its own with scripts/with-systemd.sh.
 """
 
 import contextlib
+import pathlib
+import shutil
+import sqlite3
+import tempfile
 import threading
+import uuid
 
 import pytest
 
@@ -100,6 +105,52 @@ def test_killed_it_is_started_again_with_all_it_had(machine, client):
         wait_for_another_process(machine, old)
         check_state(machine, before)
     assert machine.show("NRestarts") == "3"
+
+
+def stored(machine, sql):
+    """What a query finds in the state of a service that is stopped."""
+    with tempfile.TemporaryDirectory() as copy:
+        for file in machine.path("/var/lib/private/countdownd").glob("state.db*"):
+            shutil.copy(file, copy)
+        with contextlib.closing(sqlite3.connect(f"{copy}/state.db")) as database:
+            return database.execute(sql).fetchall()
+
+
+def test_the_boot_is_known_in_the_sandbox(machine, client):
+    """As the unit is shipped: nothing stands in for what the sandbox hides."""
+    client("COUNTDOWN", "START", "k")
+    machine.run("systemctl", "stop", "countdownd.service")
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert stored(machine, "SELECT boot_id FROM meta") == [(boot.replace("-", ""),)]
+
+
+def test_a_reboot_is_told_from_a_restart_in_the_sandbox(machine):
+    """Also where the machine has run for longer than at the end before; only the boot's name tells."""
+    clocks = Clocks(machine.path("/run"), seen_as="/run")
+    variables = clocks.variables(LIBRARY)
+    # The id is what the unit says, and nothing else.
+    variables.pop("CLOCKS_BOOT_ID")
+
+    def boot(away, uptime):
+        clocks.reboot(away=away, uptime=uptime)
+        variables["COUNTDOWND_BOOT_ID"] = uuid.uuid4().hex
+        text = " ".join(f"{name}={value}" for name, value in variables.items())
+        machine.drop_in("countdownd.service", f"[Service]\nEnvironment={text}\n")
+        machine.run("systemctl", "start", "countdownd.service")
+
+    def left():
+        with Client(machine.path(SOCKET)) as client:
+            return view(client("COUNTDOWN", "GET", "k"))["remaining_ms"] / 3_600_000
+
+    boot(away=0, uptime=20)
+    with Client(machine.path(SOCKET)) as client:
+        client("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "10h")
+    clocks.suspend(3_600)
+    machine.run("systemctl", "restart", "countdownd.service")
+    assert left() == pytest.approx(9, abs=0.1)
+    machine.run("systemctl", "stop", "countdownd.service")
+    boot(away=3 * 3_600, uptime=3 * 3_600)
+    assert left() == pytest.approx(6, abs=0.1)
 
 
 @pytest.mark.parametrize("how", ["freeze", "stall"])

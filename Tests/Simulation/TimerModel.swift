@@ -110,7 +110,7 @@ package struct TimerModel: Model {
     case .pause(let generation):
       try change(key, generation, world) { timer, now in
         guard let deadline = timer.deadline else { return nil }
-        timer.left = deadline - now
+        timer.left = min(deadline - now, Interval.longest.microseconds)
         timer.deadline = nil
         return .paused
       }

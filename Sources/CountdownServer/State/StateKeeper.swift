@@ -1,7 +1,6 @@
 import CountdownCore
 import CountdownEngine
 import CountdownStore
-import Glibc
 
 /// Brings what the engine keeps to the store, turn by turn, and back from it.
 final class StateKeeper {
@@ -12,6 +11,8 @@ final class StateKeeper {
   /// The store's clock is this much ahead of the boot clock.
   private let offset: Int64
   private let bootID: String
+  /// How the clocks stood when they were last given to the writer, with whatever was to be stored.
+  private var clock: StoreClock
   let options: Store.Options
 
   /// Why nothing can be stored at present.
@@ -21,7 +22,8 @@ final class StateKeeper {
     _ store: sending Store, bootID: String,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(StoreError) {
-    offset = store.clock.offset
+    clock = store.clock
+    offset = clock.offset
     options = store.options
     self.bootID = bootID
     writer = try StoreWriter(store, execute: execute)
@@ -49,6 +51,15 @@ final class StateKeeper {
       ("checkpoints", "\(writer.checkpoints)"),
     ]
   }
+
+  // MARK: Clocks
+
+  /// Whether the clocks are to be stored though nothing else has changed: somebody has set the wall
+  /// clock, or a minute has passed.
+  func isClockOutdated(at now: Moment) -> Bool { clock.isOutdated(at: reading(now)) }
+
+  /// When a minute will have passed.
+  var clockDue: Instant { Instant(microseconds: clock.outdatedAt) }
 
   // MARK: Storing
 
@@ -81,13 +92,17 @@ final class StateKeeper {
   }
 
   /// `answer` is called on the loop, before this returns or later, in the order of the batches.
+  /// The clocks are stored with it if they are outdated.
   ///
   /// - Parameter isProbe: something is written even if nothing has changed.
   func store(
     _ batch: Batch, at now: Moment, isProbe: Bool = false,
     _ answer: @escaping (Batch, StoreError?) -> Void
   ) {
-    writer.submit(batch, at: reading(now), isProbe: isProbe) { [weak self] batch, error in
+    let now = reading(now)
+    let isProbe = isProbe || clock.isOutdated(at: now)
+    if isProbe { clock.note(now) }
+    writer.submit(batch, at: now, isProbe: isProbe) { [weak self] batch, error in
       self?.trouble = error
       answer(batch, error)
     }
@@ -150,12 +165,15 @@ final class StateKeeper {
 
   /// Copies the state of this moment to a file, beside everything else. `answer` is called on the
   /// loop.
-  func backUp(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
-    writer.backUp(to: path, answer)
+  func backUp(
+    to path: String, at now: Moment, _ answer: @escaping @Sendable (StoreError?) -> Void
+  ) {
+    let notesClocks = trouble == nil && isClockOutdated(at: now)
+    writer.backUp(to: path, at: notesClocks ? reading(now) : nil, answer)
   }
 
-  /// Commits what waits, and closes the files.
-  func close() { writer.close() }
+  /// Commits what waits, and how the clocks stand, and closes the files.
+  func close(at now: Moment) { writer.close(at: reading(now)) }
 
   /// The store that another is to be made of; nil once it is closed. While it is not busy only.
   var store: Store? { writer.idleStore }
@@ -163,7 +181,7 @@ final class StateKeeper {
   /// Closes the files as they are: another store takes their place.
   func giveUp() {
     writer.idleStore?.leaveAsItIs()
-    writer.close()
+    writer.close(at: nil)
   }
 
   private func reading(_ now: Moment) -> StoreClock.Reading {
@@ -176,20 +194,5 @@ extension StoreClock.Reading {
     self.init(
       bootID: bootID, bootMicroseconds: now.boot.microseconds,
       wallMicroseconds: now.wall.microseconds)
-  }
-}
-
-/// Names this boot of the machine.
-///
-/// Source: random(4), /proc/sys/kernel/random/boot_id.
-package enum BootID {
-  /// Without it each start counts as one after a reboot, by the wall clock.
-  package static var current: String {
-    guard let file = fopen("/proc/sys/kernel/random/boot_id", "r") else { return "unknown" }
-    defer { fclose(file) }
-    var line = [CChar](repeating: 0, count: 64)
-    guard fgets(&line, CInt(line.count), file) != nil else { return "unknown" }
-    let bytes = line.prefix { $0 != 0 && $0 != 10 }.map(UInt8.init(bitPattern:))
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -32,7 +32,7 @@ enum { TIMERS = 1024 };
 static volatile struct numbers *numbers;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct timer {
-  int is_set, is_absolute;
+  int is_set, is_absolute, hears_of_steps;
   clockid_t clock;
   struct itimerspec value;
 } timers[TIMERS];
@@ -86,6 +86,7 @@ int timerfd_settime(int descriptor, int flags, const struct itimerspec *new, str
   pthread_mutex_lock(&mutex);
   timers[descriptor].value = *new;
   timers[descriptor].is_absolute = (flags & TFD_TIMER_ABSTIME) != 0;
+  timers[descriptor].hears_of_steps = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
   timers[descriptor].is_set = 1;
   int result = program(descriptor, flags, old);
   pthread_mutex_unlock(&mutex);
@@ -97,11 +98,14 @@ static void *watch(void *unused) {
   for (;; doze()) {
     struct numbers now = *numbers;
     if (!memcmp(&now, &known, sizeof now)) continue;
+    int is_step = now.wall != known.wall;
     known = now;
     pthread_mutex_lock(&mutex);
-    for (int descriptor = 0; descriptor < TIMERS; descriptor++)
-      if (timers[descriptor].is_set && timers[descriptor].is_absolute)
-        program(descriptor, TFD_TIMER_ABSTIME, NULL);
+    for (int descriptor = 0; descriptor < TIMERS; descriptor++) {
+      if (!timers[descriptor].is_set || !timers[descriptor].is_absolute) continue;
+      if (is_step && timers[descriptor].hears_of_steps) timers[descriptor].value = (struct itimerspec){.it_value = {0, 1}};
+      program(descriptor, TFD_TIMER_ABSTIME, NULL);
+    }
     pthread_mutex_unlock(&mutex);
   }
   return unused;
