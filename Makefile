@@ -31,10 +31,7 @@ build: packages ## Build the release binaries: .build/release/countdownd and cou
 .PHONY: man
 man: build ## Write the man pages to .build/man
 	@swift build $(RELEASE_FLAGS) --product generate-manual
-	@mkdir -p .build/man
-	@for t in countdownd countdownctl; do \
-	  $(RELEASE)/generate-manual $(RELEASE)/$$t --date "$$(date -u +%F)" -o .build/man && \
-	  sed -i 's/^$$/.Pp/' .build/man/$$t.1 || exit 1; done
+	@scripts/man-pages.sh $(RELEASE) .build/man
 	@ls .build/man/*.1
 
 .PHONY: completions
@@ -172,6 +169,6 @@ format: ## Format all Swift code
 	@swift format --in-place --recursive Package.swift Sources Tests Benchmarks Examples
 
 .PHONY: clean
-clean: ## Remove everything that was built
+clean: ## Remove everything that was built, and what `make run` has kept
 	@swift package clean
 	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/*.deb .build/clean-root

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 prefix=${PREFIX:-/usr/local} etc=${SYSCONFDIR:-/etc} root=${DESTDIR-}
-share=$prefix/share
+share=$prefix/share doc=$share/doc/countdownd
 config=$etc/countdownd/countdownd.yaml
 
 # Mode, file of this project, installed path; every file once.
@@ -24,18 +24,18 @@ files() {
   echo "644 systemd/countdownd.service $prefix/lib/systemd/system/countdownd.service"
   echo "644 systemd/countdownd.socket $prefix/lib/systemd/system/countdownd.socket"
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
-  echo "644 systemd/notify-reload.conf $share/doc/countdownd/examples/notify-reload.conf"
-  echo "644 config/policies.yaml $share/doc/countdownd/examples/policies.yaml"
-  for page in README.md CHANGELOG.md docs/*.md; do
-    echo "644 $page $share/doc/countdownd/${page#docs/}"
+  # As they lie here, so that what links to what does so there.
+  for page in README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.svg config/*.yaml \
+    systemd/* Benchmarks/*/README.md Examples/Package.swift Examples/Sources/*/*.swift \
+    Examples/login/*.* Examples/login/*/*.{md,py,txt,swift}; do
+    echo "644 $page $doc/$page"
   done
   echo "644 config/countdownd.yaml $config"
 }
 
-# Directories that are nobody else's, the inner ones first.
+# Directories that are nobody else's, and may have others in them.
 directories() {
-  printf '%s\n' "$share/doc/countdownd/examples" "$share/doc/countdownd" \
-    "$config.d" "$etc/countdownd"
+  printf '%s\n' "$doc" "$config.d" "$etc/countdownd"
 }
 
 install_all() {
@@ -53,6 +53,8 @@ install_all() {
     fi
     install -D -m "$mode" "$from" "$root$to"
   done < <(files)
+  # What is in the sources alone is named there, not linked.
+  find "$root$doc" -name '*.md' -exec sed -Ei 's/\[([^]]*)\]\(\.\.\/Sources\/[^)]*\)/\1/g' {} +
   install -d "$root$config.d"
   sed -i "s|/usr/bin/countdownd|$prefix/bin/countdownd|; s|/etc/countdownd/|$etc/countdownd/|g" \
     "$root$prefix/lib/systemd/system/countdownd.service"
@@ -68,7 +70,7 @@ uninstall_all() {
     rm -f "$root$to"
   done < <(files)
   while read -r to; do
-    [ ! -d "$root$to" ] || rmdir --ignore-fail-on-non-empty "$root$to"
+    [ ! -d "$root$to" ] || find "$root$to" -depth -type d -empty -delete
   done < <(directories)
 }
 

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import RESP
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -30,8 +31,10 @@ package final class Connection: Sendable {
     path: String, group: (any EventLoopGroup)? = nil, name: String? = nil,
     unsolicited: @escaping @Sendable (RESPValue) -> Void
   ) async throws -> Connection {
+    let greeting = Greeting()
     let connection = try await connect(
-      path: path, group: group ?? MultiThreadedEventLoopGroup.singleton, unsolicited: unsolicited)
+      path: path, group: group ?? MultiThreadedEventLoopGroup.singleton
+    ) { if !greeting.takes($0) { unsolicited($0) } }
     do {
       var hello = ["HELLO", "3"]
       if let name { hello += ["SETNAME", name] }
@@ -39,15 +42,41 @@ package final class Connection: Sendable {
         hello, ["CLIENT", "SETINFO", "LIB-NAME", "countdown-client"],
         ["CLIENT", "SETINFO", "LIB-VER", CountdownClient.version],
       ])
-      let greeting = try await replies[0].get()
-      if case .error(let text) = greeting { throw CountdownClientError(reply: text) }
+      let answer = try await replies[0].get()
+      if case .error(let text) = answer { throw CountdownClientError(reply: text) }
       // An older daemon, or another server of this protocol, may not know SETINFO: no harm.
       for reply in replies[1...] { _ = try await reply.get() }
+    } catch CountdownClientError.protocolViolation {
+      connection.close()
+      throw CountdownClientError.notCountdownd(path: path)
     } catch {
       connection.close()
-      throw error
+      throw greeting.refusal ?? error
     }
+    greeting.end()
     return connection
+  }
+
+  /// Who is turned away is told so before it has asked anything.
+  private final class Greeting: Sendable {
+    private struct State {
+      var isOver = false
+      var refusal: CountdownClientError?
+    }
+
+    private let state = Mutex(State())
+
+    var refusal: CountdownClientError? { state.withLock { $0.refusal } }
+
+    func takes(_ value: RESPValue) -> Bool {
+      guard case .error(let text) = value else { return false }
+      return state.withLock { state in
+        if !state.isOver { state.refusal = state.refusal ?? CountdownClientError(reply: text) }
+        return !state.isOver
+      }
+    }
+
+    func end() { state.withLock { $0.isOver = true } }
   }
 
   /// Whether the other end is still there, as far as is known.
@@ -83,9 +112,12 @@ package final class Connection: Sendable {
     write(commands.map { $0.map { Array($0.utf8) } }, expectingReplies: true).map(\.futureResult)
   }
 
-  /// Sends commands whose answers are pushes.
-  package func sendWithoutReply(_ arguments: [[UInt8]]) {
-    _ = write([arguments], expectingReplies: false)
+  /// Sends a command whose answers are pushes.
+  package func sendWithoutReply(_ arguments: [[UInt8]]) { sendWithoutReplies([arguments]) }
+
+  /// Sends such commands in one write.
+  func sendWithoutReplies(_ commands: [[[UInt8]]]) {
+    _ = write(commands, expectingReplies: false)
   }
 
   private func write(
@@ -128,6 +160,8 @@ package final class Connection: Sendable {
       return Connection(channel: channel)
     } catch let error as IOError {
       switch error.errnoCode {
+      case ECONNREFUSED where !isSocket(path):
+        throw CountdownClientError.notASocket(path: path)
       case ENOENT, ECONNREFUSED, ENOTDIR:
         throw CountdownClientError.daemonNotRunning(path: path)
       case EACCES, EPERM:
@@ -141,14 +175,23 @@ package final class Connection: Sendable {
     }
   }
 
-  /// The group that owns the socket, or the directory that hides it.
+  private static func isSocket(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+  }
+
+  /// The group that may use the socket, or enter the directory that hides it; nil where none may but
+  /// that of root, which is not for joining.
   private static func groupName(of path: String) -> String? {
     var status = stat()
+    var needed = S_IWGRP
     if stat(path, &status) != 0 {
       guard let slash = path.lastIndex(of: "/"), slash > path.startIndex,
         stat(String(path[..<slash]), &status) == 0
       else { return nil }
+      needed = S_IXGRP
     }
+    guard status.st_gid != 0, status.st_mode & needed != 0 else { return nil }
     var entry = group()
     var found: UnsafeMutablePointer<group>?
     var buffer = [CChar](repeating: 0, count: 4096)

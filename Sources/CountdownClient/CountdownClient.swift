@@ -134,7 +134,7 @@ public final class CountdownClient: Sendable {
   /// on with a `disconnected` event, tries again after 0.1 s and then less and less often (up to
   /// 5 s), and says `resubscribed`. Then come the events that were missed, each once, as far as the
   /// daemon keeps them (a `gap` says that it has not kept all); then new snapshots. Only when the
-  /// first connection fails does it throw. A reader that falls behind by about 512 events makes the daemon wait, which
+  /// first connection fails, or the daemon refuses for good, does it throw. A reader that falls behind by about 512 events makes the daemon wait, which
   /// then merges ticks.
   ///
   /// Ends, and unsubscribes, when its task is cancelled, when it is no longer iterated, and with

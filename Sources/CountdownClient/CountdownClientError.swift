@@ -2,7 +2,12 @@
 public enum CountdownClientError: Error, Hashable, Sendable {
   /// Nothing listens at the path: there is no such socket, or nobody accepts on it.
   case daemonNotRunning(path: String)
-  /// The socket is there, and this user may not use it. `group` is the group that may, if known.
+  /// There is something else than a socket at the path.
+  case notASocket(path: String)
+  /// Somebody listens at the path who does not speak the protocol.
+  case notCountdownd(path: String)
+  /// The socket is there, and this user may not use it. `group` is the group that may, if there is
+  /// one that can be joined.
   case permissionDenied(path: String, group: String?)
   /// A path that no Unix socket can have; the limit is in bytes.
   case pathTooLong(path: String, limit: Int)
@@ -28,9 +33,15 @@ public enum CountdownClientError: Error, Hashable, Sendable {
 extension CountdownClientError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .daemonNotRunning(let path):
-      return "no countdownd listens at \(path); start it with "
+    case .daemonNotRunning(CountdownClient.defaultPath):
+      return "no countdownd listens at \(CountdownClient.defaultPath); start it with "
         + "'systemctl start countdownd.socket', or give the path of another socket"
+    case .daemonNotRunning(let path):
+      return "no countdownd listens at \(path); start one with 'countdownd --socket \(path)', or "
+        + "give the path of another socket"
+    case .notASocket(let path):
+      return "\(path) is not a socket; give the path of another one"
+    case .notCountdownd(let path): return "what answers at \(path) is not countdownd"
     case .permissionDenied(let path, let group?):
       return "not allowed to use \(path): it belongs to the group '\(group)'; join it with "
         + "'sudo usermod -aG \(group) $USER' and log in again"

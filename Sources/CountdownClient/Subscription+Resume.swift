@@ -62,7 +62,11 @@ extension Subscription {
       if let number = event.seq, held.contains(number) { continue }
       if !fresh.contains(event.channel) { put(event) }
     }
-    state.withLock { $0.position = max($0.position ?? 0, page.lastSequence) }
+    state.withLock { state in
+      // Where the numbers have begun anew, lower than those of before, they count from now on.
+      let known = page.isComplete ? state.position ?? 0 : 0
+      state.position = max(known, page.lastSequence)
+    }
   }
 
   /// Hands on what has come meanwhile, and from then on what comes.

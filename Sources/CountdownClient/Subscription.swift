@@ -114,10 +114,11 @@ final class Subscription: Sendable {
       state.connection = connection
       // Before the first one nothing was missed.
       if state.hasBeenLive { state.held = [] }
-      for (command, names) in [("SUBSCRIBE", state.channels), ("PSUBSCRIBE", state.patterns)]
-      where !names.isEmpty {
-        connection.sendWithoutReply(([command] + names.sorted()).map { Array($0.utf8) })
-      }
+      // A command for each name: all of them in one may be more than the daemon takes.
+      let commands =
+        state.channels.sorted().map { ["SUBSCRIBE", $0] }
+        + state.patterns.sorted().map { ["PSUBSCRIBE", $0] }
+      connection.sendWithoutReplies(commands.map { $0.map { Array($0.utf8) } })
       for reply in connection.pipeline(duties) {
         reply.whenSuccess { [weak self] in if case .error(let text) = $0 { self?.refused(text) } }
       }
@@ -152,7 +153,7 @@ final class Subscription: Sendable {
         }
       } catch {
         let isFirst = state.withLock { !$0.hasBeenLive }
-        if isFirst, !isPersistent { return finish(throwing: error) }
+        if isFirst || !mayPass(error), !isPersistent { return finish(throwing: error) }
       }
       try? await Task.sleep(for: backoff.next())
     }
@@ -194,12 +195,24 @@ final class Subscription: Sendable {
   /// The daemon does not take a subscription.
   func refused(_ text: String) {
     let error = CountdownClientError(reply: text)
-    switch error {
-    case .server("LOADING", _), .server("READONLY", _):
-      // Soon it will.
+    if mayPass(error) {
       abandon()
-    default:
-      if !isPersistent { finish(throwing: error) }
+    } else if !isPersistent {
+      finish(throwing: error)
+    }
+  }
+
+  /// Whether it is worth another attempt.
+  private func mayPass(_ error: any Error) -> Bool {
+    switch error as? CountdownClientError {
+    case .server("LOADING", _), .server("READONLY", _): true
+    // All come back at once, and some of them find room later. Where there was none from the beginning,
+    // whoever asks has to know.
+    case .server("LIMIT", let text):
+      (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
+        && state.withLock { $0.hasBeenLive }
+    case .server: false
+    default: true
     }
   }
 

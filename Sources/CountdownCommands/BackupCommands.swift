@@ -51,11 +51,6 @@ let backupCommands: [CommandSpec] = [
     try run { () throws(BackupError) in try host.endBackup(id, of: connection) }
     call.ok()
   },
-
-  CommandSpec("BACKUP", "HELP", group: .server, [.admin], "What BACKUP can do.") {
-    call throws(CommandError) in
-    call.replyHelp("BACKUP")
-  },
 ]
 
 private func run<R>(_ body: () throws(BackupError) -> R) throws(CommandError) -> R {

@@ -61,7 +61,7 @@ struct Call {
     switch String(decoding: bytes, as: UTF8.self).lowercased() {
     case "none": return .none
     case "connection": return .connection(session.client.connection)
-    default: throw problem("OWNER '\(quoted(bytes))' is none of none, connection, scope:ID")
+    default: throw problem("OWNER '\(quoted(bytes))' is not one of none, connection, scope:ID")
     }
   }
 

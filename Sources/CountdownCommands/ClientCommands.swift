@@ -65,7 +65,7 @@ let clientCommands: [CommandSpec] = [
     case "LIB-NAME": call.session.libraryName = value
     case "LIB-VER": call.session.libraryVersion = value
     default:
-      throw call.problem("'\(quoted(call.arguments[2]))' is none of LIB-NAME, LIB-VER")
+      throw call.problem("'\(quoted(call.arguments[2]))' is not one of LIB-NAME, LIB-VER")
     }
     call.ok()
   },
@@ -90,11 +90,6 @@ let clientCommands: [CommandSpec] = [
     "Accepted for compatibility: nothing is ever evicted."
   ) { call throws(CommandError) in
     call.ok()
-  },
-
-  CommandSpec("CLIENT", "HELP", group: .connection, [.fast], "What CLIENT can do.") {
-    call throws(CommandError) in
-    call.replyHelp("CLIENT")
   },
 ]
 

@@ -39,10 +39,10 @@ package final class CommandSpec: Sendable {
 
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
-    switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .pubsub: true
-    case .scope, .nav, .page: true
-    case .connection, .server: flags.contains(.afterLoading)
+    if subcommand == "HELP" { return false }
+    return switch group {
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page: true
+    case .connection, .pubsub, .server: flags.contains(.afterLoading)
     }
   }
 

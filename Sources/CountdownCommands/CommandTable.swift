@@ -9,11 +9,12 @@ package struct CommandTable: Sendable {
   private var last: (name: CommandName, subcommand: CommandName, index: Int)?
 
   package init() {
-    rows =
+    let commands =
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
       + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
       + introspectionCommands
+    rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!
       if let subcommand = row.subcommand {
@@ -62,6 +63,20 @@ package struct CommandTable: Sendable {
   var names: [String] {
     var seen: Set<String> = []
     return rows.map(\.name).filter { seen.insert($0).inserted }
+  }
+}
+
+/// HELP of each family of commands: what else there is in it. Not where what follows the name can be
+/// a key, as with THROTTLE.
+private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
+  var seen = Set(commands.filter { $0.subcommand == nil && $0.keyPosition > 0 }.map(\.name))
+  return commands.filter { $0.subcommand != nil && seen.insert($0.name).inserted }.map { first in
+    CommandSpec(
+      first.name, "HELP", group: first.group, first.flags.intersection(.pubsub),
+      "What \(first.name) can do."
+    ) { call throws(CommandError) in
+      call.replyHelp(call.spec.name)
+    }
   }
 }
 

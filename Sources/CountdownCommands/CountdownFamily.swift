@@ -255,7 +255,8 @@ extension Call {
       return .connection(id)
     }
     guard !text.hasPrefix(prefix) else {
-      throw problem("OWNER '\(quoted(bytes))' is none of none, connection, connection:ID, scope:ID")
+      throw problem(
+        "OWNER '\(quoted(bytes))' is not one of none, connection, connection:ID, scope:ID")
     }
     return try owner(bytes)
   }

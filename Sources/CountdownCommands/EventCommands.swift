@@ -4,24 +4,23 @@ import RESP
 let eventCommands: [CommandSpec] = [
   CommandSpec(
     "EVENTS", "SINCE", "seq [MATCH pattern] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
-    [.readOnly, .pubsub], complexity: "O(log events), and O(1) for each that is looked at",
+    [.readOnly, .pubsub, .afterLoading],
+    complexity: "O(log events), and O(1) for each that is looked at",
     "What happened after an event, to what nobody owns."
   ) { call throws(CommandError) in
     try eventsSince(call)
   },
 
   CommandSpec(
-    "EVENTS", "LAST", group: .pubsub, [.readOnly, .fast, .pubsub],
+    "EVENTS", "LAST", group: .pubsub, [.readOnly, .fast, .pubsub, .afterLoading],
     "The number of the newest event: to ask from there later."
   ) { call throws(CommandError) in
     call.session.output.integer(call.dispatcher.engine.lastSequence)
   },
-
-  CommandSpec("EVENTS", "HELP", group: .pubsub, [.pubsub], "What EVENTS can do.") {
-    call throws(CommandError) in
-    call.replyHelp("EVENTS")
-  },
 ]
+
+/// A page ends with the event that brings it to so many bytes, so that others need not wait long for it.
+private let pageLength = 1 << 20
 
 private func eventsSince(_ call: Call) throws(CommandError) {
   let sequence = try call.integer(call.arguments[2], "seq", in: 0...Int64.max)
@@ -51,6 +50,7 @@ private func eventsSince(_ call: Call) throws(CommandError) {
     events.bulk(event.channel)
     events.bulk(event.encoded())
     count += 1
+    return events.bytes.count < pageLength
   }
   // Some of them may turn out not to be possible to keep.
   dispatcher.replyTellsOfChanges = true

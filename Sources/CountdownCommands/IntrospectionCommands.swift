@@ -62,11 +62,6 @@ let introspectionCommands: [CommandSpec] = [
     call.session.output.array(1)
     call.session.output.bulk(call.arguments[2 + position])
   },
-
-  CommandSpec("COMMAND", "HELP", group: .server, [], "What COMMAND can do.") {
-    call throws(CommandError) in
-    call.replyHelp("COMMAND")
-  },
 ]
 
 extension CommandSpec {

@@ -112,7 +112,7 @@ extension CommandSpec {
     let text = String(decoding: bytes, as: UTF8.self).lowercased()
     if let value = T(rawValue: text) { return value }
     let allowed = T.allCases.map(\.rawValue).joined(separator: ", ")
-    throw .syntax("\(what()) '\(quoted(bytes))' is none of \(allowed)", self)
+    throw .syntax("\(what()) '\(quoted(bytes))' is not one of \(allowed)", self)
   }
 
   func text(

@@ -4,7 +4,7 @@ import RESP
 let pubSubCommands: [CommandSpec] = [
   CommandSpec(
     "SUBSCRIBE", nil, "channel [channel ...]", group: .pubsub,
-    [.pubsub, .whileSubscribed], complexity: "O(channels)",
+    [.pubsub, .whileSubscribed, .afterLoading], complexity: "O(channels)",
     "Listens to channels; first comes a snapshot of each."
   ) { call throws(CommandError) in
     let client = call.session.client
@@ -21,7 +21,8 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "PSUBSCRIBE", nil, "pattern [pattern ...]", group: .pubsub,
-    [.pubsub, .whileSubscribed], complexity: "O(patterns); then O(entities), bit by bit",
+    [.pubsub, .whileSubscribed, .afterLoading],
+    complexity: "O(patterns); then O(entities), bit by bit",
     "Listens to channels that match; first comes a snapshot of each entity."
   ) { call throws(CommandError) in
     let client = call.session.client
@@ -91,11 +92,6 @@ let pubSubCommands: [CommandSpec] = [
   CommandSpec("PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "How many patterns are listened to.") {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.patternCount))
-  },
-
-  CommandSpec("PUBSUB", "HELP", group: .pubsub, [.pubsub], "What PUBSUB can do.") {
-    call throws(CommandError) in
-    call.replyHelp("PUBSUB")
   },
 ]
 

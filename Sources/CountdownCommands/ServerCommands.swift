@@ -73,11 +73,6 @@ let serverCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("CONFIG", "HELP", group: .server, [], "What CONFIG can do.") {
-    call throws(CommandError) in
-    call.replyHelp("CONFIG")
-  },
-
   CommandSpec(
     "MONITOR", nil, group: .server, [.admin, .unlogged],
     "Shows every command as it comes."
@@ -118,11 +113,6 @@ let serverCommands: [CommandSpec] = [
     call throws(CommandError) in
     call.dispatcher.slowLog.reset()
     call.ok()
-  },
-
-  CommandSpec("SLOWLOG", "HELP", group: .server, [], "What SLOWLOG can do.") {
-    call throws(CommandError) in
-    call.replyHelp("SLOWLOG")
   },
 
   CommandSpec(

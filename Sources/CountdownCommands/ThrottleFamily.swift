@@ -96,7 +96,7 @@ extension Call {
       }
     }
     throw problem(
-      "RATE '\(quoted(bytes))' is none; it is like 5/10m: 1 to \(Throttle.Rate.most) in a "
+      "RATE '\(quoted(bytes))' is not a rate: like 5/10m, 1 to \(Throttle.Rate.most) in a "
         + "duration of 1ms to 3650d")
   }
 }

@@ -197,9 +197,10 @@ package struct EventTail: Sendable {
   ///   - last: the number of the newest event of the engine, kept or not.
   ///   - limit: how many events there are at most.
   ///   - most: how many are looked at: for a few milliseconds at most.
+  ///   - body: returns whether it has room for another one.
   package func read(
     after sequence: Int64, newest last: Int64, limit: Int, lookingAt most: Int = 20_000,
-    where matches: (EntityKind, [UInt8]) -> Bool, _ body: (Event) -> Void
+    where matches: (EntityKind, [UInt8]) -> Bool, _ body: (Event) -> Bool
   ) -> Reading {
     guard isOn else {
       return Reading(lastSequence: last, isComplete: sequence == last, hasMore: false)
@@ -208,13 +209,14 @@ package struct EventTail: Sendable {
     var reading = Reading(lastSequence: last, isComplete: isComplete, hasMore: false)
     var found = 0
     var looked = 0
+    var hasRoom = true
     for chunk in [chunks[firstChunk(after: sequence)...], [open]].joined() {
       let isDone = EventCoding.forEach(chunk.content.bytes) { record in
         guard record.sequence > sequence else { return true }
-        guard found < limit, looked < most else { return false }
+        guard hasRoom, found < limit, looked < most else { return false }
         looked += 1
         if matches(record.kind, record.key), let event = record.event() {
-          body(event)
+          hasRoom = body(event)
           found += 1
         }
         reading.lastSequence = record.sequence

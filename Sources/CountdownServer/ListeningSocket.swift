@@ -138,7 +138,7 @@ package enum ListenError: Error, Equatable, CustomStringConvertible {
       "the socket path is \(path.utf8.count) bytes long, and must have 1 to 107: \(path)"
     case .notPossible(let what, let code):
       "cannot \(what): \(String(cString: strerror(code)))"
-        + (code == ENOENT ? "; does its directory exist?" : "")
+        + (code == ENOENT ? "; make its directory, or choose another --socket" : "")
         + (code == EACCES ? "; may this user write there?" : "")
     }
   }

@@ -23,6 +23,7 @@ extension Server {
     case .persistence:
       [
         ("loading", dispatcher.isLoading ? "1" : "0"),
+        ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
         ("events_kept", "\(dispatcher.engine.eventTail.count)"),
       ]
         + (keeper?.facts ?? [("durability", settings.state?.durability.rawValue ?? "none")])

@@ -28,7 +28,7 @@ extension Server {
       .readOnly, .error,
       "nothing can be stored, so commands that change what is kept are refused until it can: \(error)"
     )
-    hooks.isAlive(statusText)
+    hooks.isAlive(status)
     retryLater()
   }
 
@@ -110,7 +110,7 @@ extension Server {
   private func noteWritable() {
     dispatcher.engine.isReadOnly = false
     logger.log(.writable, .notice, "state can be stored again")
-    hooks.isAlive(statusText)
+    hooks.isAlive(status)
   }
 
   /// A state that is corrupt does not get better.

@@ -40,7 +40,7 @@ extension Server {
       Moment.present.boot >= due
     {
       watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
-      hooks.isAlive(statusText)
+      hooks.isAlive(status)
     }
   }
 

@@ -44,7 +44,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   var unread: Store?
   var loading: StateLoading?
   var toldOfLoading: Instant?
-  var keeper: StateKeeper?
+  var keeper: StateKeeper? { didSet { followCheckpoints() } }
   /// What takes the place of a corrupt state, once that is decided and until it has.
   var replacing: (Replacement, StoreBatch)?
   /// Why that could not be done when it was last tried.
@@ -188,12 +188,6 @@ package final class Server: CommandHost, @unchecked Sendable {
   package var now: Moment { virtualClock?.now ?? Moment.present }
 
   package var stopwatch: () -> Int64 { { Int64(BootClock.now) } }
-
-  var statusText: String {
-    if let trouble = keeper?.trouble { return "read-only: \(trouble)" }
-    return "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
-      + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers"
-  }
 
   /// Takes new settings: for what is started from now on, and for connections that come from now
   /// on. Where it listens, and how it keeps time, stays. From any thread; `done` is called on the

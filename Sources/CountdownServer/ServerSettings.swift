@@ -31,10 +31,18 @@ package struct ServerSettings: Sendable {
   package init(listener: Listener) { self.listener = listener }
 }
 
+/// How the server is, in words.
+package struct ServerStatus: Equatable, Sendable {
+  /// What is wrong at present, and what to do about it.
+  package var troubles: [String]
+  /// How much it has to do.
+  package var load: String
+}
+
 /// What the server tells whoever started it.
 package struct ServerHooks: Sendable {
-  /// A sign of life from the loop that timers run in, with a line about how it is.
-  package var isAlive: @Sendable (_ status: String) -> Void = { _ in }
+  /// A sign of life from the loop that timers run in, with how it is.
+  package var isAlive: @Sendable (_ status: ServerStatus) -> Void = { _ in }
   /// Lines of INFO about the service manager.
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
   /// It will end, and why.

@@ -45,7 +45,13 @@ package final class StoreWriter: @unchecked Sendable {
   package private(set) var logPages = 0
 
   /// The last checkpoint's error; nil once one has worked. Commits go on while the disk has room.
-  package private(set) var checkpointError: StoreError?
+  package private(set) var checkpointError: StoreError? {
+    didSet {
+      if oldValue?.kind != checkpointError?.kind { checkpointsChanged?(checkpointError) }
+    }
+  }
+  /// Called on the loop when they begin to fail, or fail for another reason, and when they work again.
+  package var checkpointsChanged: ((StoreError?) -> Void)?
   /// Checkpoints that were done.
   package private(set) var checkpoints: Int64 = 0
 

@@ -33,13 +33,13 @@ struct Countdownctl: AsyncParsableCommand {
       Exit status:
         0   done; a start, resend, attempt or other request was accepted
         1   refused (still counting), there is no such thing, or a file is wrong
-        3   countdownd could not be reached
-        4   countdownd answered with an error
+        3   countdownd could not be reached, or did not answer in time
+        4   countdownd answered with an error, but for one of no such thing; or it broke off
         64  the command line is wrong
 
       Environment:
         COUNTDOWND_SOCKET  the socket to use without --socket
-        NO_COLOR           set to anything: no colours
+        NO_COLOR           set to anything but nothing: no colours
       """,
     version: CountdownClient.version,
     subcommands: [
@@ -62,22 +62,31 @@ struct Countdownctl: AsyncParsableCommand {
 
 /// What can be said before and after every subcommand.
 struct GlobalOptions: ParsableArguments {
-  @Option(
-    help: .init(
-      "The daemon's socket (default: $COUNTDOWND_SOCKET, or /run/countdownd/countdownd.sock).",
-      valueName: "path"),
-    completion: .file())
+  static let socketHelp = ArgumentHelp(
+    "The daemon's socket (default: $COUNTDOWND_SOCKET, or /run/countdownd/countdownd.sock).",
+    valueName: "path")
+
+  static let waitHelp = ArgumentHelp(
+    "How long to wait for an answer, then exit status 3 (default: ping 5s, others for ever).",
+    valueName: "duration")
+
+  @Option(help: Self.socketHelp, completion: .file())
   var socket: String?
+
+  @Option(help: Self.waitHelp, transform: DurationArgument.init(parsing:))
+  var wait: DurationArgument?
 
   @Flag(help: "Print one line of JSON per result or event, with the protocol's field names.")
   var json = false
+
+  var patience: Duration? { wait?.duration }
 }
 
 /// What the process ends with, besides 0 and ArgumentParser's 64 for a wrong command line.
 extension ExitCode {
   /// Refused, or there is no such thing.
   static let refused = ExitCode(1)
-  /// countdownd could not be reached.
+  /// countdownd could not be reached, or did not answer in time.
   static let unreachable = ExitCode(3)
   /// countdownd answered with an error, or broke off.
   static let serverError = ExitCode(4)

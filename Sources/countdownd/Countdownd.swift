@@ -45,28 +45,42 @@ struct Countdownd: ParsableCommand {
       """,
     version: "\(Product.name) \(Product.version)")
 
-  @Option(help: "The socket to listen at, unless systemd passes one.")
+  @Option(
+    help: """
+      The socket to listen at, unless systemd passes one (default: as configured, \
+      \(Configuration().socket.path)).
+      """)
   var socket: String?
 
-  @Option(help: "Where what must outlive the daemon is kept.")
+  @Option(
+    help: """
+      Where what must outlive the daemon is kept (default: as configured, \
+      \(Configuration().stateDirectory)).
+      """)
   var stateDirectory: String?
 
   @Option(
     help: """
       What a reply promises: process (its changes survive kill -9), power (a loss of power as \
-      well), none (they are in memory only).
+      well), none (they are in memory only); default: as configured, \
+      \(Configuration().durability.rawValue).
       """)
   var durability: Configuration.Durability?
 
   @Option(
     help: ArgumentHelp(
-      "The configuration file. FILE.d/*.yaml are read after it.", valueName: "file"))
-  var config = Configuration.standardPath
+      "The configuration file; FILE.d/*.yaml are read after it (default: \(Configuration.standardPath)).",
+      valueName: "file"))
+  var config: String?
 
   @Flag(help: "Time stands still and moves by CLOCK ADVANCE only: for clients' own tests.")
   var virtualTime = false
 
-  @Option(help: "The least that is logged: trace, debug, info, notice, warning, error, critical.")
+  @Option(
+    help: """
+      The least that is logged: trace, debug, info, notice, warning, error, critical (default: as \
+      configured, \(Configuration().logLevel.rawValue)).
+      """)
   var logLevel: Configuration.LogLevel?
 
   @Flag(help: "Check the configuration, print the settings in force, and end.")
@@ -96,6 +110,7 @@ struct Countdownd: ParsableCommand {
     signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
     let notifier = ServiceNotifier()
+    let status = StatusLine(notifier)
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
@@ -105,7 +120,7 @@ struct Countdownd: ParsableCommand {
     if !virtualTime { settings.engine.firstGeneration = microsecondsSince1970() }
 
     let stopping = StopRequest()
-    let reloading = Reloading(configuration, load: load, notifier, logger)
+    let reloading = Reloading(configuration, load: load, status, logger)
     let hasTerminal = isatty(STDERR_FILENO) == 1
     let signals = watchSignals { number in
       let isHungUp = hasTerminal && isatty(STDERR_FILENO) == 0
@@ -113,12 +128,12 @@ struct Countdownd: ParsableCommand {
     }
     let server: Server
     do {
-      server = try start(settings, reloading, stopping, notifier, logger)
+      server = try start(settings, reloading, stopping, status, notifier, logger)
     } catch is StoppedWhileLoading {
       return logger.info("ended")
     }
+    status.isListening()
     reloading.pass(to: server)
-    notifier.ready(status: "listening")
     greet(settings, logger)
     try server.waitUntilStopped()
     withExtendedLifetime(signals) {}
@@ -154,7 +169,7 @@ struct Countdownd: ParsableCommand {
 
   /// The files, and what the command line puts over them.
   private func load() throws(ConfigurationError) -> Configuration {
-    var configuration = try Configuration.load(path: config)
+    var configuration = try Configuration.load(path: config ?? Configuration.standardPath)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }
@@ -185,13 +200,10 @@ struct Countdownd: ParsableCommand {
 
   private func start(
     _ settings: ServerSettings, _ reloading: Reloading, _ stopping: StopRequest,
-    _ notifier: ServiceNotifier, _ logger: Logger
+    _ status: StatusLine, _ notifier: ServiceNotifier, _ logger: Logger
   ) throws -> Server {
     var hooks = ServerHooks()
-    hooks.isAlive = { status in
-      notifier.watchdog()
-      notifier.status(status)
-    }
+    hooks.isAlive = { status.isAlive($0) }
     hooks.reload = { reloading.ask($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }

@@ -4,7 +4,6 @@ import CountdownServer
 import Dispatch
 import Logging
 import Synchronization
-import SystemdSupport
 
 /// Reads the configuration anew when asked to: all of it that can change while the daemon runs
 /// counts from then on, or, if anything is wrong with it, nothing.
@@ -12,13 +11,13 @@ final class Reloading: Sendable {
   private struct State {
     var configuration: Configuration
     var server: Server?
-    /// Before there was a server.
-    var isAsked = false
+    /// Who has asked before there was a server, and is told once there is one.
+    var waiting: [@Sendable (ReloadOutcome) -> Void] = []
   }
 
   private let state: Mutex<State>
   private let load: @Sendable () throws(ConfigurationError) -> Configuration
-  private let notifier: ServiceNotifier
+  private let status: StatusLine
   private let logger: Logger
   /// One at a time, and none on the loop that timers run in: files can be slow.
   private let queue = DispatchQueue(label: "countdownd.reload")
@@ -26,27 +25,30 @@ final class Reloading: Sendable {
   init(
     _ configuration: Configuration,
     load: @escaping @Sendable () throws(ConfigurationError) -> Configuration,
-    _ notifier: ServiceNotifier, _ logger: Logger
+    _ status: StatusLine, _ logger: Logger
   ) {
     state = Mutex(State(configuration: configuration))
     self.load = load
-    self.notifier = notifier
+    self.status = status
     self.logger = logger
   }
 
   func pass(to server: Server) {
-    let isAsked = state.withLock { state in
+    let waiting = state.withLock { state in
+      defer { state.waiting = [] }
       state.server = server
-      return state.isAsked
+      return state.waiting
     }
-    if isAsked { ask() }
+    guard !waiting.isEmpty else { return }
+    ask { outcome in for done in waiting { done(outcome) } }
   }
 
-  /// From any thread; `done` is told from one of its own what came of it.
+  /// From any thread; `done` is told from one of its own what came of it. Before there is a server that
+  /// waits for it: it may be loading, and would be said to be ready too soon.
   func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
     queue.async { [self] in
       let server = state.withLock { state in
-        state.isAsked = state.server == nil
+        if state.server == nil { state.waiting.append(done) }
         return state.server
       }
       if let server { done(reload(server)) }
@@ -54,7 +56,7 @@ final class Reloading: Sendable {
   }
 
   private func reload(_ server: Server) -> ReloadOutcome {
-    notifier.reloading()
+    status.isReloading()
     do {
       return take(try load(), server)
     } catch {
@@ -63,8 +65,7 @@ final class Reloading: Sendable {
         logger.log(
           .reloadRefused, .error, "the configuration is refused, the old one stays: \(problem)")
       }
-      notifier.ready(
-        status: "the new configuration is refused, the old one stays: \(problems.first ?? "")")
+      status.hasReloaded(refusedFor: problems.first ?? "")
       return .refused(problems)
     }
   }
@@ -93,7 +94,7 @@ final class Reloading: Sendable {
     logger.log(
       .reloaded, .notice, "configuration reloaded",
       ["policies": "\(new.policies.count)", "changed": "\(changed.count)"])
-    notifier.ready(status: "configuration reloaded")
+    status.hasReloaded()
     return .taken(changed: changed, kept: kept)
   }
 }

@@ -142,7 +142,13 @@ import Testing
     await #expect(throws: CountdownClientError.daemonNotRunning(path: missing)) {
       try await CountdownClient.connect(path: missing)
     }
-    #expect("\(CountdownClientError.daemonNotRunning(path: missing))".contains("systemctl start"))
+    #expect(
+      "\(CountdownClientError.daemonNotRunning(path: missing))".contains("countdownd --socket"))
+    let usual = CountdownClientError.daemonNotRunning(path: CountdownClient.defaultPath)
+    #expect("\(usual)".contains("systemctl start"))
+    await #expect(throws: CountdownClientError.notASocket(path: "/etc/passwd")) {
+      try await CountdownClient.connect(path: "/etc/passwd")
+    }
     let long = "/tmp/" + String(repeating: "x", count: 200)
     await #expect(throws: CountdownClientError.pathTooLong(path: long, limit: 107)) {
       try await CountdownClient.connect(path: long)

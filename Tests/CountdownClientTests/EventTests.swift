@@ -103,6 +103,102 @@ import Testing
       ])
   }
 
+  /// As with a state that has been removed, or a wall clock that has been set back.
+  @Test func numbersThatBeginAnewLowerCount() async throws {
+    let newest = Mutex(1_000)
+    let server = try await StandInServer { words, _ in
+      guard words.starts(with: ["EVENTS", "SINCE"]), let from = Int(words[2]) else {
+        guard words[0] == "SUBSCRIBE" else { return words[0] == "EVENTS" ? ":1000\r\n" : nil }
+        return Self.subscribed(words)
+      }
+      let last = newest.withLock { newest in
+        newest += 1
+        return newest
+      }
+      return missed(
+        [("countdown:k", Self.line("started", last))].filter { _ in from < last }, last: last,
+        isComplete: from <= last)
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await eventually { !server.questions.isEmpty }
+    newest.withLock { $0 = 20 }
+    var names: [CountdownEvent.Name] = []
+    for _ in 0..<3 {
+      let questions = server.questions.count
+      try await server.stop()
+      try await server.listen()
+      while names.last != .snapshot || server.questions.count == questions {
+        names.append(try #require(try await iterator.next()).name)
+      }
+    }
+    #expect(
+      names == [
+        .disconnected, .resubscribed, .gap, .snapshot,
+        .disconnected, .resubscribed, .started, .snapshot,
+        .disconnected, .resubscribed, .started, .snapshot,
+      ])
+    #expect(server.questions.dropFirst().map { $0[2] } == ["1000", "21", "22"])
+  }
+
+  @Test func whoHasNoRoomWhenItComesBackWaitsForSome() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await server.stop()
+    #expect(try await iterator.next()?.name == .disconnected)
+    server.refusal.withLock { $0 = "-LIMIT max-connections is 1 and reached\r\n" }
+    let arrivals = server.arrivals
+    try await server.listen()
+    try await eventually { server.arrivals >= arrivals + 3 }
+    server.refusal.withLock { $0 = nil }
+    #expect(try await iterator.next()?.name == .resubscribed)
+    #expect(try await iterator.next()?.name == .snapshot)
+  }
+
+  @Test(arguments: ["LIMIT max-connections is 1 and reached", "NOPERM uid 7 may not connect"])
+  func whoIsTurnedAwayFromTheBeginningIsToldWhy(text: String) async throws {
+    let server = try await StandInServer { _, _ in nil }
+    server.refusal.withLock { $0 = "-\(text)\r\n" }
+    // Whether it reads or writes first.
+    for _ in 0..<20 {
+      await #expect(throws: CountdownClientError(reply: text)) {
+        try await CountdownClient.connect(path: server.path)
+      }
+    }
+    let client = CountdownClient.unconnected(path: server.path)
+    await #expect(throws: CountdownClientError(reply: text)) {
+      for try await _ in client.events(patterns: ["*"]) {}
+    }
+  }
+
+  @Test func whoMayNoLongerConnectIsNotKeptWaiting() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
+    #expect(try await iterator.next()?.name == .snapshot)
+    try await server.stop()
+    #expect(try await iterator.next()?.name == .disconnected)
+    server.refusal.withLock { $0 = "-NOPERM uid 7 may not connect\r\n" }
+    try await server.listen()
+    await #expect(throws: CountdownClientError(reply: "NOPERM uid 7 may not connect")) {
+      while try await iterator.next() != nil {}
+    }
+  }
+
+  @Test func eachNameIsACommandOfItsOwn() async throws {
+    let server = try await StandInServer { words, _ in Self.subscribed(words) }
+    let client = try await CountdownClient.connect(path: server.path)
+    let channels = (0..<20_000).map { "countdown:\($0)" }
+    var iterator = client.events(channels: channels, patterns: ["hud:*", "timer:*"])
+      .makeAsyncIterator()
+    for _ in channels { #expect(try await iterator.next()?.name == .snapshot) }
+    try await eventually { server.commands.count == channels.count + 2 }
+    #expect(server.commands.allSatisfy { $0.count == 2 })
+  }
+
   @Test func aDaemonThatIsLoadingIsWaitedFor() async throws {
     let tries = Mutex(0)
     let server = try await StandInServer { words, _ in

@@ -26,6 +26,8 @@ final class StandInServer: Sendable {
   private let listener = Mutex<(any Channel)?>(nil)
   private let peers = Mutex<[Peer]>([])
   private let heard = Mutex<[[String]]>([])
+  /// What everybody is told who comes, and then sent away with; nil lets them in.
+  let refusal = Mutex<String?>(nil)
 
   init(_ script: @escaping Script) async throws {
     path = NSTemporaryDirectory() + "ccl-\(UInt32.random(in: 0 ... .max)).sock"
@@ -57,6 +59,9 @@ final class StandInServer: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let peer = Peer(channel: channel)
           self.peers.withLock { $0.append(peer) }
+          if let refusal = self.refusal.withLock({ $0 }) {
+            return try channel.pipeline.syncOperations.addHandler(Refuser(text: refusal))
+          }
           try channel.pipeline.syncOperations.addHandler(
             Handler { [weak self] words in
               guard let self else { return nil }
@@ -79,6 +84,23 @@ final class StandInServer: Sendable {
   func stop() async throws {
     try await listener.withLock { $0 }?.close().get()
     for peer in connections { try await peer.channel.close().get() }
+  }
+
+  /// How many have come so far.
+  var arrivals: Int { peers.withLock { $0.count } }
+
+  private final class Refuser: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let text: String
+
+    init(text: String) { self.text = text }
+
+    func channelActive(context: ChannelHandlerContext) {
+      context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: nil)
+      context.close(promise: nil)
+    }
   }
 
   private final class Handler: ChannelInboundHandler {

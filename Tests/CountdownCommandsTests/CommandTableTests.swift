@@ -57,18 +57,17 @@ import Testing
     "SELECT": ["0", "1"], "CLIENT ID": [""], "CLIENT INFO": [""],
     "CLIENT LIST": ["", "TYPE pubsub"], "CLIENT SETNAME": ["me"], "CLIENT GETNAME": [""],
     "CLIENT SETINFO": ["LIB-NAME x"], "CLIENT KILL": ["ID 99", "/nowhere"],
-    "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"], "CLIENT HELP": [""],
+    "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"],
     "PUBSUB CHANNELS": ["", "*"], "PUBSUB NUMSUB": ["", "a b"], "PUBSUB NUMPAT": [""],
-    "PUBSUB HELP": [""], "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
+    "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
     "EVENTS LAST": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
-    "BACKUP READ": ["1 0 100"], "BACKUP END": ["1"], "BACKUP HELP": [""], "EVENTS HELP": [""],
+    "BACKUP READ": ["1 0 100"], "BACKUP END": ["1"],
     "DBSIZE": [""], "TIME": [""], "INFO": ["", "stats", "nonsense"],
     "CONFIG GET": ["*", "limits.* countdown.*"], "CONFIG RESETSTAT": [""], "CONFIG RELOAD": [""],
-    "CONFIG HELP": [""],
-    "SLOWLOG GET": ["", "-1"], "SLOWLOG LEN": [""], "SLOWLOG RESET": [""], "SLOWLOG HELP": [""],
+    "SLOWLOG GET": ["", "-1"], "SLOWLOG LEN": [""], "SLOWLOG RESET": [""],
     "CLOCK ADVANCE": ["5s"], "COMMAND": [""], "COMMAND COUNT": [""], "COMMAND LIST": [""],
     "COMMAND INFO": ["", "ping countdown nothing"], "COMMAND DOCS": ["", "hello hud nothing"],
-    "COMMAND GETKEYS": ["COUNTDOWN GET k", "PING"], "COMMAND HELP": [""], "MONITOR": [""],
+    "COMMAND GETKEYS": ["COUNTDOWN GET k", "PING"], "MONITOR": [""],
     "SUBSCRIBE": ["countdown:k hud:s other"], "PSUBSCRIBE": ["hud:*"],
     "UNSUBSCRIBE": ["other", ""],
     "PUNSUBSCRIBE": ["", ""], "RESET": [""], "QUIT": [""],
@@ -88,7 +87,8 @@ import Testing
     var rest = Set(table.rows.map(\.fullName))
     for row in table.rows.sorted(by: { Self.order($0) < Self.order($1) }) {
       guard row.fullName != "SHUTDOWN" else { continue }
-      let calls = try #require(Self.calls[row.fullName], "\(row.fullName) has no example here")
+      let example = row.subcommand == "HELP" ? [""] : Self.calls[row.fullName]
+      let calls = try #require(example, "\(row.fullName) has no example here")
       for call in calls {
         counter.session.output.version = version
         counter.session.isClosing = false
@@ -123,6 +123,20 @@ import Testing
       }
     }
     for element in reply.elements { check(element, version, line) }
+  }
+
+  @Test("Every family whose second word is no key says what it can do")
+  func help() throws {
+    let counter = Counter()
+    let keyed: Set = ["THROTTLE", "ONCE", "DEBOUNCE"]
+    for name in Set(table.rows.filter { $0.subcommand != nil }.map(\.name)) {
+      guard !keyed.contains(name) else {
+        try counter.expectError("\(name) HELP", "wrong number of arguments", "usage: \(name) key")
+        continue
+      }
+      let lines = try counter.say("\(name) HELP").elements
+      #expect(lines.count == table.family(name).count * 2 + 1, "\(name)")
+    }
   }
 
   @Test("Every row's syntax is understood: names are words, no bracket is left over")

@@ -96,7 +96,7 @@ import Testing
     let counter = Counter(engine: settings)
     try counter.expectError("GATE", "GATE needs one of")
     try counter.expectError("GATE CHECK s", "wrong number of arguments")
-    try counter.expectError("GATE CHECK s a REQUIRED maybe", "none of on, off")
+    try counter.expectError("GATE CHECK s a REQUIRED maybe", "not one of on, off")
     try counter.expectError("GATE CHECK s a TTL 0", "TTL is at least 1ms")
     try counter.expectError("GATE CHECK s a PAYLOAD 123", "LIMIT max-payload-length is 2")
     let long = String(repeating: "a", count: 513)

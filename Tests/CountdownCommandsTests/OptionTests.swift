@@ -56,10 +56,11 @@ import Testing
   @Test("A choice that is none says the choices")
   func choices() throws {
     try counter.expectError(
-      "HUD SHOW s KIND spinner", "KIND 'spinner' is none of loading, progress, info, success, error"
+      "HUD SHOW s KIND spinner",
+      "KIND 'spinner' is not one of loading, progress, info, success, error"
     )
-    try counter.expectError("TIMER SET k 1 CLOCK tai", "CLOCK 'tai' is none of boot, wall")
-    try counter.expectError("TIMER SET k 1 OWNER me", "OWNER 'me' is none of none, connection")
+    try counter.expectError("TIMER SET k 1 CLOCK tai", "CLOCK 'tai' is not one of boot, wall")
+    try counter.expectError("TIMER SET k 1 OWNER me", "OWNER 'me' is not one of none, connection")
     try counter.expectError("HUD PROGRESS s 1.1", "'1.1' is not a number from 0 to 1")
     try counter.expectError("HUD PROGRESS s nan", "'nan' is not a number from 0 to 1")
   }

@@ -7,7 +7,7 @@ import Testing
   /// `key name` of each.
   private func read(
     _ tail: EventTail, after sequence: Int64, newest: Int64, limit: Int = 1_000, most: Int = 1_000,
-    kind: EntityKind? = nil
+    kind: EntityKind? = nil, hasRoom: (Int) -> Bool = { _ in true }
   ) -> (events: [String], reading: EventTail.Reading) {
     var events: [String] = []
     let reading = tail.read(
@@ -23,6 +23,7 @@ import Testing
           events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
         case .hud, .scope, .emission, .nav, .page, .nothing: events.append("?")
         }
+        return hasRoom(events.count)
       })
     return (events, reading)
   }
@@ -65,7 +66,10 @@ import Testing
     var read: [Event] = []
     _ = desk.engine.eventTail.read(
       after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _ in true },
-      { read.append($0) })
+      {
+        read.append($0)
+        return true
+      })
     let published = (desk.events[1] ?? []).filter { $0.name.tellsOfChange }
     #expect(read.map(\.name) == [.started, .paused, .resumed, .ready, .cancelled])
     #expect(read.map(\.sequence) == published.map(\.sequence))
@@ -122,6 +126,19 @@ import Testing
     let none = read(
       desk.engine.eventTail, after: 0, newest: desk.engine.lastSequence, most: 5, kind: .timer)
     #expect(none.events == [] && none.reading.hasMore && none.reading.lastSequence == 5)
+  }
+
+  @Test func aPageEndsWhereThereIsNoMoreRoom() throws {
+    let desk = Desk()
+    for n in 1...5 { try desk.start("k\(n)") }
+    let tail = desk.engine.eventTail
+    let newest = desk.engine.lastSequence
+    let first = read(tail, after: 0, newest: newest, hasRoom: { $0 < 3 })
+    #expect(first.events == ["k1 started", "k2 started", "k3 started"])
+    #expect(first.reading.isComplete && first.reading.hasMore && first.reading.lastSequence == 3)
+    let second = read(tail, after: 3, newest: newest, hasRoom: { $0 < 2 })
+    #expect(second.events == ["k4 started", "k5 started"])
+    #expect(!second.reading.hasMore && second.reading.lastSequence == newest)
   }
 
   @Test func withoutATailNothingIsKnown() throws {

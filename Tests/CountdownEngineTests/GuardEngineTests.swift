@@ -427,7 +427,10 @@ import Testing
     var kept: [Event] = []
     _ = desk.engine.eventTail.read(
       after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _ in true },
-      { kept.append($0) })
+      {
+        kept.append($0)
+        return true
+      })
     #expect(kept.count == 9)
     #expect(kept.map { "\($0)" } == told.map { "\($0)" })
   }

@@ -20,8 +20,9 @@ class Faults:
         self.while_file = pathlib.Path(directory) / "faults.while"
         self.shadow = pathlib.Path(directory) / "faults.shadow"
 
-    def environment(self, at=0, action=None, lasting=False, shadow=False, log=True):
-        """`lasting`: calls fail between `damage` and `mend`. `shadow`: so that power can be lost."""
+    def environment(self, at=0, action=None, lasting=False, file=None, shadow=False, log=True):
+        """`lasting`: calls fail between `damage` and `mend`; with `file`, those to the file of that name alone.
+        `shadow`: so that power can be lost."""
         environment = dict(
             os.environ,
             LD_PRELOAD=str(compiled("faults")),
@@ -35,6 +36,8 @@ class Faults:
             environment["FAULTS_ACTION"] = action
         if lasting:
             environment["FAULTS_WHILE"] = str(self.while_file)
+        if file:
+            environment["FAULTS_FILE"] = file
         if shadow:
             self.shadow.mkdir(exist_ok=True)
             environment["FAULTS_SHADOW"] = str(self.shadow)

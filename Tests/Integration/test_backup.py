@@ -1,13 +1,14 @@
 """countdownctl backup, countdownd --check, and restoring, as a person would do them."""
 
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Error, binary, eventually, view
+from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, view
 
 CTL = binary().parent / "countdownctl"
 
@@ -84,6 +85,63 @@ def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
     nothing = start_daemon(arguments=["--durability", "none"])
     refused = ctl(nothing, "backup", str(tmp_path / "copy.db"))
     assert refused.returncode == 4 and "nothing to back up" in refused.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_file_is_left_alone(start_daemon, tmp_path):
+    daemon = start_daemon()
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    before = {name: os.lstat(tmp_path / name).st_ino for name in os.listdir(tmp_path)}
+    for name, why in [
+        ("link", "symbolic link"), ("dangling", "symbolic link"), ("directory", "a directory"), ("fifo", "no regular file"),
+    ]:  # fmt: skip
+        refused = ctl(daemon, "backup", str(tmp_path / name))
+        assert refused.returncode == 1 and why in refused.stderr, refused
+    assert {name: os.lstat(tmp_path / name).st_ino for name in os.listdir(tmp_path)} == before
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.fixture
+def copying(start_daemon, tmp_path):
+    """A daemon, and a `countdownctl backup` that has written some of the copy."""
+    daemon = start_daemon()
+    client = daemon.connect()
+    for _ in range(10):
+        client.send_bytes(b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", "p" * 4_096) for n in range(1_000)))
+        for _ in range(1_000):
+            client.reply()
+    process = subprocess.Popen(
+        [CTL, "backup", str(tmp_path / "copy.db"), "--socket", str(daemon.path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    partial = tmp_path / f"copy.db.{process.pid}.partial"
+    eventually(lambda: partial.exists() and partial.stat().st_size > 0, "it copies", pause=0.0005)
+    process.send_signal(signal.SIGSTOP)
+    assert process.poll() is None and partial.exists(), "it was too fast to be stopped"
+    yield daemon, process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_behind(copying, tmp_path, number):
+    _, process = copying
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_daemon_that_is_killed_meanwhile(copying, tmp_path):
+    daemon, process = copying
+    daemon.kill()
+    process.send_signal(signal.SIGCONT)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 4 and "closed the connection" in errors
     assert os.listdir(tmp_path) == []
 
 

@@ -205,7 +205,7 @@ def test_client_no_evict_and_no_touch_are_accepted(client, name):
 
 
 def test_help(client):
-    for family in ["CLIENT", "COMMAND", "CONFIG", "PUBSUB", "SLOWLOG"]:
+    for family in ["COUNTDOWN", "HUD", "TIMER", "CLIENT", "COMMAND", "CONFIG", "PUBSUB", "SLOWLOG"]:
         lines = client(family, "HELP")
         assert lines[0].startswith(family.encode() + b" <subcommand>")
 

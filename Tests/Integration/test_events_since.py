@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from countdownd import Error, eventually, view
+from countdownd import Error, eventually, request, view
 from fault_injection import Faults
 
 virtual = pytest.mark.daemon(virtual_time=True)
@@ -112,6 +112,27 @@ def test_pages(client):
         keys += [event["key"] for _, event in page["events"]]
         sequence, more = page["last_seq"], page["more"]
     assert keys == [f"k{number}" for number in range(25)]
+    assert sequence == client("EVENTS", "LAST")
+
+
+@virtual
+def test_a_page_is_no_longer_than_it_takes(daemon, client):
+    """What it has to be encoded as counts: base64 makes it longer."""
+    sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
+    client.send_bytes(sent)
+    for _ in range(600):
+        assert not isinstance(client.reply(), Error)
+    keys, sequence, more, pages = [], 0, True, 0
+    while more:
+        page = since(client, sequence, "LIMIT", 10_000)
+        assert page["complete"]
+        length = sum(len(json.dumps(event)) for _, event in page["events"])
+        assert length < (1 << 20) + 8_192
+        if page["more"]:
+            assert length > 1 << 19, "no page is shorter than it has to be"
+        keys += [event["key"] for _, event in page["events"]]
+        sequence, more, pages = page["last_seq"], page["more"], pages + 1
+    assert keys == [f"t{n}" for n in range(600)] and pages >= 3
     assert sequence == client("EVENTS", "LAST")
 
 

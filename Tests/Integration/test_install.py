@@ -1,6 +1,7 @@
 """`make install` and `make uninstall`, into an empty directory instead of the system."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -54,6 +55,27 @@ def test_prefix_says_where_and_the_service_knows(place):
     start = "ExecStart=/opt/timers/bin/countdownd --config /opt/timers/etc/countdownd/countdownd.yaml"
     assert start in unit.splitlines()
     assert " /etc/countdownd" not in unit and "/usr/bin" not in unit
+
+
+def test_the_links_of_the_documentation_lead_somewhere(place):
+    place.make("install")
+    pages = [place.root / path for path in place.files() if path.endswith(".md")]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        if "://" not in link
+    ]
+    assert len(links) > 50
+    assert [f"{page}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_manual_is_of_these_programs():
+    for program in ("countdownd", "countdownctl"):
+        page = (PROJECT / f".build/man/{program}.1").read_text()
+        assert "subcommand help" not in page and ".Ex -std" not in page and "\n\n" not in page
+        assert ".Sh FILES" in page and ".Sh SEE ALSO" in page
+    assert ".Ar subcommand" not in (PROJECT / ".build/man/countdownd.1").read_text()
 
 
 def test_uninstall_removes_what_install_put_there_and_nothing_else(place):

@@ -108,13 +108,20 @@ def test_who_asks_is_told_and_the_rest_is_answered(loading, gate):
         reply = client(*command)
         assert isinstance(reply, Error) and reply.code == LOADING, (command, reply)
     assert client("ECHO", "x") == b"x"
+    for command in [
+        ("EVENTS", "HELP"), ("PUBSUB", "HELP"), ("PUBSUB", "CHANNELS"), ("PUBSUB", "NUMPAT"),
+        ("UNSUBSCRIBE", "countdown:long"), ("PUNSUBSCRIBE",),
+    ]:  # fmt: skip
+        assert not isinstance(client(*command), Error), command
     assert view(client("HELLO", 3))["proto"] == 3
     assert client("CLIENT", "SETNAME", "early") == Simple("OK")
-    assert loading.info("persistence")["loading"] == "1"
+    info = loading.info("persistence")
+    assert info["loading"] == "1" and 0 < int(info["loading_entities"]) < COUNT
     # Nothing was done by what was refused.
     gate.open()
     eventually(lambda: loading.info("persistence")["loading"] == "0", "it has loaded")
     assert client("COUNTDOWN", "GET", "new") is None and client("TIMER", "GET", "new") is None
+    assert loading.info("persistence")["loading_entities"] == ""
     assert client("DBSIZE") >= COUNT + 3
     assert view(client("COUNTDOWN", "START", "new"))["accepted"]
 
@@ -156,3 +163,21 @@ def test_what_fell_due_happens_once_all_is_there_and_nothing_is_stretched(loadin
         after = view(other("COUNTDOWN", "GET", "long"))
         assert abs(after["deadline_unix_ms"] - long["deadline_unix_ms"]) <= 2
     assert int(loading.info("lateness")["late_us_max"]) >= 200_000
+
+
+def test_a_reload_that_is_asked_for_meanwhile_is_answered_afterwards(loading, gate):
+    first, second, gone = (loading.connect() for _ in range(3))
+    loading.config_path.write_text("policies:\n  login: {count: 5}\n")
+    for client in (first, second, gone):
+        client.send("CONFIG", "RELOAD")
+    first.send("ECHO", "after")
+    gone.close()
+    # It has been asked by then.
+    eventually(lambda: "calls=3" in loading.info("commandstats")["cmdstat_config|reload"], "it is asked")
+    assert not first.has_more()
+    gate.open()
+    changed = [view(client.reply())["changed"] for client in (first, second)]
+    assert changed[0] == changed[1] and b"policies.login.count" in {name for name, _, _ in changed[0]}
+    assert first.reply() == b"after"
+    # And those after it, as ever.
+    assert view(second("CONFIG", "RELOAD"))["changed"] == []

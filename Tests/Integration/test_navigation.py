@@ -129,11 +129,11 @@ def test_events_of_pages_and_stacks_come_to_redis_py(daemon, client):
         ("NAV SWIPE main X 5 X 6", "given twice"),
         ("NAV SWIPE none X 5 DX 1", "NOTFOUND no stack 'none'"),
         ("NAV PUSH main page EDGE -1", "EDGE is not negative"),
-        ("NAV PUSH main page POP maybe", "none of on, off"),
+        ("NAV PUSH main page POP maybe", "not one of on, off"),
         ("NAV PUSH main home", "there is a scope 'home' already"),
         ("NAV PROGRESS main 1.5", "not a number from 0 to 1"),
         ("PAGE LOADED none", "NOTFOUND no page 'none'"),
-        ("PAGE APPEAR p REFRESH sometimes", "none of always, never"),
+        ("PAGE APPEAR p REFRESH sometimes", "not one of always, never"),
         ("PAGE LOADED p ITEMS -1", "not an integer"),
     ],
 )

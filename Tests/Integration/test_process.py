@@ -92,7 +92,7 @@ def test_a_path_too_long_is_refused(tmp_path):
 def test_a_directory_that_is_not_there(tmp_path):
     done = run("--socket", tmp_path / "no" / "socket", "--state-directory", tmp_path)
     assert done.returncode == 69
-    assert "does its directory exist?" in done.stderr
+    assert "make its directory, or choose another --socket" in done.stderr
 
 
 def test_the_longest_path_works(start_daemon, tmp_path_factory):

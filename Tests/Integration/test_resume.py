@@ -1,9 +1,13 @@
 """countdownctl watch goes on over the end of the daemon: no event lost, none twice."""
 
+import signal
+import subprocess
+
 import pytest
 
-from countdownd import eventually
-from watching import watchers
+from clocks import Clocks
+from countdownd import PATIENCE, Client, Closed, Error, eventually
+from watching import CTL, watchers
 
 
 @pytest.mark.parametrize("how", ["kill", "terminate"])
@@ -69,3 +73,94 @@ def test_a_gap_is_said(start_daemon, watch):
     watcher.wait("gap")
     names = [e["event"] for e in watcher.events if e["event"] not in ("snapshot", "tick")]
     assert names == ["started", "disconnected", "resubscribed", "gap"]
+
+
+def test_numbers_that_begin_anew_lower(start_daemon, watch, tmp_path):
+    """One gap; then nothing is missed any more, whatever the numbers were before."""
+    clocks = Clocks(tmp_path)
+    daemon = start_daemon(arguments=["--durability", "none"], environment=clocks.environment())
+    watcher = watch(daemon.path)
+    eventually(lambda: watchers(daemon.path) == 1, "it watches")
+    daemon.connect()("COUNTDOWN", "START", "before")
+    watcher.wait("started", "before")
+    daemon.kill()
+    clocks.set_wall(-3_600)
+    daemon.start()
+    daemon.is_expected_to_run = True
+    watcher.wait("resubscribed")
+    for turn in range(2):
+        client = daemon.connect()
+        watcher.process.send_signal(signal.SIGSTOP)
+        client("CLIENT", "KILL", "SKIPME", "yes")
+        client("COUNTDOWN", "START", f"away{turn}")
+        client("COUNTDOWN", "CANCEL", f"away{turn}")
+        watcher.process.send_signal(signal.SIGCONT)
+        watcher.wait("cancelled", f"away{turn}")
+    names = [(e["event"], e.get("key")) for e in watcher.events if e["event"] not in ("snapshot", "tick")]
+    told = [("started", "before"), ("disconnected", None), ("resubscribed", None), ("gap", None)]
+    for turn in range(2):
+        told += [("disconnected", None), ("resubscribed", None)]
+        told += [("started", f"away{turn}"), ("cancelled", f"away{turn}")]
+    assert names == told
+
+
+def fill(daemon, count):
+    """So many connections, whoever else tries."""
+    taken = []
+    while len(taken) < count:
+        client = daemon.connect()
+        try:
+            if isinstance(client("ECHO", "here"), Error):
+                raise Closed
+            taken.append(client)
+        except (Closed, BrokenPipeError):
+            client.close()
+    return taken
+
+
+def test_no_room_when_it_comes_back(start_daemon, watch):
+    daemon = start_daemon(config="limits: {max-connections: 4}\n")
+    watcher = watch(daemon.path)
+    eventually(lambda: watchers(daemon.path) == 1, "it watches")
+    watcher.process.send_signal(signal.SIGSTOP)
+    daemon.restart()
+    taken = fill(daemon, 4)
+    # Whoever comes anew is told why, and does not wait.
+    for words in (["ping"], ["watch"]):
+        refused = subprocess.run(
+            [CTL, *words, "--socket", str(daemon.path)], capture_output=True, text=True, timeout=PATIENCE)
+        assert refused.returncode == 4 and "LIMIT max-connections is 4" in refused.stderr, refused
+
+    def rejected():
+        lines = taken[0]("INFO", "clients").decode().split("\r\n")
+        return int(dict(line.split(":") for line in lines if ":" in line)["rejected_connections"])
+
+    before = rejected()
+    watcher.process.send_signal(signal.SIGCONT)
+    watcher.wait("disconnected")
+    eventually(lambda: rejected() >= before + 3, "it has tried several times")
+    assert watcher.process.poll() is None
+    for client in taken[1:]:
+        client.close()
+    watcher.wait("resubscribed")
+    taken[0]("COUNTDOWN", "START", "k")
+    watcher.wait("started", "k")
+    assert len(watcher.seen("disconnected")) == 1
+
+
+def test_more_names_than_one_command_may_have(start_daemon, watch):
+    daemon = start_daemon(config="limits: {max-arguments: 8, max-request-length: 1KiB}\n")
+    names = [f"{number:03}" + "x" * 200 for number in range(100)]
+    watcher = watch(daemon.path, *names)
+    watcher.wait("snapshot", names[-1])
+    for turn in range(2):
+        client = daemon.connect()
+        client("COUNTDOWN", "START", names[turn])
+        watcher.wait("started", names[turn])
+        client("CLIENT", "KILL", "SKIPME", "yes")
+        watcher.wait("resubscribed", count=turn + 1)
+        watcher.wait("snapshot", names[-1], count=turn + 2)
+    assert not watcher.seen("gap")
+    with Client(daemon.path) as client:
+        client("COUNTDOWN", "START", names[-1])
+    watcher.wait("started", names[-1])

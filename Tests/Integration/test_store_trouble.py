@@ -3,8 +3,10 @@
 import json
 import os
 import resource
+import shutil
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -41,7 +43,7 @@ class SmallDisk:
         self.directory = directory
         directory.mkdir()
         subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", directory], check=True)
+            ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", directory], check=True)
 
     def fill(self):
         with open(self.directory / "ballast", "ab", buffering=0) as ballast:
@@ -377,6 +379,90 @@ def test_a_snapshot_shows_nothing_that_is_refused_afterwards(tmp_path, start_dae
     assert client.event()[1]["event"] == "cancelled"
 
 
+def faulty(tmp_path, start_daemon, told, **where):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    environment = faults.environment(at=1, action="EIO", lasting=True, log=False, **where)
+    return faults, start_daemon(state=state, environment=environment | told.environment)
+
+
+def test_checkpoints_that_fail_are_told_of(tmp_path, start_daemon, told):
+    """Commits go on, but the log grows; which nobody would notice before the disk is full."""
+    faults, daemon = faulty(tmp_path, start_daemon, told, file="state.db")
+    client = daemon.connect()
+
+    def write():
+        client.send_bytes(b"".join(request("COUNTDOWN", "START", f"k{n}", "META", "m" * 4_000) for n in range(200)))
+        client.send_bytes(b"".join(request("COUNTDOWN", "CANCEL", f"k{n}") for n in range(200)))
+        assert not any(isinstance(client.reply(), Error) for _ in range(400))
+
+    def persistence(name):
+        write()
+        return daemon.info("persistence")[name]
+
+    faults.damage()
+    eventually(lambda: persistence("checkpoint_error"), "one has failed")
+    assert ADVICE["EIO"] in daemon.info("persistence")["checkpoint_error"]
+    eventually(lambda: "checkpoints fail" in told.status(), "systemd is told")
+    assert ADVICE["EIO"] in told.status() and "read-only" not in told.status()
+    # Others fail, too, and are not told of.
+    eventually(lambda: int(persistence("log_pages")) > 20_000, "the log grows")
+    assert daemon.log.count("cannot be moved to the state file") == 1
+    assert is_writable(daemon)
+    faults.mend()
+    eventually(lambda: persistence("checkpoint_error") == "", "one has worked")
+    assert daemon.log.count("is moved to the state file again") == 1
+    assert "checkpoints fail" not in told.status()
+
+
+def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemon, told):
+    faults, daemon = faulty(tmp_path, start_daemon, told)
+    client = daemon.connect()
+    faults.damage()
+    assert client("COUNTDOWN", "START", "k").code == "READONLY"
+    eventually(lambda: "read-only" in told.status(), "systemd is told")
+    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    assert "read-only" in told.status() and "configuration reloaded" in told.status()
+    daemon.config_path.write_text("nonsense: 1\n")
+    assert isinstance(client("CONFIG", "RELOAD"), Error)
+    assert "read-only" in told.status() and "is refused" in told.status()
+    # And the other way round.
+    faults.mend()
+    eventually(lambda: is_writable(daemon), "it can write again")
+    eventually(lambda: "read-only" not in told.status(), "systemd is told")
+    assert "is refused" in told.status()
+    daemon.config_path.write_text("")
+    assert not isinstance(client("CONFIG", "RELOAD"), Error)
+    assert told.status() == "STATUS=configuration reloaded"
+
+
+def test_a_first_commit_that_fails_is_not_hidden_by_being_ready(tmp_path, start_daemon, told):
+    state, kept = tmp_path / "state", tmp_path / "kept"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(state=state)
+    client = daemon.connect()
+    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "100ms")
+    daemon.kill()
+    shutil.copytree(state, kept)
+    # It is due by then, so what the start begins with is a commit.
+    time.sleep(0.2)
+    daemon.environment = faults.environment()
+    daemon.start_again()
+    eventually(lambda: view(daemon.connect()("COUNTDOWN", "GET", "short"))["state"] == b"ready", "it is due")
+    writes = [at for at, (call, file) in enumerate(faults.calls(), 1) if "write" in call and file == "state.db-wal"]
+    daemon.kill()
+    shutil.rmtree(state)
+    shutil.copytree(kept, state)
+    faults.damage()
+    daemon.environment = faults.environment(at=writes[-1], action="EIO", lasting=True) | told.environment
+    daemon.start_again()
+    eventually(lambda: not is_writable(daemon), "the commit has failed")
+    eventually(lambda: told.status() and "READY=1" in told.lines, "it is ready")
+    assert "read-only" in told.status()
+
+
 @pytest.mark.parametrize("durability", POWERS)
 def test_what_cannot_be_taken_back_yet_is_later(tmp_path, start_daemon, durability):
     """A change cannot be stored, nor can what it was before be read: it is refused for good, all the same."""
@@ -456,10 +542,6 @@ def test_a_file_that_may_not_grow(tmp_path, start_daemon):
 @pytest.mark.parametrize("durability", POWERS)
 def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path, start_daemon, durability):
     """It is over before it would have been tried again."""
-
-
-@pytest.mark.parametrize("durability", POWERS)
-def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)
@@ -486,6 +568,12 @@ def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_d
 
 
 @pytest.mark.parametrize("durability", POWERS)
+def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, arguments=["--durability", durability],
         environment=faults.environment(at=1, action="EIO", lasting=True))
 
     def wait_for_tries():

@@ -213,7 +213,7 @@ import Testing
     (["bench", "--countdowns", "0"], "--countdowns is 1 to"),
     (["bench", "-P", "0"], "--pipeline is 1 to"),
     (["bench", "--due", "0"], "--due is 1ms to 3650d"),
-    (["bench", "--due", "4000d"], "--due is 1ms to 3650d"),
+    (["bench", "--due", "4000d"], "not a duration: an integer with ms, s, m, h or d, 0 to 3650d"),
     (["bench", "-c", "2", "--threads", "3"], "--threads is 1 to 2"),
     (["bench", "--mix", "watched", "--due", "5s"], "--steps and --every"),
     (["bench", "--mix", "other"], "start-cancel"),

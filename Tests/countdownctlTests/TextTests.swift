@@ -44,12 +44,12 @@ import Testing
     #expect(Duration.seconds(3600).runningText == "60 m 00 s")
   }
 
-  @Test func durationArgumentsAreCheckedHere() {
+  @Test func durationArgumentsAreCheckedHere() throws {
     for good in ["0", "1500", "30s", "5M", "250ms", "3650d"] {
-      #expect(DurationArgument(argument: good)?.text == good)
+      #expect(try DurationArgument(parsing: good).text == good)
     }
-    for bad in ["", "s", "-5", "1.5s", "5 s", "5w", "9999999999999999999"] {
-      #expect(DurationArgument(argument: bad) == nil)
+    for bad in ["", "s", "-5", "1.5s", "5 s", "5w", "3651d", "9999999999999999999"] {
+      #expect(throws: (any Error).self) { try DurationArgument(parsing: bad) }
     }
   }
 

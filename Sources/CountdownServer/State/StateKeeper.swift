@@ -29,6 +29,15 @@ final class StateKeeper {
 
   var isBusy: Bool { writer.isBusy }
 
+  /// Why checkpoints fail at present.
+  var checkpointError: StoreError? { writer.checkpointError }
+
+  /// `body` is called on the loop when they begin to fail, or fail for another reason, and with nil when
+  /// they work again.
+  func whenCheckpointsChange(_ body: @escaping (StoreError?) -> Void) {
+    writer.checkpointsChanged = body
+  }
+
   var facts: [(name: String, value: String)] {
     [
       ("durability", options.durability.rawValue),

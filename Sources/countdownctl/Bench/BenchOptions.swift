@@ -69,21 +69,3 @@ extension BenchOptions {
     return mix == .watched ? .now() + .milliseconds(Int64(everyMS)) : .now()
   }
 }
-
-extension DurationArgument {
-  /// Nil when it is longer than the daemon takes.
-  var milliseconds: Int? {
-    let digits = text.prefix { $0.isNumber }
-    guard let value = Int(digits) else { return nil }
-    let factor =
-      switch text.dropFirst(digits.count).lowercased() {
-      case "s": 1_000
-      case "m": 60_000
-      case "h": 3_600_000
-      case "d": 86_400_000
-      default: 1
-      }
-    let (product, overflow) = value.multipliedReportingOverflow(by: factor)
-    return overflow || product > 3_650 * 86_400_000 ? nil : product
-  }
-}

@@ -79,7 +79,9 @@ struct Retime: SessionCommand {
   @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
   @Argument(help: "The countdown.") var key: String
-  @Argument(help: "How long it still counts, 30s or 2m.") var duration: DurationArgument
+  @Argument(
+    help: "How long it still counts, 30s or 2m.", transform: DurationArgument.init(parsing:))
+  var duration: DurationArgument
 
   func run(_ session: Session) async throws {
     try await session.change("RETIME", key, duration.text, generation: generation)

@@ -18,10 +18,13 @@ struct Debounce: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What is called.") var key: String
-    @Argument(help: "How long it must be quiet.") var quiet: DurationArgument
+    @Argument(help: "How long it must be quiet.", transform: DurationArgument.init(parsing:))
+    var quiet: DurationArgument
     @Option(help: "Comes back when it fires; that of the newest call.") var payload: String?
     @Flag(help: "The first call fires at once.") var leading = false
-    @Option(help: "Fires no later than this after the first call that it stands for.")
+    @Option(
+      help: "Fires no later than this after the first call that it stands for.",
+      transform: DurationArgument.init(parsing:))
     var maxWait: DurationArgument?
 
     func run(_ session: Session) async throws {
@@ -82,9 +85,10 @@ struct Debounce: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("DEBOUNCE", options, columns: Self.columns) { view in
+      try await session.list("DEBOUNCE", options, of: owner, columns: Self.columns) { view in
         let view = try DebounceView(view)
         return [
           view.key, view.state.rawValue, view.remainingTime.humanText, String(view.calls),

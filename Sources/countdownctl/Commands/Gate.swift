@@ -25,7 +25,8 @@ struct Gate: AsyncParsableCommand {
     @Option(help: "Comes back when it is run.") var payload: String?
     @Option(help: "on, or off: it needs no open session.", completion: .list(["on", "off"]))
     var required: String?
-    @Option(help: "How long it waits.") var ttl: DurationArgument?
+    @Option(help: "How long it waits.", transform: DurationArgument.init(parsing:)) var ttl:
+      DurationArgument?
 
     func run(_ daemon: Session) async throws {
       let view = try await daemon.send(
@@ -41,7 +42,9 @@ struct Gate: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The session.") var session: String
-    @Option(help: "Closes by itself after this; for good unless given.")
+    @Option(
+      help: "Closes by itself after this; for good unless given.",
+      transform: DurationArgument.init(parsing:))
     var ttl: DurationArgument?
 
     func run(_ daemon: Session) async throws {
@@ -102,9 +105,10 @@ struct Gate: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("GATE", options, columns: Self.columns) { view in
+      try await session.list("GATE", options, of: owner, columns: Self.columns) { view in
         let view = try GateView(view)
         return [
           view.key, view.state.rawValue, view.remainingTime?.humanText ?? "for good",

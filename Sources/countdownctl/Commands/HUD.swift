@@ -32,17 +32,27 @@ struct HUD: AsyncParsableCommand {
       abstract: "Shows a HUD; supersedes the one on the same level.")
 
     @OptionGroup var global: GlobalOptions
-    @OptionGroup var target: Screen
+    @Argument(help: "The screen.") var screen: String
     @Option(
-      help: "loading, progress, info, success or error.",
+      help: "normal (unless given), statusbar or alert.",
+      completion: .list(["normal", "statusbar", "alert"]))
+    var level: String?
+    @Option(
+      help: "loading (unless given), progress, info, success or error.",
       completion: .list(["loading", "progress", "info", "success", "error"]))
     var kind: String?
     @Option(help: "The text.") var status: String?
-    @Option(help: "Shown only if still wanted after this.") var grace: DurationArgument?
-    @Option(help: "Not hidden before this.") var min: DurationArgument?
-    @Option(help: "Hidden by itself after this.") var max: DurationArgument?
-    @Option(help: "How long it fades in.") var fadeIn: DurationArgument?
-    @Option(help: "How long it fades out.") var fadeOut: DurationArgument?
+    @Option(
+      help: "Shown only if still wanted after this.", transform: DurationArgument.init(parsing:))
+    var grace: DurationArgument?
+    @Option(help: "Not hidden before this.", transform: DurationArgument.init(parsing:)) var min:
+      DurationArgument?
+    @Option(help: "Hidden by itself after this.", transform: DurationArgument.init(parsing:))
+    var max: DurationArgument?
+    @Option(help: "How long it fades in.", transform: DurationArgument.init(parsing:)) var fadeIn:
+      DurationArgument?
+    @Option(help: "How long it fades out.", transform: DurationArgument.init(parsing:)) var fadeOut:
+      DurationArgument?
     @Option(
       help: "visible, request or stop: from when --min counts.",
       completion: .list(["visible", "request", "stop"]))
@@ -62,9 +72,10 @@ struct HUD: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       try await session.hud(
-        "SHOW", target, durable ? ["DURABLE"] : [],
+        "SHOW", screen, durable ? ["DURABLE"] : [],
         [
-          ("KIND", kind), ("STATUS", status), ("GRACE", grace?.text), ("MIN", min?.text),
+          ("LEVEL", level), ("KIND", kind), ("STATUS", status), ("GRACE", grace?.text),
+          ("MIN", min?.text),
           ("MAX", max?.text), ("FADEIN", fadeIn?.text), ("FADEOUT", fadeOut?.text),
           ("MINFROM", minFrom), ("EARLY", early), ("MASK", mask), ("REQUEST", request),
         ] + owner.words)
@@ -106,7 +117,8 @@ struct HUD: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Screen
-    @Option(help: "Only after this.") var delay: DurationArgument?
+    @Option(help: "Only after this.", transform: DurationArgument.init(parsing:)) var delay:
+      DurationArgument?
     @OptionGroup var generation: GenerationOption
 
     func run(_ session: Session) async throws {
@@ -146,8 +158,11 @@ struct HUD: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Screen
+    @OptionGroup var generation: GenerationOption
 
-    func run(_ session: Session) async throws { try await session.hud("PAUSE", target) }
+    func run(_ session: Session) async throws {
+      try await session.hud("PAUSE", target, [], generation.words)
+    }
   }
 
   struct Resume: SessionCommand {
@@ -155,8 +170,11 @@ struct HUD: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Screen
+    @OptionGroup var generation: GenerationOption
 
-    func run(_ session: Session) async throws { try await session.hud("RESUME", target) }
+    func run(_ session: Session) async throws {
+      try await session.hud("RESUME", target, [], generation.words)
+    }
   }
 
   struct Get: SessionCommand {
@@ -179,9 +197,10 @@ struct HUD: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("HUD", options, columns: Self.columns) { view in
+      try await session.list("HUD", options, of: owner, columns: Self.columns) { view in
         let view = try HUDView(view)
         return [
           view.key, view.state.rawValue, view.level ?? "", view.kind ?? "",
@@ -201,12 +220,17 @@ struct HUD: AsyncParsableCommand {
 
 extension Session {
   fileprivate func hud(
-    _ command: String, _ target: HUD.Screen, _ arguments: [String] = [],
-    _ options: [(String, String?)] = []
+    _ command: String, _ target: HUD.Screen, _ arguments: [String],
+    _ options: [(String, String?)]
   ) async throws {
-    let view = try await send(
-      ["HUD", command, target.screen] + arguments, options + target.words)
-    try show(view, absent: "nothing is shown on '\(target.screen.printable)'") {
+    try await hud(command, target.screen, arguments, options + target.words)
+  }
+
+  fileprivate func hud(
+    _ command: String, _ screen: String, _ arguments: [String], _ options: [(String, String?)]
+  ) async throws {
+    let view = try await send(["HUD", command, screen] + arguments, options)
+    try show(view, absent: "nothing is shown on '\(screen.printable)'") {
       ViewText.line(try HUDView($0), style: Output.style)
     }
   }

@@ -5,21 +5,22 @@ import CountdownClient
 struct ListOptions: ParsableArguments {
   @Option(help: .init("Only keys that match: *, ?, [a-z].", valueName: "glob")) var match: String?
 
+  @Option(help: .init("Stop after so many.", valueName: "n"), transform: integer(1...Int.max))
+  var limit: Int?
+}
+
+/// Whose are listed, of what can belong to somebody.
+struct OwnerFilter: ParsableArguments {
   @Option(help: .init("Only of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
   var owner: String?
-
-  @Option(help: .init("Stop after so many.", valueName: "n")) var limit: Int?
-
-  func validate() throws {
-    if let limit, limit < 1 { throw ValidationError("--limit is at least 1") }
-  }
 }
 
 struct List: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the countdowns.",
     discussion: """
-      For HUDs and timers: countdownctl hud list, countdownctl timer list.
+      Whatever else there is has a list of its own: countdownctl hud list, timer list, throttle \
+      list, once list, gate list, debounce list, scope list, nav list, page list.
 
       Examples:
         countdownctl list --match '+45*'
@@ -28,9 +29,10 @@ struct List: SessionCommand {
 
   @OptionGroup var global: GlobalOptions
   @OptionGroup var options: ListOptions
+  @OptionGroup var owner: OwnerFilter
 
   func run(_ session: Session) async throws {
-    try await session.list("COUNTDOWN", options, columns: Self.columns) { view in
+    try await session.list("COUNTDOWN", options, of: owner, columns: Self.columns) { view in
       let view = try CountdownView(view)
       return [
         view.key, view.state.rawValue,
@@ -52,7 +54,7 @@ extension Session {
   /// Lists a family page by page, so that the first lines come at once however many there are.
   /// Columns line up within a page; `row` gives the state as its second cell.
   func list(
-    _ family: String, _ options: ListOptions, columns: Columns,
+    _ family: String, _ options: ListOptions, of owner: OwnerFilter? = nil, columns: Columns,
     row: (JSONValue) throws -> [String]
   ) async throws {
     let style = Output.style
@@ -63,7 +65,7 @@ extension Session {
       let page = try await send(
         [family, "LIST"],
         [
-          ("MATCH", options.match), ("OWNER", options.owner),
+          ("MATCH", options.match), ("OWNER", owner?.owner),
           ("CURSOR", cursor == "0" ? nil : cursor), ("LIMIT", "1000"),
         ])
       guard case .array(let parts) = page, parts.count == 2, case .array(let all) = parts[1] else {

@@ -95,7 +95,9 @@ struct Navigation: AsyncParsableCommand {
     @Argument(help: "The stack.") var stack: String
     @Option(help: .init("Where, in points from the edge.", valueName: "points")) var x: Double
     @Option(help: .init("How far; to the right is back.", valueName: "points")) var dx: Double
-    @Option(help: "Cancelled unless something is heard of it for so long.")
+    @Option(
+      help: "Cancelled unless something is heard of it for so long.",
+      transform: DurationArgument.init(parsing:))
     var timeout: DurationArgument?
 
     func run(_ session: Session) async throws {

@@ -20,7 +20,9 @@ struct Once: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The request.") var key: String
-    @Option(help: "For how long a repetition is known as one.") var ttl: DurationArgument
+    @Option(
+      help: "For how long a repetition is known as one.", transform: DurationArgument.init(parsing:)
+    ) var ttl: DurationArgument
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["ONCE", "BEGIN", key], [("TTL", ttl.text)])
@@ -80,9 +82,10 @@ struct Once: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("ONCE", options, columns: Self.columns) { view in
+      try await session.list("ONCE", options, of: owner, columns: Self.columns) { view in
         let view = try OnceView(view)
         return [
           view.key, view.state.rawValue, view.remainingTime.humanText, String(view.generation),

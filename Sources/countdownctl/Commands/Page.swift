@@ -27,10 +27,15 @@ struct Page: AsyncParsableCommand {
       help: "always or never: whether a return refreshes.",
       completion: .list(["always", "never"]))
     var refresh: String?
-    @Option(help: "A load that takes longer has failed; 0: never.") var timeout: DurationArgument?
+    @Option(
+      help: "A load that takes longer has failed; 0: never.",
+      transform: DurationArgument.init(parsing:)) var timeout: DurationArgument?
     @Option(help: "Where the HUD is shown; the page's name unless given.") var screen: String?
-    @Option(help: "How long it may load without the HUD.") var grace: DurationArgument?
-    @Option(help: "How long the HUD stays at least.") var min: DurationArgument?
+    @Option(
+      help: "How long it may load without the HUD.", transform: DurationArgument.init(parsing:))
+    var grace: DurationArgument?
+    @Option(help: "How long the HUD stays at least.", transform: DurationArgument.init(parsing:))
+    var min: DurationArgument?
     @OptionGroup var owner: OwnerOption
 
     func run(_ session: Session) async throws {
@@ -61,7 +66,8 @@ struct Page: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @Argument(help: "The page.") var page: String
-    @Option(help: "How many; 0 is the no-data view.") var items: Int?
+    @Option(help: "How many; 0 is the no-data view.", transform: integer(0...Int.max)) var items:
+      Int?
 
     func run(_ session: Session) async throws {
       try await session.page(
@@ -132,9 +138,10 @@ struct Page: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("PAGE", options, columns: Self.columns) { view in
+      try await session.list("PAGE", options, of: owner, columns: Self.columns) { view in
         let view = try PageView(view)
         return [
           view.key, view.state.rawValue, view.items.map { String($0) } ?? "",

@@ -3,6 +3,14 @@ import CountdownClient
 import CountdownConfiguration
 import CountdownCore
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy",
@@ -51,8 +59,9 @@ struct Policy: AsyncParsableCommand {
         ]
         Output.line(JSONValue.object(result).text)
       } else if problems.isEmpty {
+        let verdict = isThere(file) ? "good" : "not there; the defaults count"
         let list = names.isEmpty ? "no policies" : "policies: " + names.joined(separator: ", ")
-        Output.line("\(file.printable): good; \(list)")
+        Output.line("\(file.printable): \(verdict); \(list)")
       } else {
         for problem in problems { Output.error(problem.printable) }
       }
@@ -84,6 +93,10 @@ struct Policy: AsyncParsableCommand {
         Output.error("there is no policy '\(name.printable)' in \(config.printable); \(known)")
         throw ExitCode.refused
       }
+      if names.isEmpty, !global.json {
+        let reason = isThere(config) ? "" : ", which is not there"
+        Output.line("no policies in \(config.printable)\(reason)")
+      }
       for (index, policy) in names.filter({ name == nil || $0 == name }).enumerated() {
         guard let policy = policies[policy] else { continue }
         if global.json {
@@ -96,6 +109,8 @@ struct Policy: AsyncParsableCommand {
     }
   }
 }
+
+private func isThere(_ file: String) -> Bool { access(file, F_OK) == 0 }
 
 extension PolicyText {
   /// The rules, with the names of the configuration and durations in milliseconds.

@@ -6,7 +6,8 @@ struct Raw: SessionCommand {
     abstract: "Sends any command and prints the reply, as redis-cli does.",
     discussion: """
       Without arguments commands are read from the standard input, one per line, with quotes as \
-      in redis-cli. On a terminal replies are printed with their types, into a pipe without.
+      in redis-cli. On a terminal replies are printed with their types, into a pipe without. Exit \
+      status 4 when a reply was an error.
 
       Examples:
         countdownctl raw COUNTDOWN GET +4512345678
@@ -18,9 +19,13 @@ struct Raw: SessionCommand {
   // Declared anew, under other names: what follows a command that passes its arguments through is
   // not seen by the command above it, and ArgumentParser reads a shared group there only.
   @Option(
-    name: .customLong("socket"), help: .init("The daemon's socket.", valueName: "path"),
-    completion: .file())
+    name: .customLong("socket"), help: GlobalOptions.socketHelp, completion: .file())
   var ownSocket: String?
+
+  @Option(
+    name: .customLong("wait"), help: GlobalOptions.waitHelp,
+    transform: DurationArgument.init(parsing:))
+  var ownWait: DurationArgument?
 
   @Flag(name: .customLong("json"), help: "Print each reply as one line of JSON.")
   var ownJSON = false
@@ -30,6 +35,7 @@ struct Raw: SessionCommand {
   var global: GlobalOptions {
     var options = parent.global
     if let ownSocket { options.socket = ownSocket }
+    if let ownWait { options.wait = ownWait }
     if ownJSON { options.json = true }
     return options
   }
@@ -79,7 +85,7 @@ struct Raw: SessionCommand {
       return false
     }
     do {
-      print(try await session.client.send(bytes: words), session)
+      print(try await session.reply(words), session)
       return false
     } catch CountdownClientError.server(let code, let message) {
       print(.error(message.isEmpty ? code : "\(code) \(message)"), session)

@@ -30,7 +30,7 @@ struct Reload: SessionCommand {
       lines.append("\(name): \(old) -> \(new)")
     }
     for name in items(outcome["needs_restart"]) {
-      lines.append("\(name.string ?? ""): has changed too, which takes a restart")
+      lines.append("\(name.string ?? ""): has changed; it counts after a restart")
     }
     return lines.isEmpty
       ? "nothing has changed" : lines.map(\.printable).joined(separator: "\n")

@@ -29,7 +29,9 @@ struct Scope: AsyncParsableCommand {
     @Argument(help: "The scope.") var scope: String
     @Option(help: "The scope that it closes with, and that events go on to.") var parent: String?
     @OptionGroup var owner: OwnerOption
-    @Option(help: "It closes unless it is touched within this time.") var ttl: DurationArgument?
+    @Option(
+      help: "It closes unless it is touched within this time.",
+      transform: DurationArgument.init(parsing:)) var ttl: DurationArgument?
 
     func run(_ session: Session) async throws {
       try session.scope(
@@ -61,7 +63,8 @@ struct Scope: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @Argument(help: "The scope.") var scope: String
-    @Option(help: "For this long, from now on.") var ttl: DurationArgument?
+    @Option(help: "For this long, from now on.", transform: DurationArgument.init(parsing:))
+    var ttl: DurationArgument?
 
     func run(_ session: Session) async throws {
       try session.scope(
@@ -164,9 +167,10 @@ struct Scope: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("SCOPE", options, columns: Self.columns) { view in
+      try await session.list("SCOPE", options, of: owner, columns: Self.columns) { view in
         let view = try ScopeView(view)
         return [
           view.key, view.state.rawValue, view.parent ?? "", String(view.depth),
@@ -191,6 +195,13 @@ struct OwnerOption: ParsableArguments {
   @Option(
     help: .init("What it ends with: scope:ID; nothing unless given.", valueName: "owner"))
   var owner: String?
+
+  func validate() throws {
+    guard owner?.lowercased() == "connection" else { return }
+    throw ValidationError(
+      "--owner is scope:ID; what belongs to this command's connection would end with it at once "
+        + "(none: nothing given)")
+  }
 
   var words: [(String, String?)] { [("OWNER", owner)] }
 }

@@ -5,7 +5,7 @@ struct Info: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows what the daemon knows of itself.",
     discussion: """
-      Sections: server clients memory stats timers lateness persistence systemd commandstats.
+      Sections: \(names.joined(separator: " ")).
 
       Examples:
         countdownctl info
@@ -16,14 +16,24 @@ struct Info: SessionCommand {
   @OptionGroup var global: GlobalOptions
   @Argument(
     help: .init("Only these.", valueName: "section"),
-    completion: .list([
-      "server", "clients", "memory", "stats", "timers", "lateness", "persistence", "systemd",
-      "commandstats",
-    ]))
+    completion: .list(Self.names))
   var sections: [String] = []
 
+  static let names = [
+    "server", "clients", "memory", "cpu", "stats", "timers", "lateness", "persistence", "systemd",
+    "commandstats",
+  ]
+
+  // The daemon passes over what it does not know, as Redis does.
+  func validate() throws {
+    for section in sections where !(Self.names + ["all"]).contains(section.lowercased()) {
+      throw ValidationError(
+        "no section '\(section.printable)'; sections: \(Self.names.joined(separator: " "))")
+    }
+  }
+
   func run(_ session: Session) async throws {
-    let text = try await session.client.send(["INFO"] + sections).string ?? ""
+    let text = try await session.reply(["INFO"] + sections).string ?? ""
     if session.json {
       Output.line(Self.json(text).text)
       return

@@ -25,9 +25,14 @@ struct Start: SessionCommand {
       valueName: "name"))
   var policy: String?
 
-  @Option(help: "How many steps, as configured (60) unless given.") var count: Int?
+  @Option(
+    help: "How many steps, as configured (60) unless given.",
+    transform: integer(1...Int(Int32.max)))
+  var count: Int?
 
-  @Option(help: .init("How long a step is (default: as configured, 1s).", valueName: "duration"))
+  @Option(
+    help: .init("How long a step is (default: as configured, 1s).", valueName: "duration"),
+    transform: DurationArgument.init(parsing:))
   var every: DurationArgument?
 
   @Flag(help: "Count the first step at once.") var fire = false
@@ -48,7 +53,6 @@ struct Start: SessionCommand {
   @OptionGroup var owner: OwnerOption
 
   func validate() throws {
-    if let count, count < 1 { throw ValidationError("--count is at least 1") }
     if policy != nil, count != nil || every != nil {
       throw ValidationError("--policy says how long it counts; leave --count and --every out")
     }

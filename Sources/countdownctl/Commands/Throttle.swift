@@ -21,10 +21,11 @@ struct Throttle: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "What is limited, and for whom.") var key: String
-    @Option(help: "So many at once.") var burst: Int
+    @Option(help: "So many at once.", transform: integer(1...1_000_000_000)) var burst: Int
     @Option(help: .init("So many in the long run: 5/10m.", valueName: "n/duration"))
     var rate: String
-    @Option(help: "How much this uses, 1 unless given.") var cost: Int?
+    @Option(help: "How much this uses, 1 unless given.", transform: integer(1...1_000_000_000))
+    var cost: Int?
     @Flag(help: "Only ask; count nothing.") var peek = false
 
     func run(_ session: Session) async throws {
@@ -43,7 +44,8 @@ struct Throttle: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @Argument(help: "What is limited.") var key: String
-    @Argument(help: "How much.") var count: Int = 1
+    @Argument(help: "How much, 1 unless given.", transform: integer(1...1_000_000_000)) var count:
+      Int = 1
 
     func run(_ session: Session) async throws {
       let view = try await session.send(

@@ -21,8 +21,11 @@ struct Timer: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @Argument(help: "The timer.") var key: String
-    @Argument(help: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
-    @Option(help: "Then again and again, in phase.") var every: DurationArgument?
+    @Argument(
+      help: "When it is due, from now: 30s, 2m.", transform: DurationArgument.init(parsing:))
+    var delay: DurationArgument
+    @Option(help: "Then again and again, in phase.", transform: DurationArgument.init(parsing:))
+    var every: DurationArgument?
     @Option(help: "Comes back when it fires.") var payload: String?
     @Option(
       help: "fire, skip or coalesce: what becomes of missed periods.",
@@ -89,7 +92,9 @@ struct Timer: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @Argument(help: "The timer.") var key: String
-    @Argument(help: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
+    @Argument(
+      help: "When it is due, from now: 30s, 2m.", transform: DurationArgument.init(parsing:))
+    var delay: DurationArgument
 
     func run(_ session: Session) async throws {
       try session.timer(
@@ -118,9 +123,10 @@ struct Timer: AsyncParsableCommand {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var options: ListOptions
+    @OptionGroup var owner: OwnerFilter
 
     func run(_ session: Session) async throws {
-      try await session.list("TIMER", options, columns: Self.columns) { view in
+      try await session.list("TIMER", options, of: owner, columns: Self.columns) { view in
         let view = try TimerView(view)
         return [
           view.key, view.state.rawValue, view.remainingTime.humanText,

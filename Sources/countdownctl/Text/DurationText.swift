@@ -1,5 +1,3 @@
-import ArgumentParser
-
 extension Duration {
   /// The duration for people, rounded up, so that nothing pending looks over: `850 ms`, `48.2 s`,
   /// `5 m 03 s`, `3 h 05 m`, `2 d 03 h`.
@@ -39,19 +37,4 @@ extension Duration {
   private static func twoDigits(_ value: Int64) -> String {
     value < 10 ? "0\(value)" : String(value)
   }
-}
-
-/// A duration as the protocol spells it, checked here so that a typing error is a usage error.
-struct DurationArgument: ExpressibleByArgument, Equatable {
-  let text: String
-
-  init?(argument: String) {
-    let digits = argument.prefix { $0.isASCII && $0.isNumber }
-    guard !digits.isEmpty, digits.count <= 18,
-      ["", "ms", "s", "m", "h", "d"].contains(argument.dropFirst(digits.count).lowercased())
-    else { return nil }
-    text = argument
-  }
-
-  var defaultValueDescription: String { text }
 }

@@ -16,13 +16,18 @@ final class Signals: @unchecked Sendable {
   let received: AsyncStream<Int32>
   private let sources: [any DispatchSourceSignal]
 
-  init(_ numbers: [Int32]) {
+  /// - Parameter leavingIgnored: what is ignored already, as nohup has it, stays so.
+  init(_ numbers: [Int32], leavingIgnored: Bool = false) {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Int32.self, bufferingPolicy: .bufferingNewest(16))
     received = stream
-    sources = numbers.map { number in
+    sources = numbers.compactMap { number in
       // The source hears it nevertheless; without this the process would end first.
-      signal(number, SIG_IGN)
+      let before = signal(number, SIG_IGN)
+      if leavingIgnored, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+      {
+        return nil
+      }
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler { continuation.yield(number) }
       source.resume()

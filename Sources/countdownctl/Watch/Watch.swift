@@ -30,8 +30,9 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, scope:ID, nav:STACK, page:PAGE); all "
-        + "countdowns unless given.", valueName: "name"))
+      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, "
+        + "throttle:KEY, once:KEY, gate:SESSION, debounce:KEY, scope:ID, nav:STACK, page:PAGE); "
+        + "all countdowns unless given.", valueName: "name"))
   var names: [String] = []
 
   @Flag(help: "Keys are countdowns, the default.") var countdown = false

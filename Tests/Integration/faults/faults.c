@@ -9,6 +9,7 @@
 //                     ENOSPC, EIO, EROFS: the call fails and does nothing; those after it work. With ENOSPC only
 //                     calls that need room fail, so neither syncs nor unlink
 //   FAULTS_WHILE      with one of these: all calls from then on fail for as long as this file is there
+//   FAULTS_FILE       with that: only those to the file of this name
 //   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
 //   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
 //
@@ -45,6 +46,7 @@ static struct {
   enum action action;
   int error;
   const char *until;
+  const char *file;
   const char *shadow;
   int log;
 } settings = {.log = -1};
@@ -76,6 +78,7 @@ __attribute__((constructor)) static void begin(void) {
     _exit(125);
   }
   settings.until = getenv("FAULTS_WHILE");
+  settings.file = getenv("FAULTS_FILE");
   settings.shadow = getenv("FAULTS_SHADOW");
   const char *log = getenv("FAULTS_LOG");
   if (log) settings.log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -127,6 +130,7 @@ static enum action enter(const char *call, const char *path) {
     action = calls >= settings.at && !access(settings.until, F_OK) ? FAIL : NOTHING;
   if (action == FAIL && settings.error == ENOSPC && (strstr(call, "sync") || !strcmp(call, "unlink")))
     action = NOTHING;
+  if (action == FAIL && settings.file && strcmp(strrchr(path, '/') + 1, settings.file)) action = NOTHING;
   if (action == KILL_BEFORE) die();
   errno = saved;
   return action;

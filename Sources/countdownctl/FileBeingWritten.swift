@@ -1,0 +1,77 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+struct FileError: Error { let text: String }
+
+/// A file that gets its name when it is whole.
+final class FileBeingWritten: Sendable {
+  private let path: String
+  private let partial: String
+  private let descriptor: Int32
+
+  init(_ path: String) throws(FileError) {
+    try Self.checkMayBeReplaced(path)
+    self.path = path
+    partial = "\(path).\(getpid()).partial"
+    descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    if descriptor < 0 { throw Self.error("cannot make \(partial)") }
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  func write(_ bytes: [UInt8]) throws(FileError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let written = rest.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
+      if written < 0, errno != EINTR { throw Self.error("cannot write \(partial)") }
+      rest = rest.dropFirst(max(written, 0))
+    }
+  }
+
+  func finish() throws(FileError) {
+    guard fsync(descriptor) == 0 else { throw Self.error("cannot write \(partial)") }
+    guard rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
+    // The name as well.
+    let slash = path.lastIndex(of: "/")
+    let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if directory >= 0 {
+      fsync(directory)
+      close(directory)
+    }
+  }
+
+  func remove() { unlink(partial) }
+
+  /// Whatever is no file would be gone, and what writes to it from then on would fill the disk.
+  private static func checkMayBeReplaced(_ path: String) throws(FileError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      guard errno == ENOENT else { throw error("cannot look at \(path)") }
+      return
+    }
+    let kind = status.st_mode & S_IFMT
+    guard kind != S_IFREG else { return }
+    let what =
+      switch kind {
+      case S_IFLNK: "a symbolic link; name what it leads to"
+      case S_IFDIR: "a directory; name a file in it"
+      default: "no regular file; name another"
+      }
+    throw FileError(text: "\(path) is \(what)")
+  }
+
+  private static func error(_ what: String) -> FileError {
+    FileError(text: "\(what): \(String(cString: strerror(errno)))")
+  }
+}
+
+/// Named apart, for `write` is the name of the method as well.
+private func systemWrite(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
+  write(file, bytes, count)
+}
