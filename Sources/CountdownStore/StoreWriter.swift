@@ -244,7 +244,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Commits what waits, writes down the clocks, and closes the files. Waits for the disk; on the loop,
+  /// Commits what waits, writes down the clocks unless `now` is nil, and closes the files. Waits for the disk; on the loop,
   /// or once that has ended.
   ///
   /// Answers of a commit under way on its thread come after this has returned.

@@ -1,7 +1,6 @@
 """countdownctl backup, countdownd --check, and restoring, as a person would do them."""
 
 import os
-import shutil
 import signal
 import sqlite3
 import stat
