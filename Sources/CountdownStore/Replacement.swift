@@ -38,7 +38,7 @@ package final class Replacement {
       try files.createReplacement()
       let database = try Database(files.replacement, .readWrite)
       try Store.prepare(database, options, .current)
-      let store = try Store(options, at: now, Store.Opened(database: database))
+      let store = try Store(options, at: now, Store.Opened(database: database, takesNumbersOver: true))
       clock = store.clock
       self.store = store
     } catch {

@@ -16,6 +16,8 @@ extension Store {
     var database: Database
     /// Nothing may be written.
     var damage: StoreError?
+    /// It is to take the place of one for which numbers have been set aside already: they are its own.
+    var takesNumbersOver = false
   }
 
   /// - Parameter lock: of the directory, if it is ours already.

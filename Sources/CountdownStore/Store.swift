@@ -110,7 +110,8 @@ package final class Store {
     firstNumber = max(
       max(meta?.numberFloor ?? 0, given) + 1, now.wallMicroseconds, options.firstNumber,
       events.highestSequence + 1)
-    let floor = firstNumber + NumberFloor.reserve
+    let isSetAside = opened.takesNumbersOver && given > 0
+    let floor = isSetAside ? given : firstNumber + NumberFloor.reserve
     // In this order: a start that ends in between must not look like numbers of somebody else.
     if damage == nil {
       do throws(StoreError) {
@@ -122,7 +123,7 @@ package final class Store {
         damage = error
       }
     }
-    try numbers.write(floor)
+    if !isSetAside { try numbers.write(floor) }
     self.damage = damage
     if damage != nil { Self.leaveLog(of: database) }
 

@@ -60,13 +60,15 @@ class Corrupt:
         shutil.copytree(self.kept, self.state)
         (self.directory / "log").unlink(missing_ok=True)
 
-    def check(self, daemon):
+    def check(self, daemon, has_power=True):
         """All that could be read is there, and it was said that something was not."""
         client = daemon.connect()
         assert client("DBSIZE") == self.expected
         # The states of countdowns, of the timer and of the screen.
         reply = view(client("EVENTS", "SINCE", self.begin))
-        assert reply["complete"] and len(reply["events"]) >= COUNT
+        # Where power was lost with `process` numbers may have been given out that the file knows nothing of.
+        assert reply["complete"] or not has_power
+        assert len(reply["events"]) >= COUNT
         client.close()
         (aside,) = self.state.glob("state.db.corrupt-*Z")
         with contextlib.closing(sqlite3.connect(aside)) as database:
@@ -133,7 +135,7 @@ def test_killed_at_each_call_nothing_is_lost(corrupt, ends_by):
             corrupt.faults.lose_power()
         daemon = start(corrupt)
         assert daemon.process.poll() is None, (at, calls[at - 1], daemon.log)
-        corrupt.check(daemon)
+        corrupt.check(daemon, has_power)
         daemon.stop("terminate")
 
 
