@@ -64,7 +64,8 @@ extension Server {
 
   /// Goes on with what could be read of a corrupt state.
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
-    if dispatcher.engine.eventTail.lastSequence < loading.loaded.lastEventSequence {
+    let tail = dispatcher.engine.eventTail
+    if max(tail.lastSequence, tail.droppedThrough) < loading.loaded.lastEventSequence {
       // Those at the end could not be read.
       dispatcher.engine.eventTail.forget(through: dispatcher.engine.lastSequence)
     }

@@ -38,7 +38,8 @@ package final class Replacement {
       try files.createReplacement()
       let database = try Database(files.replacement, .readWrite)
       try Store.prepare(database, options, .current)
-      let store = try Store(options, at: now, Store.Opened(database: database, takesNumbersOver: true))
+      let store = try Store(
+        options, at: now, Store.Opened(database: database, takesNumbersOver: true))
       clock = store.clock
       self.store = store
     } catch {
@@ -63,13 +64,18 @@ package final class Replacement {
     at now: StoreClock.Reading
   ) throws(StoreError) {
     guard let store else { preconditionFailure("it is decided") }
-    try store.beginEvents(after: sequence)
-    let tail = events.map { events in
-      var batch = StoreBatch()
-      batch.events = events
-      return batch
+    func batches(_ events: ArraySlice<StoreBatch.Events>) -> [StoreBatch] {
+      events.map { events in
+        var batch = StoreBatch()
+        batch.events = events
+        return batch
+      }
     }
-    try store.commit([batch] + tail, at: now)
+    // Some may be known of from before what is missing.
+    let older = events.prefix { $0.lastSequence <= sequence }
+    if !older.isEmpty { try store.commit(batches(older), at: now) }
+    try store.noteEvents(missingThrough: sequence)
+    try store.commit([batch] + batches(events[older.endIndex...]), at: now)
   }
 
   /// Decides that this is the state from now on: it gets to the disk, and the next to open the directory puts it

@@ -280,6 +280,11 @@ package final class Store {
     try events.begin(after: sequence)
   }
 
+  /// Of events up to `sequence` some may be missing, after those that are there.
+  func noteEvents(missingThrough sequence: Int64) throws(StoreError) {
+    try lastEventSequence == 0 ? events.begin(after: sequence) : events.noteGap(through: sequence)
+  }
+
   /// The highest sequence number of a stored event; 0 if there is none.
   package var lastEventSequence: Int64 { events.lastSequence }
 }
