@@ -88,8 +88,22 @@ def start(corrupt, environment=None):
     return started(corrupt.directory, environment)
 
 
+# Those of the test that is running.
+daemons = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running():
+    yield
+    while daemons:
+        daemon = daemons.pop()
+        if daemon.process.poll() is None:
+            daemon.kill()
+
+
 def started(directory, environment=None):
     daemon = Daemon.__new__(Daemon)
+    daemons.append(daemon)
     daemon.start = daemon.start_without_waiting
     daemon.__init__(directory=directory, environment=environment)
     del daemon.start
