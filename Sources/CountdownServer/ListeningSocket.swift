@@ -39,6 +39,17 @@ struct ListeningSocket {
     identity = Self.identity(of: path) ?? FileIdentity(device: 0, inode: 0)
   }
 
+  /// Clients that cannot be accepted yet wait in the socket's queue, where the kernel lets as many wait
+  /// as `net.core.somaxconn` says: during a restart, and while all descriptors are taken.
+  private static let longestQueue = Int32.max
+
+  /// Lets as many clients wait at a socket as the kernel allows; those that wait already stay.
+  static func lengthenQueue(of descriptor: Int32) throws(ListenError) {
+    guard Glibc.listen(descriptor, longestQueue) == 0 else {
+      throw .notPossible("listen at the socket", errno)
+    }
+  }
+
   /// Removes the socket file, unless it is another's by now, and lets go of the lock.
   func remove() {
     if Self.identity(of: path) == identity { unlink(path) }
@@ -83,7 +94,7 @@ struct ListeningSocket {
       Glibc.close(descriptor)
       throw .notPossible("make the socket \(path)", code)
     }
-    guard chmod(path, mode) == 0, Glibc.listen(descriptor, Int32(SOMAXCONN)) == 0 else {
+    guard chmod(path, mode) == 0, Glibc.listen(descriptor, longestQueue) == 0 else {
       let code = errno
       Glibc.close(descriptor)
       unlink(path)

@@ -169,8 +169,6 @@ package final class Server: CommandHost, @unchecked Sendable {
     }
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.maxMessagesPerRead, value: 64)
-      // Clients that come while all descriptors are taken wait; the kernel has a limit of its own.
-      .serverChannelOption(.backlog, value: 4_096)
       // Else the loop would spin while there are no descriptors left.
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -186,7 +184,10 @@ package final class Server: CommandHost, @unchecked Sendable {
           try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
         }
       }
-    listener = try bootstrap.withBoundSocket(descriptor).wait()
+    let channel = bootstrap.withBoundSocket(descriptor)
+    // That has made the queue as short as the channel's default, of 128, whatever its options say.
+    try ListeningSocket.lengthenQueue(of: descriptor)
+    listener = try channel.wait()
   }
 
   /// To the loop from any thread; nowhere once it has ended, as an alarm or a signal may come late.

@@ -16,6 +16,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -45,6 +46,15 @@ def eventually(condition, what, seconds=PATIENCE, pause=0.02):
         time.sleep(pause)
 
 
+# Becomes the command with the descriptor as its first, as sd_listen_fds(3) says.
+HAND_OVER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="countdownd")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 class Daemon:
     """One daemon in a directory of its own."""
 
@@ -58,10 +68,13 @@ class Daemon:
         directory=None,
         state=None,
         environment=None,
+        listener=None,
     ):
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
-        self.path = self.directory / "socket"
+        # A socket that listens and is handed over as systemd does, in place of one of the daemon's own.
+        self.listener = listener
+        self.path = pathlib.Path(listener.getsockname()) if listener else self.directory / "socket"
         self.log_path = self.directory / "log"
         self.config_path = self.directory / "config.yaml"
         self.config_path.write_text(config or "")
@@ -85,8 +98,12 @@ class Daemon:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
 
         with open(self.log_path, "ab") as log:
+            command = [binary(), *self.arguments]
+            if self.listener:
+                command = [sys.executable, "-c", HAND_OVER, str(self.listener.fileno()), *command]
             self.process = subprocess.Popen(
-                [binary(), *self.arguments],
+                command,
+                pass_fds=[self.listener.fileno()] if self.listener else [],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -187,7 +204,7 @@ class Daemon:
                 begin = time.monotonic()
                 assert self.terminate() == 0, self.log[-4000:]
                 assert time.monotonic() - begin < 2, "it took too long to end"
-                assert not self.path.exists(), "it left its socket"
+                assert bool(self.listener) == self.path.exists(), "whose socket is it?"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
             assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]
         finally:
