@@ -1,5 +1,6 @@
-/// Splits a typed line into words as redis-cli and redis-server do: blanks separate; in double
-/// quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`.
+/// Splits a typed line into words as redis-cli and redis-server do: blanks separate words; in double
+/// quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`. A NUL is a character
+/// like any other, as in keys; redis-server ignores what follows it.
 enum InlineWords {
   static func split(
     _ line: UnsafeRawBufferPointer, into text: inout [UInt8]
@@ -66,7 +67,7 @@ enum InlineWords {
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool {
-    byte == 0x20 || (0x09...0x0D).contains(byte) || byte == 0
+    byte == 0x20 || (0x09...0x0D).contains(byte)
   }
 
   private static func hexDigit(_ byte: UInt8) -> UInt8? {

@@ -177,15 +177,15 @@ package struct RequestDecoder: ~Copyable {
   private mutating func readInline() throws(RESPProtocolError) -> Bool {
     // `position` remembers how far the end of the line has been looked for.
     while position < buffer.count, buffer[position] != UInt8(ascii: "\n") { position += 1 }
-    guard position <= limits.inlineLength else {
+    // A carriage return at the end belongs to the line's end, also where that has only half come.
+    let end = position > 0 && buffer[position - 1] == UInt8(ascii: "\r") ? position - 1 : position
+    guard end <= limits.inlineLength else {
       throw RESPProtocolError(
         description: "inline command too long, max-inline-length is \(limits.inlineLength)")
     }
     guard position < buffer.count else { return false }
     isInline = true
-    var end = position
     position += 1
-    if end > 0, buffer[end - 1] == UInt8(ascii: "\r") { end -= 1 }
     let words = try InlineWords.split(buffer.prefix(end), into: &inline)
     guard words.count <= limits.arguments else {
       throw RESPProtocolError(

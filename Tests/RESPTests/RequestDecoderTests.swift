@@ -155,7 +155,13 @@ import Testing
       decode("*2\r\n$8\r\n01234567\r\n$8\r\n").error
         == "request too long, max-request-length is 15")
     #expect(decode("PING 1234567\n").requests == [["PING", "1234567"]])
+    #expect(decode("PING 1234567\r\n").requests == [["PING", "1234567"]])
+    #expect(
+      Self.decode(["PING 1234567\r", "\n"].map { Array($0.utf8) }, limits: limits).requests
+        == [["PING", "1234567"]])
     let tooLong = "inline command too long, max-inline-length is 12"
+    #expect(decode("PING 12345678\r\n").error == tooLong)
+    #expect(decode("PING 1234567\r\r\n").error == tooLong)
     #expect(decode("PING 12345678\n").error == tooLong)
     #expect(decode("PING 12345678").error == tooLong)
     #expect(decode("a b c d\r\n").error == "4 arguments, max-arguments is 3")
@@ -181,7 +187,7 @@ import Testing
       ("\"\\n\\r\\t\\a\\b\\\\\\\"\"", ["\n\r\t\u{7}\u{8}\\\""]), ("\"\\x41\\x6a\\xZZ\"", ["AjxZZ"]),
       ("'\\n'", ["\\n"]), ("'it\\'s'", ["it's"]), ("\"\\q\"", ["q"]), ("a\\nb", ["a\\nb"]),
       ("key\"quoted\"", ["keyquoted"]), ("\"a'b\" 'c\"d'", ["a'b", "c\"d"]),
-      ("a\u{0}b", ["a", "b"]), ("重 \"重 发\"", ["重", "重 发"]), ("\"\\x4\"", ["x4"]),
+      ("a\u{0}b \u{0}", ["a\u{0}b", "\u{0}"]), ("重 \"重 发\"", ["重", "重 发"]), ("\"\\x4\"", ["x4"]),
     ])
   func inlineWords(_ line: String, _ words: [String]) {
     #expect(Self.decode(line + "\r\n") == Outcome(requests: [words]), "\(line.debugDescription)")
