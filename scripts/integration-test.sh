@@ -11,4 +11,13 @@ if ! cmp -s "$requirements" "$venv/requirements.txt"; then
   "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
   cp "$requirements" "$venv/requirements.txt"
 fi
+
+# Clients whose versions exclude each other, each in a folder of its own.
+while read -r client; do
+  folder=.build/clients/$client
+  [ -d "$folder" ] && continue
+  rm -rf "$folder.partial"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --target "$folder.partial" "$client"
+  mv "$folder.partial" "$folder"
+done <Tests/Integration/clients.txt
 exec "$venv/bin/python" -m pytest -p no:cacheprovider -o testpaths=Tests/Integration "$@"

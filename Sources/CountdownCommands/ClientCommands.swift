@@ -15,8 +15,8 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "LIST", "[TYPE normal|pubsub] [ID id ...]", group: .connection, [.admin],
-    complexity: "O(connections)", "All connections, a line each."
+    "CLIENT", "LIST", "[TYPE normal|master|replica|slave|pubsub] [ID id ...]",
+    group: .connection, [.admin], complexity: "O(connections)", "All connections, a line each."
   ) { call throws(CommandError) in
     var sessions = call.dispatcher.sessions.values.sorted {
       $0.client.connection < $1.client.connection
@@ -71,17 +71,34 @@ let clientCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "CLIENT", "KILL", "[address] [ID id] [ADDR address] [UID uid] [SKIPME yes|no]",
+    "CLIENT", "KILL",
+    "[address] [ID id] [ADDR address] [LADDR address] [UID uid] [USER uid] "
+      + "[TYPE normal|master|replica|slave|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
     group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
-    "Closes the connections that fit, and tells how many."
+    "Closes the connections that fit all filters, and answers how many."
   ) { call throws(CommandError) in
-    try kill(call)
+    if call.arguments.count == 3 { try killOne(call) } else { try kill(call) }
+  },
+
+  CommandSpec(
+    "CLIENT", "REPLY", "ON|OFF|SKIP", group: .connection, [.fast],
+    "Turns replies off or on again, or skips the next one. Events still come."
+  ) { call throws(CommandError) in
+    let session = call.session
+    switch try call.spec.choice(call.arguments[2], "REPLY") as ReplyChoice {
+    case .on:
+      session.replies = .all
+      call.ok()
+    case .off: session.replies = .none
+    case .skip: if session.replies != .none { session.replies = .allButNext }
+    }
   },
 
   CommandSpec(
     "CLIENT", "NO-EVICT", "on|off", group: .connection, [.fast],
     "Accepted for compatibility: nothing is ever evicted."
   ) { call throws(CommandError) in
+    _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
     call.ok()
   },
 
@@ -89,56 +106,74 @@ let clientCommands: [CommandSpec] = [
     "CLIENT", "NO-TOUCH", "on|off", group: .connection, [.fast],
     "Accepted for compatibility: nothing is ever evicted."
   ) { call throws(CommandError) in
+    _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
     call.ok()
   },
 ]
 
-enum ClientType: String, CaseIterable { case normal, pubsub }
-
-private func kill(_ call: Call) throws(CommandError) {
-  let host = call.dispatcher.host
-  let isOldForm = call.arguments.count == 3
-  var victims = Array(call.dispatcher.sessions.values)
-  var skipsMe = !isOldForm
-  if isOldForm {
-    let address = call.text(2)
-    victims.removeAll { $0.address != address }
-    guard !victims.isEmpty else { throw CommandError("ERR no such client: \(address)") }
-  } else {
-    var options = call.options(from: 2)
-    while let option = try options.next() {
-      switch option {
-      case "ID":
-        let id = try options.integer(in: 0...Int64.max)
-        victims.removeAll { Int64(clamping: $0.client.connection) != id }
-      case "ADDR":
-        let address = String(decoding: try options.value(), as: UTF8.self)
-        victims.removeAll { $0.address != address }
-      case "UID":
-        let uid = try options.integer(in: 0...Int64(UInt32.max))
-        victims.removeAll { Int64($0.client.uid) != uid }
-      case "SKIPME":
-        skipsMe = try options.choice() as YesNo == .yes
-      default:
-        throw options.unknown()
-      }
-    }
-    guard call.arguments.count > 2 else { throw call.problem("which connections?") }
-  }
-  if skipsMe { victims.removeAll { $0 === call.session } }
-  for victim in victims {
-    if victim === call.session {
-      victim.isClosing = true
-    } else {
-      host.close(victim.client.connection, .killed)
-    }
-  }
-  if isOldForm { call.ok() } else { call.session.output.integer(Int64(victims.count)) }
-}
+/// As Redis has them. Here a connection is never another server.
+enum ClientType: String, CaseIterable { case normal, master, replica, slave, pubsub }
 
 private enum YesNo: String, CaseIterable { case yes, no }
 
+private enum ReplyChoice: String, CaseIterable { case on, off, skip }
+
+/// `CLIENT KILL address`, as it was before there were filters.
+private func killOne(_ call: Call) throws(CommandError) {
+  let address = call.text(2)
+  let victims = call.dispatcher.sessions.values.filter { $0.address == address }
+  guard !victims.isEmpty else {
+    throw CommandError("ERR no such client: \(quoted(call.arguments[2]))")
+  }
+  for victim in victims { call.kill(victim) }
+  call.ok()
+}
+
+private func kill(_ call: Call) throws(CommandError) {
+  guard call.arguments.count > 2 else { throw call.problem("which connections?") }
+  var victims = Array(call.dispatcher.sessions.values)
+  var skipsMe = true
+  var options = call.options(from: 2)
+  while let option = try options.next() {
+    switch option {
+    case "ID":
+      let id = try options.integer(in: 0...Int64.max)
+      victims.removeAll { Int64(clamping: $0.client.connection) != id }
+    case "ADDR":
+      let address = String(decoding: try options.value(), as: UTF8.self)
+      victims.removeAll { $0.address != address }
+    case "LADDR":
+      let address = String(decoding: try options.value(), as: UTF8.self)
+      victims.removeAll { call.dispatcher.localAddress(of: $0) != address }
+    case "UID", "USER":
+      let uid = try options.integer(in: 0...Int64(UInt32.max))
+      victims.removeAll { Int64($0.client.uid) != uid }
+    case "TYPE":
+      let type = try options.choice() as ClientType
+      victims.removeAll { call.dispatcher.type(of: $0) != type }
+    case "MAXAGE":
+      let age = try options.integer(in: 1...Int64.max)
+      victims.removeAll { $0.connectedAt.seconds(until: call.now) < age }
+    case "SKIPME":
+      skipsMe = try options.choice() as YesNo == .yes
+    default:
+      throw options.unknown()
+    }
+  }
+  if skipsMe { victims.removeAll { $0 === call.session } }
+  for victim in victims { call.kill(victim) }
+  call.session.output.integer(Int64(victims.count))
+}
+
 extension Call {
+  fileprivate func kill(_ victim: Session) {
+    if victim === session {
+      victim.isClosing = true
+    } else {
+      dispatcher.host.close(victim.client.connection, .killed)
+    }
+  }
+
   func replyHelp(_ family: String) {
     let rows = dispatcher.table.family(family)
     session.output.array(rows.count * 2 + 1)
@@ -156,25 +191,47 @@ extension Dispatcher {
     engine.subscriptionCount(of: session.client.connection) > 0 ? .pubsub : .normal
   }
 
-  /// A line as of Redis's CLIENT LIST, as far as it applies here.
+  func localAddress(of session: Session) -> String {
+    localAddress(host.transport(of: session.client.connection))
+  }
+
+  private func localAddress(_ transport: TransportFacts) -> String {
+    // Libraries split a line of CLIENT LIST at blanks and equals signs.
+    let path = transport.path.unicodeScalars.map { scalar in
+      scalar.value > 0x20 && scalar.value != 0x7F && scalar != "=" ? Character(scalar) : "?"
+    }
+    return String(path) + ":0"
+  }
+
+  /// A line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others: libraries refuse
+  /// fields that they do not know. What does not exist here is 0 or -1.
   func clientLine(_ session: Session, at now: Moment) -> String {
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-    func seconds(since then: Moment) -> Int64 { (now.boot - then.boot).microseconds / 1_000_000 }
     let id = session.client.connection
+    let transport = host.transport(of: id)
     let subscriptions = engine.subscriptions(of: id)
-    let command = session.lastCommand.map { table.rows[$0].fullName.lowercased() } ?? ""
-    var flags = ""
-    if session.isMonitor { flags += "O" }
-    if !subscriptions.channels.isEmpty || !subscriptions.patterns.isEmpty { flags += "P" }
-    if flags.isEmpty { flags = "N" }
-    return "id=\(id) addr=\(session.address) name=\(text(session.name)) "
-      + "age=\(seconds(since: session.connectedAt)) idle=\(seconds(since: session.lastActive)) "
-      + "flags=\(flags) db=0 sub=\(subscriptions.channels.count) psub=\(subscriptions.patterns.count) "
-      + "qbuf=\(host.bufferedInput(of: id)) omem=\(session.pendingOutput) "
-      + "tot-cmds=\(session.commands) "
-      + "cmd=\(command.replacingBlank(with: "|")) user=default "
-      + "uid=\(session.client.uid) pid=\(session.pid) resp=\(session.output.version.rawValue) "
+    let command = session.lastCommand.map { table.rows[$0].wireName } ?? "NULL"
+    let isSubscribed = !subscriptions.channels.isEmpty || !subscriptions.patterns.isEmpty
+    let flags = (session.isMonitor ? "O" : "") + (isSubscribed ? "P" : "") + "U"
+    let input = transport.unreadInput
+    let output = session.pendingOutput
+    return "id=\(id) addr=\(session.address) laddr=\(localAddress(transport)) "
+      + "fd=\(transport.descriptor) name=\(text(session.name)) "
+      + "age=\(session.connectedAt.seconds(until: now)) "
+      + "idle=\(session.lastActive.seconds(until: now)) flags=\(flags) db=0 "
+      + "sub=\(subscriptions.channels.count) psub=\(subscriptions.patterns.count) ssub=0 multi=-1 "
+      + "qbuf=\(input) qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 "
+      + "oll=\(session.outbound.pieceCount) omem=\(output) tot-mem=\(input + output) "
+      + "events=\(session.isBackedUp ? "rw" : "r") cmd=\(command) user=\(session.client.uid) "
+      + "redir=-1 resp=\(session.output.version.rawValue) "
       + "lib-name=\(text(session.libraryName)) lib-ver=\(text(session.libraryVersion))"
+  }
+}
+
+extension Moment {
+  /// Whole seconds, whatever the wall clock does.
+  fileprivate func seconds(until later: Moment) -> Int64 {
+    (later.boot - boot).microseconds / 1_000_000
   }
 }
 

@@ -10,8 +10,8 @@ package protocol CommandHost: AnyObject {
   var configuration: [(name: String, value: String)] { get }
   /// Lines of a section of INFO that only the host knows; they come first.
   func facts(_ section: InfoSection) -> [(name: String, value: String)]
-  /// Bytes that have come from the connection and are not a whole command yet.
-  func bufferedInput(of connection: UInt64) -> Int
+  /// What only the connection itself knows, for CLIENT LIST.
+  func transport(of connection: UInt64) -> TransportFacts
   /// Ends a connection.
   func close(_ connection: UInt64, _ reason: CloseReason)
   /// A client was refused what is beyond a limit.
@@ -28,10 +28,27 @@ package protocol CommandHost: AnyObject {
   ) throws(BackupError) -> [UInt8]
   /// Removes the copy.
   func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError)
+  /// Removes the copy of that connection, if it has one.
+  func endBackup(of connection: UInt64)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
   /// Nil unless time stands still and moves on command.
   var virtualClock: VirtualClock? { get }
+}
+
+/// The socket of a connection.
+package struct TransportFacts: Sendable {
+  package var descriptor: Int32
+  /// Where the daemon listens.
+  package var path: String
+  /// Bytes that have come and are not a whole command yet.
+  package var unreadInput: Int
+
+  package init(descriptor: Int32, path: String, unreadInput: Int) {
+    self.descriptor = descriptor
+    self.path = path
+    self.unreadInput = unreadInput
+  }
 }
 
 /// Why the daemon ends a connection, in words for the log.

@@ -68,6 +68,11 @@ package final class CommandSpec: Sendable {
   package let complexity: String
   let handler: Handler
 
+  /// What `syntax` says, taken apart.
+  let parameters: [Syntax.Parameter]
+  /// Whether any of its arguments must not be shown in logs.
+  let hasSecrets: Bool
+
   /// Position of the key among the arguments, counted from the command's name; 0 for none.
   package let keyPosition: Int
   /// Fewest and most arguments, names included; nil for any number.
@@ -80,14 +85,15 @@ package final class CommandSpec: Sendable {
     self.name = name
     self.subcommand = subcommand
     fullName = subcommand.map { "\(name) \($0)" } ?? name
-    self.syntax = syntax
+    self.syntax = Syntax.shown(syntax)
     self.summary = summary
     self.group = group
     self.flags = flags
     self.complexity = complexity
     self.handler = handler
     let words = subcommand == nil ? 1 : 2
-    let parameters = Syntax.parse(syntax)
+    parameters = Syntax.parse(syntax)
+    hasSecrets = parameters.contains(where: \.isSecret)
     let isKeyed = parameters.first.map { Self.keyNames.contains($0.name) } ?? false
     keyPosition = isKeyed ? words : 0
     let range = Syntax.argumentCount(of: parameters)
@@ -95,7 +101,7 @@ package final class CommandSpec: Sendable {
   }
 
   /// What syntax lines call a key.
-  static let keyNames: Set = ["key", "screen", "scope", "stack", "page"]
+  static let keyNames: Set = ["key", "screen", "scope", "session", "stack", "page"]
 
   package let fullName: String
   package var usage: String { syntax.isEmpty ? fullName : "\(fullName) \(syntax)" }

@@ -35,14 +35,14 @@ let connectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HELLO", nil, "[protover] [AUTH username password] [SETNAME clientname]", group: .connection,
+    "HELLO", nil, "[protover] [AUTH username !password] [SETNAME clientname]", group: .connection,
     [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
   ) { call throws(CommandError) in
     try hello(call)
   },
 
   CommandSpec(
-    "AUTH", nil, "[username] password", group: .connection, [.fast, .unlogged],
+    "AUTH", nil, "[username] !password", group: .connection, [.fast, .unlogged],
     "Refused: there is no password."
   ) { call throws(CommandError) in
     throw noPassword
@@ -58,7 +58,8 @@ let connectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged, .makesRoom],
-    "Makes the connection as if it were new: RESP2, nothing subscribed, no name."
+    complexity: "O(subscriptions + scopes)",
+    "Makes the connection as if it were new: RESP2, no subscriptions, no handlers, no name."
   ) { call throws(CommandError) in
     let session = call.session
     let own = call.dispatcher.engine.subscriptions(of: session.client.connection)
@@ -68,9 +69,12 @@ let connectionCommands: [CommandSpec] = [
     for pattern in own.patterns {
       _ = call.dispatcher.engine.unsubscribe(session.client.connection, fromPattern: pattern)
     }
+    call.dispatcher.engine.unhandleAll(by: session.client)
     call.dispatcher.stopMonitor(session)
+    call.dispatcher.host.endBackup(of: session.client.connection)
     _ = session.waitingTicks.takeAll()
     session.name = []
+    session.replies = .all
     session.output.version = .resp2
     session.output.simple("RESET")
   },

@@ -17,7 +17,7 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "START",
     "key [POLICY p] [COUNT n] [EVERY d] [FIRE] [TITLE fmt] [READYTITLE s] "
-      + "[OWNER none|connection|scope:ID] [META bytes] [TOKEN t] [BRIEF]",
+      + "[OWNER none|connection|scope:ID] [META !bytes] [TOKEN !t] [BRIEF]",
     group: .countdown, [.write, .fast],
     "Asks whether a code may be sent now, and if so starts the countdown to the next."
   ) { call throws(CommandError) in
@@ -59,7 +59,7 @@ let countdownCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COUNTDOWN", "RESEND", "key [TOKEN t] [BRIEF]", group: .countdown, [.write, .fast],
+    "COUNTDOWN", "RESEND", "key [TOKEN !t] [BRIEF]", group: .countdown, [.write, .fast],
     "Starts a ready countdown again with what it was started with last."
   ) { call throws(CommandError) in
     var token: [UInt8]?

@@ -3,7 +3,7 @@ import CountdownEngine
 import RESP
 
 private let callSyntax =
-  "key d [PAYLOAD bytes] [LEADING] [MAXWAIT d] [OWNER none|connection|scope:ID]"
+  "key d [PAYLOAD !bytes] [LEADING] [MAXWAIT d] [OWNER none|connection|scope:ID]"
 
 let debounceCommands: [CommandSpec] = [
   CommandSpec(

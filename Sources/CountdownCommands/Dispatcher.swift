@@ -97,8 +97,8 @@ package final class Dispatcher {
 
   /// Does one command; the reply, and events that it causes, go to the sessions' output.
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) {
-    session.commands += 1
     session.lastActive = now
+    session.replies.nextCommand()
     statistics.commands += 1
     let mark = session.output.bytes.count
     if mark == 0 { session.makeRoom() }
@@ -113,7 +113,7 @@ package final class Dispatcher {
       try check(spec, arguments, session)
       isAnswerOfState = spec.showsState
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
-        showMonitors(arguments, of: session, at: now)
+        showMonitors(arguments, of: spec, by: session, at: now)
       }
       let call = Call(
         dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
@@ -127,7 +127,7 @@ package final class Dispatcher {
       let took = lap(since: before)
       statistics.record(index, microseconds: took)
       if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
-        slowLog.append(arguments, took: took, session: session, at: now)
+        slowLog.append(arguments, of: spec, took: took, session: session, at: now)
       }
     } catch {
       // A reply that had begun is taken back; there is none where a monitor went over its limit
@@ -135,6 +135,9 @@ package final class Dispatcher {
       if session.output.bytes.count > mark { session.output.bytes.removeSubrange(mark...) }
       session.output.error(error.text)
       statistics.errors += 1
+    }
+    if session.replies.areDropped, session.output.bytes.count > mark {
+      session.output.bytes.removeSubrange(mark...)
     }
     // What is read of a change counts no sooner than the change. What has changed something that is
     // not kept is not taken back, so neither is its answer.
@@ -173,7 +176,9 @@ package final class Dispatcher {
   func answerLater(_ session: Session, _ reply: (Session) -> Void) {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }
+    let mark = session.output.bytes.count
     reply(session)
+    if session.replies.areDropped { session.output.bytes.removeSubrange(mark...) }
     touch(session)
     account(session)
   }
@@ -265,8 +270,10 @@ package final class Dispatcher {
     monitors.removeAll { $0 == session.client.connection }
   }
 
-  private func showMonitors(_ arguments: Arguments, of session: Session, at now: Moment) {
-    let line = MonitorLine.text(arguments, session: session, at: now)
+  private func showMonitors(
+    _ arguments: Arguments, of spec: CommandSpec, by session: Session, at now: Moment
+  ) {
+    let line = MonitorLine.text(arguments, of: spec, session: session, at: now)
     for id in monitors {
       guard let monitor = sessions[id], !monitor.isClosing else { continue }
       var encoder = RESPEncoder()

@@ -5,7 +5,7 @@ import RESP
 let gateCommands: [CommandSpec] = [
   CommandSpec(
     "GATE", "CHECK",
-    "session action [PAYLOAD bytes] [REQUIRED on|off] [TTL d] [OWNER none|connection|scope:ID]",
+    "session action [PAYLOAD !bytes] [REQUIRED on|off] [TTL d] [OWNER none|connection|scope:ID]",
     group: .gate, [.write, .fast],
     "Asks whether an action may run now; if not, it is kept until the session opens."
   ) { call throws(CommandError) in
@@ -82,5 +82,3 @@ let gateCommands: [CommandSpec] = [
     call.reply(call.dispatcher.engine.listGates(query, at: call.now)) { $0.view($1) }
   },
 ]
-
-private enum Switch: String, CaseIterable { case on, off }

@@ -1,3 +1,4 @@
+import CountdownEngine
 import RESP
 
 let introspectionCommands: [CommandSpec] = [
@@ -15,9 +16,18 @@ let introspectionCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "COMMAND", "LIST", group: .server, [], complexity: "O(commands)", "The names of all commands."
+    "COMMAND", "LIST", "[FILTERBY MODULE|ACLCAT|PATTERN value]", group: .server, [],
+    complexity: "O(commands)",
+    "The names of all commands, or of those that match a PATTERN. No command has a module or category."
   ) { call throws(CommandError) in
-    let rows = call.dispatcher.table.rows
+    var rows = call.dispatcher.table.rows
+    var options = call.options(from: 2)
+    while let option = try options.next() {
+      guard option == "FILTERBY" else { throw options.unknown() }
+      let filter = try options.choice() as CommandFilter
+      let value = Array(String(decoding: try options.value(), as: UTF8.self).lowercased().utf8)
+      rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
+    }
     call.session.output.array(rows.count)
     for row in rows { call.session.output.bulk(row.wireName) }
   },
@@ -63,6 +73,8 @@ let introspectionCommands: [CommandSpec] = [
     call.session.output.bulk(call.arguments[2 + position])
   },
 ]
+
+private enum CommandFilter: String, CaseIterable { case module, aclcat, pattern }
 
 extension CommandSpec {
   /// As Redis writes it: `countdown|start`.
@@ -124,7 +136,7 @@ extension Call {
   }
 
   private func replyDocs(_ row: CommandSpec, family: [CommandSpec]) {
-    let parameters = Syntax.parse(row.syntax)
+    let parameters = row.parameters
     session.output.map(4 + (parameters.isEmpty ? 0 : 1) + (family.isEmpty ? 0 : 1))
     session.output.field("summary", row.summary)
     session.output.field("since", Product.version)

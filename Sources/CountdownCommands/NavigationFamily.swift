@@ -138,8 +138,6 @@ let navigationCommands: [CommandSpec] = [
   },
 ]
 
-private enum Switch: String, CaseIterable { case on, off }
-
 extension Call {
   fileprivate func answer(_ answer: Engine.StackAnswer) {
     session.output.view(answer.view, Answer(answer.refusal))

@@ -20,7 +20,7 @@ let onceCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "ONCE", "DONE", "key result [GENERATION g]", group: .once, [.write, .fast],
+    "ONCE", "DONE", "key !result [GENERATION g]", group: .once, [.write, .fast],
     "It was done, with that result: kept until TTL is over."
   ) { call throws(CommandError) in
     let result = try call.payload(call.arguments[3], "the result")

@@ -81,6 +81,9 @@ struct OptionReader {
   }
 }
 
+/// The two values of what can be switched.
+enum Switch: String, CaseIterable { case on, off }
+
 /// Values of arguments; what is wrong with one is said with the command's usage.
 extension CommandSpec {
   func duration(

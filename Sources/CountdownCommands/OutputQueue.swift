@@ -10,6 +10,9 @@ package struct OutputQueue {
   /// Bytes in all pieces.
   package private(set) var count = 0
 
+  /// How many pieces wait.
+  package var pieceCount: Int { pieces.count - head }
+
   package init() {}
 
   package var isEmpty: Bool { count == 0 }

@@ -136,7 +136,7 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "EMIT", "scope event [payload]", group: .scope, [.write],
+    "SCOPE", "EMIT", "scope event [!payload]", group: .scope, [.write],
     complexity: "O(depth)",
     "Sends an event down to a scope and up again; the scope that took it, or null."
   ) { call throws(CommandError) in

@@ -30,7 +30,8 @@ package final class Session {
   /// As a row of the command table; nil before the first.
   package var lastCommand: Int?
   package var lastActive: Moment
-  package var commands: Int64 = 0
+  /// What `CLIENT REPLY` has said.
+  var replies = Replies.all
 
   package var isMonitor = false
   /// No more commands are taken; it is closed once its output is written.
@@ -96,6 +97,21 @@ package final class Session {
     swap(&said.provisional, &provisional)
     if !provisionalSnapshots.isEmpty { swap(&said.snapshots, &provisionalSnapshots) }
     return said
+  }
+}
+
+/// Which replies a connection wants. Events come in any case.
+enum Replies {
+  case all, none, allButNext, allButThis
+
+  var areDropped: Bool { self == .none || self == .allButThis }
+
+  mutating func nextCommand() {
+    switch self {
+    case .all, .none: break
+    case .allButNext: self = .allButThis
+    case .allButThis: self = .all
+    }
   }
 }
 

@@ -25,13 +25,14 @@ struct SlowLog {
   }
 
   mutating func append(
-    _ arguments: Arguments, took microseconds: Int64, session: Session, at now: Moment
+    _ arguments: Arguments, of spec: CommandSpec, took microseconds: Int64, session: Session,
+    at now: Moment
   ) {
     guard length > 0 else { return }
     entries.insert(
       Entry(
         id: nextID, unixSeconds: now.wall.microseconds / 1_000_000, microseconds: microseconds,
-        arguments: ShownArguments.list(arguments, most: 32), address: session.address,
+        arguments: ShownArguments.list(arguments, of: spec, most: 32), address: session.address,
         name: session.name),
       at: 0)
     nextID += 1
@@ -47,40 +48,19 @@ struct SlowLog {
   mutating func reset() { entries.removeAll() }
 }
 
-/// Arguments as logs may show them: not too long, and without what is nobody's business.
+/// Arguments as logs may show them: shortened, and without the values that the command's syntax calls
+/// secret.
 enum ShownArguments {
-  private static let secrets: Set<CommandName> = [
-    CommandName("META")!, CommandName("PAYLOAD")!, CommandName("TOKEN")!,
-  ]
-
-  /// `ONCE DONE key result`
-  private static let once = CommandName("ONCE")!
-  private static let done = CommandName("DONE")!
-
-  /// `HELLO 3 AUTH user password`: refused, but the password may open something else.
-  private static let hello = CommandName("HELLO")!
-  private static let auth = CommandName("AUTH")!
-
-  static func list(_ arguments: Arguments, most: Int = .max) -> [[UInt8]] {
+  static func list(_ arguments: Arguments, of spec: CommandSpec, most: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
-    var secretsToCome = 0
-    let isHello = arguments.count > 0 && CommandName(arguments[0]) == hello
-    let isResult =
-      arguments.count > 3 && CommandName(arguments[0]) == once
-      && CommandName(arguments[1]) == done
+    var secrecy = Secrecy(spec)
     for index in 0..<arguments.count {
       if shown.count == most - 1, arguments.count > most {
         shown.append(Array("... (\(arguments.count - index) more arguments)".utf8))
         break
       }
       let argument = arguments[index]
-      let isRedacted = secretsToCome > 0 || isResult && index == 3
-      if secretsToCome > 0 { secretsToCome -= 1 }
-      // Names and keys come first; a key may well be called "meta". A value may be, too: so what
-      // follows a word that looks like one of these is hidden, whether that was a value or not.
-      if index > 2, CommandName(argument).map(secrets.contains) == true { secretsToCome = 1 }
-      if isHello, CommandName(argument) == auth { secretsToCome = 2 }
-      if isRedacted {
+      if secrecy.isSecret(argument, at: index) {
         shown.append(Array("(redacted)".utf8))
       } else if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
@@ -93,12 +73,51 @@ enum ShownArguments {
   }
 }
 
+/// Goes through the arguments of a command and says which of them are secret.
+///
+/// Where a command with secrets is misspelled, a secret may stand anywhere after that: everything from
+/// there on is secret.
+private struct Secrecy {
+  private let isNeeded: Bool
+  private let first: Int
+  private var positional: ArraySlice<Syntax.Parameter>
+  private let options: [Syntax.Parameter]
+  /// Values of the option under way that are still to come.
+  private var values = (left: 0, areSecret: false)
+  private var isLost = false
+
+  init(_ spec: CommandSpec) {
+    isNeeded = spec.hasSecrets
+    first = spec.subcommand == nil ? 1 : 2
+    positional = isNeeded ? spec.parameters.filter { $0.token == nil }[...] : []
+    options = isNeeded ? spec.parameters.filter { $0.token != nil } : []
+  }
+
+  mutating func isSecret(_ argument: UnsafeRawBufferPointer, at index: Int) -> Bool {
+    guard isNeeded, index >= first else { return false }
+    if values.left > 0 {
+      values.left -= 1
+      return values.areSecret
+    }
+    if let parameter = positional.popFirst() { return parameter.isSecret }
+    let word = String(decoding: argument, as: UTF8.self).uppercased()
+    guard !isLost, let option = options.first(where: { $0.token == word }) else {
+      isLost = true
+      return true
+    }
+    values = (option.valueCount, option.isSecret)
+    return false
+  }
+}
+
 /// What MONITOR shows of a command: as Redis does, so that its tools can read it.
 enum MonitorLine {
-  static func text(_ arguments: Arguments, session: Session, at now: Moment) -> String {
+  static func text(
+    _ arguments: Arguments, of spec: CommandSpec, session: Session, at now: Moment
+  ) -> String {
     let seconds = now.wall.microseconds / 1_000_000
     let fraction = String(now.wall.microseconds % 1_000_000 + 1_000_000).dropFirst()
-    let words = ShownArguments.list(arguments).map { "\"" + escaped($0) + "\"" }
+    let words = ShownArguments.list(arguments, of: spec).map { "\"" + escaped($0) + "\"" }
     return "\(seconds).\(fraction) [0 \(session.address)] " + words.joined(separator: " ")
   }
 

@@ -1,8 +1,12 @@
-/// The syntax lines of the command table, taken apart for `COMMAND DOCS` and for counting.
+/// The syntax lines of the command table, taken apart for `COMMAND DOCS`, for counting, and for what
+/// logs may show. An exclamation mark before a value says that it is secret; users do not see the mark.
 ///
-///     key  GENERATION g  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username password]  [pattern ...]
+///     key  GENERATION g  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username !password]  [pattern ...]
 ///     channel [channel ...]
+///     key !result  [PAYLOAD !bytes]
 enum Syntax {
+  private static let secrecyMark: Character = "!"
+
   struct Parameter: Equatable {
     /// What the value is called; the token's own name where there is no value.
     var name: String
@@ -13,8 +17,13 @@ enum Syntax {
     var repeats = false
     /// How many words follow the token; 1 where there is no token.
     var valueCount = 1
+    /// Logs must not show any of its values.
+    var isSecret = false
     var hasValue: Bool { valueCount > 0 }
   }
+
+  /// A syntax line as users see it.
+  static func shown(_ syntax: String) -> String { syntax.filter { $0 != secrecyMark } }
 
   static func parse(_ syntax: String) -> [Parameter] {
     var parameters: [Parameter] = []
@@ -53,7 +62,10 @@ enum Syntax {
         switch values.count {
         case 0: Parameter(name: words[0].lowercased())
         case 1: value(words[1])
-        default: Parameter(name: values.joined(separator: " "))
+        default:
+          Parameter(
+            name: shown(values.joined(separator: " ")),
+            isSecret: values.contains { $0.first == secrecyMark })
         }
       parameter.token = String(words[0])
       parameter.valueCount = values.count
@@ -69,7 +81,7 @@ enum Syntax {
     let choices = word.split(separator: "|").map(String.init)
     return choices.count > 1
       ? Parameter(name: choices.joined(separator: "-").lowercased(), choices: choices)
-      : Parameter(name: String(word))
+      : Parameter(name: shown(String(word)), isSecret: word.first == secrecyMark)
   }
 
   static func argumentCount(of parameters: [Parameter]) -> (least: Int, most: Int?) {

@@ -5,7 +5,7 @@ import RESP
 let timerCommands: [CommandSpec] = [
   CommandSpec(
     "TIMER", "SET",
-    "key d [EVERY d] [PAYLOAD bytes] [OWNER none|connection|scope:ID] [LATE fire|skip|coalesce] "
+    "key d [EVERY d] [PAYLOAD !bytes] [OWNER none|connection|scope:ID] [LATE fire|skip|coalesce] "
       + "[CLOCK boot|wall]",
     group: .timer, [.write, .fast],
     "Arms a timer, once or again and again; one of that name is replaced."

@@ -42,6 +42,9 @@ struct Connections: ~Copyable, Attendance {
     }
   }
 
+  /// The scopes that a connection owns, or handles events at.
+  func scopes(of connection: UInt64) -> [EntityRef] { owned[connection]?.all(of: .scope) ?? [] }
+
   // MARK: Scopes
 
   /// What a scope owns, other scopes apart.

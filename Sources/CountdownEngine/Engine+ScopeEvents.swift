@@ -30,12 +30,24 @@ extension Engine {
     guard scopes.table[index].handlers.remove(connection: connection, event: event) > 0 else {
       return false
     }
-    if !scopes.table[index].handlers.contains(connection: connection),
-      scopes.table[index].owner != .connection(connection)
-    {
-      connections.disown(EntityRef(.scope, index), .connection(connection))
+    if !scopes.table[index].handlers.contains(connection: connection) {
+      noteEndOfHandling(index, by: connection)
     }
     return true
+  }
+
+  /// The connection handles no events any more. O(scopes that it owns or handles events at).
+  package mutating func unhandleAll(by client: Client) {
+    for scope in connections.scopes(of: client.connection)
+    where scopes.table.contains(scope.index) {
+      scopes.table[scope.index].handlers.removeAll(of: client.connection)
+      noteEndOfHandling(scope.index, by: client.connection)
+    }
+  }
+
+  private mutating func noteEndOfHandling(_ index: UInt32, by connection: UInt64) {
+    guard scopes.table[index].owner != .connection(connection) else { return }
+    connections.disown(EntityRef(.scope, index), .connection(connection))
   }
 
   /// Sends an event down from the top to a scope, to those who capture it, and then up again, to

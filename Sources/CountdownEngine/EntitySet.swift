@@ -28,6 +28,14 @@ struct EntitySet {
     count -= 1
   }
 
+  /// All of one kind. O(count / 64) at best, and O(count) at worst.
+  func all(of kind: EntityKind) -> [EntityRef] {
+    var iterator = Iterator(words: words.filter { $0.key.kind == kind }.makeIterator())
+    var found: [EntityRef] = []
+    while let entity = iterator.next() { found.append(entity) }
+    return found
+  }
+
   func makeIterator() -> Iterator { Iterator(words: words.makeIterator()) }
 
   struct Iterator: IteratorProtocol {

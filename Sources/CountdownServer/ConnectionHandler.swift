@@ -1,6 +1,7 @@
 import CountdownCommands
 import CountdownEngine
 import NIOCore
+import NIOPosix
 import RESP
 
 /// One connection: bytes in, commands to the dispatcher, output out.
@@ -45,7 +46,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
     decoder = RequestDecoder(limits: server.settings.request)
   }
 
-  var bufferedInput: Int { decoder.bufferedBytes }
+  var transport: TransportFacts {
+    let descriptor = try? context?.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+      of: NIOBSDSocket.Handle.self
+    ) { $0 }
+    return TransportFacts(
+      descriptor: descriptor ?? -1,
+      path: context?.channel.localAddress?.pathname ?? "", unreadInput: decoder.bufferedBytes)
+  }
 
   // MARK: Coming and going
 

@@ -38,8 +38,7 @@ extension Server {
     end(try find(id, connection))
   }
 
-  /// The connection is gone.
-  func endBackup(of connection: UInt64) {
+  package func endBackup(of connection: UInt64) {
     if let backup, backup.connection == connection { end(backup) }
   }
 

@@ -70,8 +70,9 @@ extension Server {
       .refusedAtLimit, .warning, "command refused: limits.\(name) is \(value) and reached", about)
   }
 
-  package func bufferedInput(of connection: UInt64) -> Int {
-    connections[connection]?.bufferedInput ?? 0
+  package func transport(of connection: UInt64) -> TransportFacts {
+    connections[connection]?.transport
+      ?? TransportFacts(descriptor: -1, path: "", unreadInput: 0)
   }
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {

@@ -5,6 +5,16 @@ import Testing
 
 @testable import CountdownCommands
 
+extension CommandSpec {
+  /// Whether it is about countdowns, HUDs, … rather than about connections or the daemon.
+  fileprivate var showsEntity: Bool {
+    switch group {
+    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page: true
+    case .connection, .pubsub, .server: false
+    }
+  }
+}
+
 /// The one table of commands, and that every command's reply is well-formed in both versions.
 @Suite struct CommandTableTests {
   let table = CommandTable()
@@ -57,7 +67,7 @@ import Testing
     "SELECT": ["0", "1"], "CLIENT ID": [""], "CLIENT INFO": [""],
     "CLIENT LIST": ["", "TYPE pubsub"], "CLIENT SETNAME": ["me"], "CLIENT GETNAME": [""],
     "CLIENT SETINFO": ["LIB-NAME x"], "CLIENT KILL": ["ID 99", "/nowhere"],
-    "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"],
+    "CLIENT NO-EVICT": ["on"], "CLIENT NO-TOUCH": ["on"], "CLIENT REPLY": ["ON"],
     "PUBSUB CHANNELS": ["", "*"], "PUBSUB NUMSUB": ["", "a b"], "PUBSUB NUMPAT": [""],
     "EVENTS SINCE": ["0", "5 MATCH * LIMIT 3 SUBSCRIBED"],
     "EVENTS LAST": [""], "BACKUP BEGIN": [""], "BACKUP SIZE": ["1"],
@@ -139,15 +149,21 @@ import Testing
     }
   }
 
-  @Test("Every row's syntax is understood: names are words, no bracket is left over")
+  @Test(
+    "Every row's syntax is understood: names are words, no mark is left over, secrets are known")
   func syntax() {
     for row in table.rows {
-      for parameter in Syntax.parse(row.syntax) {
+      for parameter in row.parameters {
         let words = [parameter.name] + parameter.choices + (parameter.token.map { [$0] } ?? [])
         for word in words {
           #expect(!word.isEmpty)
-          #expect(!word.contains { "[]".contains($0) }, "\(row.fullName): \(word)")
+          #expect(!word.contains { "[]!".contains($0) }, "\(row.fullName): \(word)")
         }
+        let secretNames = [
+          "bytes", "payload", "result", "password", "META", "PAYLOAD", "TOKEN", "AUTH",
+        ]
+        let carriesSecrets = words.contains { secretNames.contains($0) }
+        #expect(parameter.isSecret == carriesSecrets, "\(row.fullName): \(parameter.name)")
       }
       #expect(row.arguments.least >= (row.subcommand == nil ? 1 : 2))
       #expect(row.arguments.most.map { $0 >= row.arguments.least } ?? true)
@@ -156,6 +172,52 @@ import Testing
       #expect(!row.summary.isEmpty)
     }
     #expect(Set(table.rows.map(\.fullName)).count == table.rows.count)
+  }
+
+  @Test("Every command about one entity tells where its key is")
+  func keyPositions() throws {
+    let counter = Counter()
+    for row in table.rows where row.showsEntity && !["LIST", "HELP"].contains(row.subcommand) {
+      let call = try #require(Self.calls[row.fullName]?.first)
+      let words = row.fullName.split(separator: " ") + call.split(separator: " ")
+      let keys = try counter.say("COMMAND GETKEYS " + words.joined(separator: " "))
+      #expect(keys == .array([.bulk(String(call.prefix { $0 != " " }))]), "\(row.fullName)")
+    }
+    let docs = try counter.say("COMMAND DOCS gate")["gate"]?["subcommands"]?["gate|check"]
+    #expect(docs?["arguments"]?.elements[0]["type"] == .bulk("key"))
+  }
+
+  @Test("Where a command takes one of some words, it refuses any other")
+  func refusesOtherChoices() throws {
+    for row in table.rows {
+      for (index, parameter) in row.parameters.enumerated()
+      where !parameter.choices.isEmpty {
+        let example = try #require(Self.calls[row.fullName]?.first).split(separator: " ")
+        var words = row.fullName.split(separator: " ") + example
+        if let token = parameter.token {
+          if let place = words.firstIndex(where: { $0 == token }) {
+            words[place + 1] = "nonsense"
+          } else {
+            words += [token[...], "nonsense"]
+          }
+        } else {
+          words[words.count - example.count + index] = "nonsense"
+        }
+        try Counter().expectError(words.joined(separator: " "), "nonsense")
+      }
+    }
+  }
+
+  @Test("COMMAND LIST picks commands by a pattern; there are no modules and no ACL categories")
+  func filtersCommands() throws {
+    let counter = Counter()
+    #expect(
+      try counter.say("COMMAND LIST FILTERBY PATTERN GATE|C*")
+        == .array([.bulk("gate|check"), .bulk("gate|cancel"), .bulk("gate|close")]))
+    #expect(try counter.say("COMMAND LIST FILTERBY MODULE json") == .array([]))
+    #expect(try counter.say("COMMAND LIST FILTERBY ACLCAT read") == .array([]))
+    try counter.expectError("COMMAND LIST FILTERBY NAME x", "not one of module, aclcat, pattern")
+    try counter.expectError("COMMAND LIST FILTERBY PATTERN", "FILTERBY needs a value")
   }
 
   @Test("HELLO takes nothing, a version, and its options")

@@ -29,7 +29,8 @@ final class HostStandIn: CommandHost {
   var virtualClock: VirtualClock?
 
   func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
-  func bufferedInput(of connection: UInt64) -> Int { 0 }
+  var transport = TransportFacts(descriptor: 5, path: "/sock", unreadInput: 0)
+  func transport(of connection: UInt64) -> TransportFacts { transport }
   func close(_ connection: UInt64, _ reason: CloseReason) { closed.append((connection, reason)) }
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {
     let key = key.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
@@ -45,6 +46,7 @@ final class HostStandIn: CommandHost {
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
   ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
   func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  func endBackup(of connection: UInt64) {}
 }
 
 /// A dispatcher with clients before it, without sockets.

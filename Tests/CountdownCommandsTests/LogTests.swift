@@ -33,14 +33,38 @@ import Testing
     #expect(!(try monitored(["COUNTDOWN", "RESEND", "k", "ToKeN", "hush4"]).contains("hush")))
   }
 
-  @Test("A key may be called meta; a value called META does not lay bare what follows")
-  func redactsBehindAValueOfThatName() throws {
+  @Test("A key or a value called META is shown, and what META names is hidden")
+  func redactsByGrammar() throws {
     #expect(try monitored(["COUNTDOWN", "START", "meta", "COUNT", "3"]).hasSuffix("\"3\""))
     let line = try monitored(["COUNTDOWN", "START", "k", "TITLE", "META", "META", "hush"])
-    #expect(line.hasSuffix("\"META\" \"(redacted)\" \"(redacted)\""))
+    #expect(line.hasSuffix("\"TITLE\" \"META\" \"META\" \"(redacted)\""))
     #expect(
       !(try monitored(["COUNTDOWN", "START", "k", "META", "TOKEN", "TOKEN", "hush"]).contains(
         "hush")))
+  }
+
+  @Test(
+    "Every payload, result and password is hidden, by position or by name",
+    arguments: [
+      "SCOPE EMIT s tap hush", "ONCE DONE k hush", "ONCE DONE done hush",
+      "GATE CHECK s buy REQUIRED off PAYLOAD hush", "DEBOUNCE k 5s payload hush LEADING",
+      "DEBOUNCE CALL get 5s PAYLOAD hush", "TIMER SET payload 1s EVERY 1s PAYLOAD hush",
+      "HELLO 3 AUTH hush hush SETNAME n",
+    ])
+  func hidesSecrets(_ line: String) throws {
+    let words = line.split(separator: " ").map(String.init)
+    let shown = words.map { $0 == "hush" ? "\"(redacted)\"" : "\"\($0)\"" }
+    #expect(try monitored(words).hasSuffix("] " + shown.joined(separator: " ")))
+  }
+
+  @Test("Where a command with secrets is misspelled, everything from there on is hidden")
+  func hidesWhatItDoesNotUnderstand() throws {
+    #expect(
+      try monitored(["COUNTDOWN", "START", "k", "COUNT", "3", "MTEA", "hush", "FIRE"])
+        .hasSuffix("\"3\" \"(redacted)\" \"(redacted)\" \"(redacted)\""))
+    #expect(try monitored(["COUNTDOWN", "GET", "k"]).hasSuffix("\"GET\" \"k\""))
+    #expect(
+      try monitored(["CLIENT", "LIST", "NONSENSE", "shown"]).hasSuffix("\"NONSENSE\" \"shown\""))
   }
 
   @Test("MONITOR shows neither AUTH nor what is no command")
@@ -55,11 +79,11 @@ import Testing
     settings.slowLogLength = 3
     let counter = Counter(settings)
     counter.host.cost = 9_999
-    _ = try counter.say("ECHO quick")
+    _ = try counter.say("SCOPE OPEN k")
     #expect(try counter.say("SLOWLOG LEN") == .integer(0))
     counter.host.cost = 10_000
     counter.run(["ECHO", String(repeating: "x", count: 200)])
-    counter.run(["COUNTDOWN", "START", "k", "META", "hush"])
+    counter.run(["SCOPE", "EMIT", "k", "tap", "hush"])
     counter.run(["PUBSUB", "NUMSUB"] + (0..<60).map { "c\($0)" })
     counter.run(["ECHO", "last"])
     _ = try counter.take()

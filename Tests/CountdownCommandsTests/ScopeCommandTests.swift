@@ -84,6 +84,32 @@ import Testing
     #expect(try counter.say("SCOPE EMIT cell tap") == .null)
   }
 
+  @Test("RESET ends what a connection handles, and nothing that it owns or others handle")
+  func resetEndsHandlers() throws {
+    let counter = Counter()
+    let handler = counter.open(.resp3)
+    let other = counter.open(.resp3)
+    _ = try counter.say("SCOPE OPEN app OWNER connection", by: handler)
+    _ = try counter.say("SCOPE OPEN page")
+    for scope in ["app", "page"] {
+      _ = try counter.say("SCOPE HANDLE \(scope) tap CAPTURE", by: handler)
+      _ = try counter.say("SCOPE HANDLE \(scope) tap", by: handler)
+    }
+    _ = try counter.say("SCOPE HANDLE page tap", by: other)
+    #expect(try counter.say("RESET", by: handler) == .simple("RESET"))
+    handler.output.version = .resp3
+    #expect(try counter.say("SCOPE EMIT app tap") == .null)
+    #expect(try counter.say("SCOPE GET app")["handlers"] == .integer(0))
+    #expect(try counter.say("SCOPE EMIT page tap") == .bulk("page"))
+    #expect(try counter.take(handler).isEmpty)
+    #expect(try counter.take(other).count == 1)
+    #expect(try counter.say("SCOPE HANDLE page tap", by: handler) == .integer(1))
+    counter.dispatcher.close(handler)
+    counter.pass(0)
+    #expect(try counter.say("SCOPE GET app") == .null)
+    #expect(try counter.say("SCOPE GET page")["handlers"] == .integer(1))
+  }
+
   @Test("In RESP2 a handler hears once it is subscribed, and may handle more meanwhile")
   func handlingInRESP2() throws {
     let counter = Counter()

@@ -6,12 +6,13 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 
 import pytest
 import redis
 from redis._parsers import _HiredisParser, _RESP2Parser, _RESP3Parser
 
-from countdownd import PATIENCE, eventually
+from countdownd import PATIENCE, PROJECT, eventually
 
 needs_redis_tools = pytest.mark.skipif(
     not shutil.which("redis-cli"), reason="redis-cli is not installed: Debian's redis-tools"
@@ -318,3 +319,80 @@ def test_redis_py_reconnects(library):
             return False
 
     eventually(another, "it is connected again")
+
+
+# Other libraries and versions: what they make of CLIENT INFO and CLIENT LIST
+
+
+ASK = """
+import importlib, sys
+name, path = sys.argv[1:]
+module = importlib.import_module(name)
+assert module.__file__.startswith(sys.path[1]), module.__file__
+library = (module.Redis if name == "redis" else module.Valkey)(
+    unix_socket_path=path, decode_responses=True
+)
+library.client_setname("me")
+own = library.client_info()
+assert (own["name"], own["db"], own["cmd"]) == ("me", 0, "client|info"), own
+assert own["id"] == library.client_id()
+(listed,) = library.client_list(client_id=[str(own["id"])])
+assert (listed["addr"], listed["laddr"]) == (own["addr"], own["laddr"])
+assert len(library.client_list(_type="pubsub")) == 1
+assert library.client_list(_type="replica") == []
+assert library.client_kill_filter(_type="pubsub", skipme=True) == 1
+assert library.client_no_evict("ON") and library.ping()
+"""
+
+
+@pytest.mark.parametrize("folder", (PROJECT / "Tests/Integration/clients.txt").read_text().split())
+def test_other_clients_read_client_info(daemon, folder):
+    subscriber = daemon.connect()
+    subscriber("SUBSCRIBE", "timer:t")
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, folder.split("==")[0], daemon.path],
+        env={**os.environ, "PYTHONPATH": str(PROJECT / ".build/clients" / folder)},
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert subscriber.is_closed()
+
+
+def as_go_redis_reads(line):
+    """go-redis 9.7: it splits at each blank, and refuses fields and flags that it does not know."""
+    numbers = (
+        "id fd age idle db sub psub ssub multi watch qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll "
+        "omem tot-mem redir resp"
+    ).split()
+    texts = "addr laddr name flags events cmd user lib-name lib-ver".split()
+    found = {}
+    for word in line.strip().split(" "):
+        name, value = word.split("=")
+        assert name in numbers + texts, f"unexpected client info key {name}"
+        found[name] = int(value) if name in numbers else value
+    assert found["flags"] == "N" or set(found["flags"]) <= set("SOMPxbtRBdcuAUreT")
+    return found
+
+
+def as_node_redis_reads(text):
+    """node-redis 4.5: it looks fields up by their names, and makes numbers of most."""
+    found = dict(re.findall(r"([^\s=]+)=([^\s]*)", text))
+    numbers = (
+        "id fd age idle db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem obl oll omem tot-mem "
+        "redir resp"
+    ).split()
+    for name in "addr laddr name flags events cmd user lib-name lib-ver".split():
+        assert name in found
+    return {**found, **{name: int(found[name]) for name in numbers}}
+
+
+@pytest.mark.parametrize("read", [as_go_redis_reads, as_node_redis_reads])
+def test_clients_of_other_languages_read_client_info(daemon, speaker, read):
+    subscriber = daemon.connect()
+    subscriber("SUBSCRIBE", "timer:t")
+    own = read(speaker("CLIENT", "INFO").decode())
+    assert own["id"] == speaker("CLIENT", "ID")
+    assert own["laddr"] == f"{daemon.path}:0" and own["fd"] > 2
+    assert own["addr"] == f"unix:{os.getpid()}" and own["user"] == str(os.getuid())
+    listed = [read(line) for line in speaker("CLIENT", "LIST").decode().splitlines()]
+    assert [line["flags"] for line in listed] == ["U", "PU"]

@@ -92,6 +92,14 @@ def test_reset_makes_it_as_new(daemon, client):
     assert client("PING") == Simple("PONG")
 
 
+def test_reset_ends_the_backup_of_the_connection(daemon, client):
+    number = client("BACKUP", "BEGIN")
+    eventually(lambda: client("BACKUP", "SIZE", number), "the copy is made")
+    client("RESET")
+    assert client("BACKUP", "SIZE", number).code == "NOTFOUND"
+    assert daemon.connect()("BACKUP", "BEGIN") == number + 1
+
+
 # CLIENT
 
 
@@ -130,7 +138,7 @@ def test_client_info_and_list(daemon, speaker):
     listed = [fields(line) for line in speaker("CLIENT", "LIST").splitlines()]
     assert [line["name"] for line in listed] == ["", "other"]
     assert int(listed[0]["id"]) < int(listed[1]["id"])
-    assert (listed[1]["flags"], listed[1]["sub"]) == ("P", "1")
+    assert (listed[1]["flags"], listed[1]["sub"]) == ("PU", "1")
     by_type = speaker("CLIENT", "LIST", "TYPE", "pubsub").splitlines()
     assert [fields(line)["name"] for line in by_type] == ["other"]
     by_id = speaker("CLIENT", "LIST", "ID", own["id"]).splitlines()
@@ -155,8 +163,8 @@ def test_client_kill_by_id(daemon, speaker):
 
 def test_client_kill_by_user_spares_oneself(daemon, client):
     others = [daemon.connect() for _ in range(3)]
-    uid = fields(client("CLIENT", "INFO"))["uid"]
-    assert client("CLIENT", "KILL", "UID", uid) == 3
+    uid = fields(client("CLIENT", "INFO"))["user"]
+    assert client("CLIENT", "KILL", "USER", uid) == 3
     assert all(other.is_closed() for other in others)
     assert client("CLIENT", "KILL", "UID", uid, "SKIPME", "no") == 1
     with pytest.raises(Closed):
@@ -202,6 +210,15 @@ def test_client_kill_of_one_that_never_reads(daemon, client):
 @pytest.mark.parametrize("name", ["NO-EVICT", "NO-TOUCH"])
 def test_client_no_evict_and_no_touch_are_accepted(client, name):
     assert client("CLIENT", name, "on") == Simple("OK")
+    assert client("CLIENT", name, "nonsense").code == "ERR"
+
+
+def test_client_reply(client):
+    data = [("OFF",), ("ON",), ("SKIP",)]
+    off, on, skip = (request("CLIENT", "REPLY", *words) for words in data)
+    client.send_bytes(off + request("ECHO", "a") * 100 + on + skip + request("ECHO", "b"))
+    assert client.receive() == Simple("OK")
+    assert client("ECHO", "c") == b"c"
 
 
 def test_help(client):

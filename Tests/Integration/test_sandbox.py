@@ -126,7 +126,7 @@ def test_no_command_needs_what_the_sandbox_forbids(running):
         fired = (json.loads(m["data"]) for m in events.listen() if m["type"] == "message")
         assert any(event["event"] == "fired" for event in fired)
         # The client's user is the one it has outside.
-        assert client.execute_command("CLIENT INFO")["uid"] == str(os.getuid())
+        assert client.execute_command("CLIENT INFO")["user"] == str(os.getuid())
         assert client.info("systemd")["under_systemd"] == 1
     state = running.path("/var/lib/private/countdownd")
     assert (state / "state.db").exists()
