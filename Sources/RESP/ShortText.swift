@@ -16,35 +16,35 @@ public struct ShortText {
   @inlinable
   public var count: Int { end - start }
 
+  /// Takes room for so many bytes, and returns where it begins. Checks that there is room before
+  /// anything is written.
   @inlinable @inline(__always)
-  mutating func advance(_ count: Int) {
-    precondition(self.count + count <= capacity)
-    end += count
+  mutating func take(_ count: Int) -> UnsafeMutableRawPointer {
+    precondition(count <= capacity - self.count, "the memory is large enough")
+    defer { end += count }
+    return end
   }
 
   @inlinable @inline(__always)
   public mutating func byte(_ byte: UInt8) {
-    end.storeBytes(of: byte, as: UInt8.self)
-    advance(1)
+    take(1).storeBytes(of: byte, as: UInt8.self)
   }
 
   @inlinable @inline(__always)
   public mutating func newline() {
-    end.storeBytes(of: 0x0A0D, as: UInt16.self)
-    advance(2)
+    take(2).storeBytes(of: 0x0A0D, as: UInt16.self)
   }
 
   @inlinable @inline(__always)
   public mutating func raw(_ text: StaticString) {
-    end.copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
-    advance(text.utf8CodeUnitCount)
+    take(text.utf8CodeUnitCount)
+      .copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
   }
 
   @inlinable @inline(__always)
   public mutating func raw(_ text: UnsafeRawBufferPointer) {
     guard let source = text.baseAddress else { return }
-    end.copyMemory(from: source, byteCount: text.count)
-    advance(text.count)
+    take(text.count).copyMemory(from: source, byteCount: text.count)
   }
 
   public mutating func decimal(_ value: Int64) {
@@ -59,8 +59,7 @@ public struct ShortText {
     let (most, last) = value.quotientAndRemainder(dividingBy: part)
     decimal(most)
     let digits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    end.storeBytes(of: digits.littleEndian, as: UInt64.self)
-    advance(8)
+    take(8).storeBytes(of: digits.littleEndian, as: UInt64.self)
   }
 
   /// A number of up to eight digits, without zeros before it.
@@ -72,9 +71,9 @@ public struct ShortText {
     let shown = (digits >> UInt64(zeros)).littleEndian
     let length = 8 - zeros / 8
     if capacity - count >= 8 {
-      // What is behind its digits is written over by what follows.
+      // The bytes behind its digits are overwritten by what follows.
       end.storeBytes(of: shown, as: UInt64.self)
-      advance(length)
+      end += length
     } else {
       withUnsafeBytes(of: shown) { raw(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
     }

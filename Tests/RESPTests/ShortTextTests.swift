@@ -1,3 +1,4 @@
+import Glibc
 import RESP
 import Testing
 
@@ -30,5 +31,41 @@ import Testing
     #expect(text { $0.integer(-5) } == ":-5\r\n")
     #expect(text { $0.bulk("state") } == "$5\r\nstate\r\n")
     #expect(text { $0.bulk(UnsafeRawBufferPointer(start: nil, count: 0)) } == "$0\r\n\r\n")
+  }
+
+  /// Has `write` write into memory that ends where no page follows, one byte shorter than it needs. The
+  /// process ends with a trap if that is noticed before the write, and with a segmentation fault if
+  /// it is noticed after.
+  private static func write(_ length: Int, _ write: (inout ShortText) -> Void) {
+    let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+    let pages = mmap(
+      nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)!
+    mprotect(pages + page, page, PROT_NONE)
+    let short = length - 1
+    var text = ShortText(
+      UnsafeMutableRawBufferPointer(start: pages + page - short, count: short))
+    write(&text)
+  }
+
+  #if arch(x86_64)
+    private static let trap = SIGILL
+  #else
+    private static let trap = SIGTRAP
+  #endif
+
+  @Test("Text that does not fit ends the process before anything is written")
+  func checksBeforeItWrites() async {
+    await #expect(processExitsWith: .signal(Self.trap)) { Self.write(1) { $0.byte(0x30) } }
+    await #expect(processExitsWith: .signal(Self.trap)) { Self.write(2) { $0.newline() } }
+    await #expect(processExitsWith: .signal(Self.trap)) { Self.write(5) { $0.raw("12345") } }
+    await #expect(processExitsWith: .signal(Self.trap)) {
+      Self.write(5) { text in Array("12345".utf8).withUnsafeBytes { text.raw($0) } }
+    }
+    await #expect(processExitsWith: .signal(Self.trap)) {
+      Self.write(16) { $0.decimal(1_234_567_812_345_678 as UInt64) }
+    }
+    await #expect(processExitsWith: .signal(Self.trap)) {
+      Self.write(3) { $0.decimal(123 as UInt64) }
+    }
   }
 }
