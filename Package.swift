@@ -58,10 +58,11 @@ let package = Package(
       swiftSettings: settings),
 
     // Where it meets the system.
+    .systemLibrary(name: "CMalloc"),
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CountdownCommands", "CountdownStore", "DispatchTimers",
+        "CMalloc", "CountdownCommands", "CountdownStore", "DispatchTimers",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),

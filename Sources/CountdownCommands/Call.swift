@@ -74,6 +74,28 @@ struct Call {
     return UnsafeRawBufferPointer(rebasing: bytes[prefix.count...])
   }
 
+  // MARK: Parts
+
+  /// Does something for each of many elements, a few at a time: other clients come in between. The
+  /// command's arguments are not there any more by then.
+  func forEach<S: Sequence>(
+    _ elements: S, _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
+    finally: @escaping () -> Void = {}
+  ) throws(CommandError) {
+    var iterator = elements.makeIterator()
+    let part: Unfinished.Part = { now throws(CommandError) in
+      for _ in 0..<Unfinished.elementsPerPart {
+        guard let element = iterator.next() else {
+          finally()
+          return true
+        }
+        try body(element, now)
+      }
+      return false
+    }
+    if try !part(now) { session.unfinished = Unfinished(part: part) }
+  }
+
   // MARK: Replies
 
   func ok() { session.output.simple("OK") }

@@ -35,8 +35,13 @@ let clientCommands: [CommandSpec] = [
         throw options.unknown()
       }
     }
-    let lines = sessions.map { call.dispatcher.clientLine($0, at: call.now) + "\n" }
-    call.session.output.text(lines.joined())
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    var lines = ""
+    try call.forEach(sessions) { shown, now in
+      if !shown.isGone { lines += dispatcher.clientLine(shown, at: now) + "\n" }
+    } finally: {
+      session.output.text(lines)
+    }
   },
 
   CommandSpec(
@@ -125,8 +130,7 @@ private func killOne(_ call: Call) throws(CommandError) {
   guard !victims.isEmpty else {
     throw CommandError("ERR no such client: \(quoted(call.arguments[2]))")
   }
-  for victim in victims { call.kill(victim) }
-  call.ok()
+  try call.kill(victims) { $0.simple("OK") }
 }
 
 private func kill(_ call: Call) throws(CommandError) {
@@ -161,16 +165,21 @@ private func kill(_ call: Call) throws(CommandError) {
     }
   }
   if skipsMe { victims.removeAll { $0 === call.session } }
-  for victim in victims { call.kill(victim) }
-  call.session.output.integer(Int64(victims.count))
+  let count = Int64(victims.count)
+  try call.kill(victims) { $0.integer(count) }
 }
 
 extension Call {
-  fileprivate func kill(_ victim: Session) {
-    if victim === session {
-      victim.isClosing = true
-    } else {
-      dispatcher.host.close(victim.client.connection, .killed)
+  fileprivate func kill(
+    _ victims: [Session], reply: @escaping (inout RESPEncoder) -> Void
+  ) throws(CommandError) {
+    let (host, session) = (dispatcher.host, session)
+    let isMeToo = victims.contains { $0 === session }
+    try forEach(victims) { victim, _ in
+      if victim !== session { host.close(victim.client.connection, .killed) }
+    } finally: {
+      reply(&session.output)
+      if isMeToo { session.isClosing = true }
     }
   }
 
@@ -209,17 +218,17 @@ extension Dispatcher {
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     let id = session.client.connection
     let transport = host.transport(of: id)
-    let subscriptions = engine.subscriptions(of: id)
+    let (channels, patterns) = (engine.channels(of: id).count, engine.patterns(of: id).count)
     let command = session.lastCommand.map { table.rows[$0].wireName } ?? "NULL"
-    let isSubscribed = !subscriptions.channels.isEmpty || !subscriptions.patterns.isEmpty
-    let flags = (session.isMonitor ? "O" : "") + (isSubscribed ? "P" : "") + "U"
+    let flags =
+      (session.isMonitor ? "O" : "") + (channels + patterns > 0 ? "P" : "") + "U"
     let input = transport.unreadInput
     let output = session.pendingOutput
     return "id=\(id) addr=\(session.address) laddr=\(localAddress(transport)) "
       + "fd=\(transport.descriptor) name=\(text(session.name)) "
       + "age=\(session.connectedAt.seconds(until: now)) "
       + "idle=\(session.lastActive.seconds(until: now)) flags=\(flags) db=0 "
-      + "sub=\(subscriptions.channels.count) psub=\(subscriptions.patterns.count) ssub=0 multi=-1 "
+      + "sub=\(channels) psub=\(patterns) ssub=0 multi=-1 "
       + "qbuf=\(input) qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 "
       + "oll=\(session.outbound.pieceCount) omem=\(output) tot-mem=\(input + output) "
       + "events=\(session.isBackedUp ? "rw" : "r") cmd=\(command) user=\(session.client.uid) "

@@ -61,22 +61,7 @@ let connectionCommands: [CommandSpec] = [
     complexity: "O(subscriptions + scopes)",
     "Makes the connection as if it were new: RESP2, no subscriptions, no handlers, no name."
   ) { call throws(CommandError) in
-    let session = call.session
-    let own = call.dispatcher.engine.subscriptions(of: session.client.connection)
-    for channel in own.channels {
-      _ = call.dispatcher.engine.unsubscribe(session.client.connection, from: channel)
-    }
-    for pattern in own.patterns {
-      _ = call.dispatcher.engine.unsubscribe(session.client.connection, fromPattern: pattern)
-    }
-    call.dispatcher.engine.unhandleAll(by: session.client)
-    call.dispatcher.stopMonitor(session)
-    call.dispatcher.host.endBackup(of: session.client.connection)
-    _ = session.waitingTicks.takeAll()
-    session.name = []
-    session.replies = .all
-    session.output.version = .resp2
-    session.output.simple("RESET")
+    try reset(call)
   },
 
   CommandSpec(
@@ -91,6 +76,38 @@ let connectionCommands: [CommandSpec] = [
 
 private let noPassword = CommandError(
   "ERR there is no password: the permissions of the socket decide who may connect")
+
+/// What RESET ends one after the other, as there may be many.
+private enum Ending {
+  case channel([UInt8])
+  case pattern([UInt8])
+  case handling(UInt32)
+}
+
+private func reset(_ call: Call) throws(CommandError) {
+  let (dispatcher, session) = (call.dispatcher, call.session)
+  let client = session.client
+  let id = client.connection
+  let endings =
+    dispatcher.engine.channels(of: id).map(Ending.channel)
+    + dispatcher.engine.patterns(of: id).map(Ending.pattern)
+    + dispatcher.engine.scopesOfHandlers(of: client).map(Ending.handling)
+  try call.forEach(endings) { ending, _ in
+    switch ending {
+    case .channel(let name): _ = dispatcher.engine.unsubscribe(id, from: name)
+    case .pattern(let name): _ = dispatcher.engine.unsubscribe(id, fromPattern: name)
+    case .handling(let scope): dispatcher.engine.unhandleAll(at: scope, by: client)
+    }
+  } finally: {
+    dispatcher.stopMonitor(session)
+    dispatcher.host.endBackup(of: id)
+    _ = session.waitingTicks.takeAll()
+    session.name = []
+    session.replies = .all
+    session.output.version = .resp2
+    session.output.simple("RESET")
+  }
+}
 
 private func hello(_ call: Call) throws(CommandError) {
   let session = call.session

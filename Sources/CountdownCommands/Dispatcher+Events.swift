@@ -11,9 +11,10 @@ extension Dispatcher {
       delivering.forEach {
         deliver($0)
       } timed: { event, key, title, audience in
+        guard findTargets(audience) else { return }
         line.begin()
         event.write(key: key, title: title, to: &line)
-        send(Message(event, key: key, payload: line.finish()), to: audience)
+        send(Message(event, key: key, payload: line.finish()))
       }
       delivering.removeAll()
       targets = Targets()
@@ -21,6 +22,7 @@ extension Dispatcher {
   }
 
   private func deliver(_ publication: Publication) {
+    guard findTargets(publication.audience) else { return }
     line.begin()
     publication.event.write(to: &line)
     let payload = line.finish()
@@ -28,12 +30,17 @@ extension Dispatcher {
       let message = Message(
         publication, key: key, payload: payload,
         isUncertainSnapshot: isUncertainSnapshot(publication))
-      send(message, to: publication.audience)
+      send(message)
     }
   }
 
-  private func send(_ message: Message, to audience: Audience) {
+  /// Looks up who is to get what comes next; false if nobody is, so that nothing need be written.
+  private func findTargets(_ audience: Audience) -> Bool {
     if audience !== targets.audience { targets = Targets(audience, sessions) }
+    return targets.all.contains { !$0.session.isClosing }
+  }
+
+  private func send(_ message: Message) {
     var place = -1
     for target in targets.all where !target.session.isClosing {
       // One frame does for all who get it by the same pattern.

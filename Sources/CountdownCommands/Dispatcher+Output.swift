@@ -6,8 +6,11 @@ extension Dispatcher {
   @discardableResult
   package func account(_ session: Session) -> Bool {
     guard let user = session.user else { return false }
-    let pending = session.isClosing ? 0 : session.pendingOutput
+    // Also of one that is being closed, for as long as it takes memory.
+    let pending = session.isGone ? session.heldBytes : session.pendingOutput
     user.unreadBytes += pending - session.accountedOutput
+    unreadBytes += pending - session.accountedOutput
+    mostUnread = max(mostUnread, unreadBytes)
     session.accountedOutput = pending
     if user.unreadBytes < settings.maxOutputPerUser {
       user.fullSince = nil
@@ -17,17 +20,28 @@ extension Dispatcher {
     return user.fullSince != nil
   }
 
+  /// Whether so much was unread, and has been freed since the last call, that it is worth returning to
+  /// the system.
+  package func takePeak() -> Bool {
+    guard mostUnread >= Self.peak, unreadBytes < mostUnread / 8 else { return false }
+    mostUnread = unreadBytes
+    return true
+  }
+
+  /// In bytes. Less than this is used again before long.
+  private static let peak = 8 << 20
+
   /// Whether nothing more is to be done for a session before it has read what waits for it.
   package func isFull(_ session: Session) -> Bool { session.user?.fullSince != nil }
 
   /// Whether it is worth waiting for the end of the turn: what fills the room may be written then.
   package func mayHaveRoomSoon(_ session: Session) -> Bool { session.user?.fullSince == turn }
 
-  /// How many commands of a session may be done before others get their turn. Where there are no
-  /// others nobody has to wait.
+  /// How many commands of a session may be done before others get their turn; long ones count for
+  /// several. 0 if its user has had all of its share. Where there are no others nobody has to wait.
   package func share(of session: Session, _ commandsPerTurn: Int) -> Int {
     guard users.count > 1, let user = session.user else { return commandsPerTurn }
-    return user.share(of: commandsPerTurn, in: turn)
+    return user.share(of: commandsPerTurn, in: round)
   }
 
   func checkRoom(_ session: Session) throws(CommandError) {
@@ -50,7 +64,7 @@ extension Dispatcher {
     }
     guard account(session), let user = session.user else { return }
     let all = user.unreadBytes
-    let slowest = sessions.values.filter { $0.user === user && !$0.isClosing }
+    let slowest = sessions.values.filter { $0.user === user }
       .max { $0.pendingOutput < $1.pendingOutput }
     guard let slowest else { return }
     drop(
@@ -62,10 +76,7 @@ extension Dispatcher {
   private func drop(_ session: Session, _ reason: String) {
     statistics.outputLimitDisconnections += 1
     session.isClosing = true
-    session.output.bytes = []
-    session.provisional = []
-    session.provisionalSnapshots = []
-    _ = session.waitingTicks.takeAll()
+    session.discardOutput()
     account(session)
     host.close(session.client.connection, .outputLimit(reason))
   }

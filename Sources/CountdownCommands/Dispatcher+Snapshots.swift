@@ -3,8 +3,8 @@ import CountdownEngine
 /// Snapshots for new subscribers, also of what may turn out not to be so: then they are withdrawn, and told
 /// anew.
 extension Dispatcher {
-  /// Goes on with snapshots for a session that can take more.
-  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) {
+  /// Goes on with snapshots for a session that can take more; returns whether there are more.
+  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) -> Bool {
     let patterns = engine.continueSnapshots(
       to: session.client.connection, budget: budget, at: now)
     // What is gone for now, and was passed over, may come back.
@@ -13,6 +13,7 @@ extension Dispatcher {
       touch(session)
     }
     deliver()
+    return engine.isSnapshotAwaited(by: session.client.connection)
   }
 
   /// Whether it shows how something is that may be kept, while it may turn out not to be so.

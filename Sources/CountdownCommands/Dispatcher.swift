@@ -32,6 +32,8 @@ package final class Dispatcher {
   package private(set) var users: [UInt32: User] = [:]
   /// Counts turns.
   private(set) var turn = 0
+  /// Counts the rounds in which each client gets its share.
+  private(set) var round = 0
   private let stopwatch: () -> Int64
   private var lapBegan: Int64?
   /// The events that are being delivered, and the line and frames of one; their memory is used again.
@@ -45,6 +47,9 @@ package final class Dispatcher {
   var slowLog: SlowLog
   var statistics: CommandStatistics
   private var monitors: [UInt64] = []
+  /// What no client has read yet, in bytes; and the most of it since memory was returned last.
+  var unreadBytes = 0
+  var mostUnread = 0
   /// The reply to the command under way tells of what this turn has changed.
   var replyTellsOfChanges = false
   /// Nothing is there yet of what was kept, so nothing can be said about it.
@@ -88,6 +93,8 @@ package final class Dispatcher {
     monitors.removeAll { $0 == session.client.connection }
     engine.disconnect(session.client.connection)
     session.isClosing = true
+    session.isGone = true
+    session.discardOutput()
     account(session)
     session.user?.connections -= 1
     if session.user?.connections == 0 { users[session.client.uid] = nil }
@@ -95,17 +102,18 @@ package final class Dispatcher {
 
   // MARK: Commands
 
-  /// Does one command; the reply, and events that it causes, go to the sessions' output.
-  package func execute(_ arguments: Arguments, for session: Session, at now: Moment) {
+  /// Does one command, or its first part; the reply, and events that it causes, go to the sessions'
+  /// output.
+  ///
+  /// - Returns: how much of the session's share of a turn it took.
+  @discardableResult
+  package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
     session.lastActive = now
     session.replies.nextCommand()
     statistics.commands += 1
-    let mark = session.output.bytes.count
-    if mark == 0 { session.makeRoom() }
-    let changes = engine.changeCount
-    let anyChanges = engine.anyChangeCount
-    engine.restsOnBatch = nil
+    let start = begin(session)
     var isAnswerOfState = false
+    var took: Int64 = 0
     do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
@@ -121,42 +129,98 @@ package final class Dispatcher {
       do throws(CommandError) {
         try spec.handler(call)
       } catch {
-        statistics.record(index, microseconds: lap(since: before), failed: true)
+        took = lap(since: before)
+        statistics.record(index, microseconds: took, failed: true)
         throw error
       }
-      let took = lap(since: before)
+      took = lap(since: before)
       statistics.record(index, microseconds: took)
       if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
         slowLog.append(arguments, of: spec, took: took, session: session, at: now)
       }
     } catch {
-      // A reply that had begun is taken back; there is none where a monitor went over its limit
-      // by the line about this very command, and all of its output was dropped.
-      if session.output.bytes.count > mark { session.output.bytes.removeSubrange(mark...) }
-      session.output.error(error.text)
-      statistics.errors += 1
+      refuse(session, error, since: start)
     }
-    if session.replies.areDropped, session.output.bytes.count > mark {
-      session.output.bytes.removeSubrange(mark...)
+    finish(session, since: start, isAnswerOfState: isAnswerOfState)
+    return spend(took, session)
+  }
+
+  /// Does another part of a command that is not finished.
+  ///
+  /// - Returns: how much of the session's share of a turn it took.
+  @discardableResult
+  package func goOn(_ session: Session, at now: Moment) -> Int {
+    guard let unfinished = session.unfinished else { return 1 }
+    let start = begin(session)
+    let before = lapBegan ?? stopwatch()
+    do throws(CommandError) {
+      if try unfinished.part(now) { session.unfinished = nil }
+    } catch {
+      session.unfinished = nil
+      refuse(session, error, since: start)
+    }
+    let took = lap(since: before)
+    finish(session, since: start, isAnswerOfState: false)
+    return spend(took, session)
+  }
+
+  /// How things were before a command, or a part of one.
+  private struct Start {
+    /// Where its reply begins.
+    let mark: Int
+    let changes: UInt64
+    let anyChanges: UInt64
+  }
+
+  private func begin(_ session: Session) -> Start {
+    let mark = session.output.bytes.count
+    if mark == 0 { session.makeRoom() }
+    engine.restsOnBatch = nil
+    return Start(mark: mark, changes: engine.changeCount, anyChanges: engine.anyChangeCount)
+  }
+
+  private func refuse(_ session: Session, _ error: CommandError, since start: Start) {
+    // A reply that had begun is taken back; there is none where a monitor went over its limit
+    // by the line about this very command, and all of its output was dropped.
+    if session.output.bytes.count > start.mark {
+      session.output.bytes.removeSubrange(start.mark...)
+    }
+    session.collected.bytes = []
+    session.output.error(error.text)
+    statistics.errors += 1
+  }
+
+  private func finish(_ session: Session, since start: Start, isAnswerOfState: Bool) {
+    if session.replies.areDropped, session.output.bytes.count > start.mark {
+      session.output.bytes.removeSubrange(start.mark...)
     }
     // What is read of a change counts no sooner than the change. What has changed something that is
     // not kept is not taken back, so neither is its answer.
-    let hasChanged = engine.changeCount != changes
+    let hasChanged = engine.changeCount != start.changes
     let isUncertain =
       hasChanged || replyTellsOfChanges
-      || isAnswerOfState && engine.anyChangeCount == anyChanges && mayTakeBack
+      || isAnswerOfState && engine.anyChangeCount == start.anyChanges && mayTakeBack
     // It may be where something was that may come back.
     let batch = isUncertain ? engine.nextBatch : engine.restsOnBatch
-    if let batch, session.output.bytes.count > mark {
+    if let batch, session.output.bytes.count > start.mark {
       session.provisional.append(
         Provisional(
-          range: mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
+          range: start.mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
           batch: batch))
     }
     replyTellsOfChanges = false
     touch(session)
     account(session)
     deliver()
+  }
+
+  /// A command counts for one, and for one more for each so many microseconds.
+  private static let microsecondsPerUnit: Int64 = 4
+
+  private func spend(_ microseconds: Int64, _ session: Session) -> Int {
+    let units = 1 + Int(clamping: max(microseconds, 0) / Self.microsecondsPerUnit)
+    session.user?.spend(units)
+    return units
   }
 
   /// Commands follow each other from now on: each is timed from the end of the one before, as looking
@@ -247,6 +311,9 @@ package final class Dispatcher {
     session.isTouched = true
     touched.append(session)
   }
+
+  /// Everybody has had a share: from now on there is another.
+  package func beginRound() { round += 1 }
 
   /// The sessions that have something to be written since the last call.
   package func takeTouched() -> [Session] {

@@ -42,9 +42,13 @@ private func eventsSince(_ call: Call) throws(CommandError) {
   var count = 0
   let reading = dispatcher.engine.eventTail.read(
     after: sequence, newest: dispatcher.engine.lastSequence, limit: limit
-  ) { kind, key in
-    (!isOwn || dispatcher.engine.isSubscribed(connection, to: kind, key))
-      && pattern.map { Glob.matches($0, kind.channelPrefix + key) } ?? true
+  ) { kind, key, budget in
+    if let pattern {
+      budget -= Glob.cost(pattern, kind.channelPrefix.count + key.count)
+      guard Glob.matches(pattern, kind.channelPrefix + key) else { return false }
+    }
+    return !isOwn
+      || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
   } _: { event in
     events.array(2)
     events.bulk(event.channel)

@@ -36,7 +36,7 @@ let introspectionCommands: [CommandSpec] = [
     "COMMAND", "INFO", "[name ...]", group: .server, [], complexity: "O(commands)",
     "Arity, flags and key positions of commands."
   ) { call throws(CommandError) in
-    let given = (2..<call.arguments.count).map(call.commandName)
+    let given = try call.commandNames()
     let names = given.isEmpty ? call.dispatcher.table.names : given
     call.session.output.array(names.count)
     for name in names { call.replyInfo(name) }
@@ -49,7 +49,7 @@ let introspectionCommands: [CommandSpec] = [
     let known = call.dispatcher.table.names
     // A map: each name once.
     var seen: Set<String> = []
-    let given = (2..<call.arguments.count).map(call.commandName).filter {
+    let given = try call.commandNames().filter {
       (known.contains($0) || call.dispatcher.table.row($0) != nil) && seen.insert($0).inserted
     }
     let names = call.arguments.count == 2 ? known : given
@@ -82,6 +82,15 @@ extension CommandSpec {
 }
 
 extension Call {
+  /// No more than there are: each takes a while, and once is enough.
+  fileprivate func commandNames() throws(CommandError) -> [String] {
+    let most = dispatcher.table.rows.count
+    guard arguments.count - 2 <= most else {
+      throw problem("there are \(most) commands, and not \(arguments.count - 2)")
+    }
+    return (2..<arguments.count).map(commandName)
+  }
+
   /// A name as the table has it: `countdown|start` is `COUNTDOWN START`.
   fileprivate func commandName(_ index: Int) -> String {
     String(text(index).uppercased().map { $0 == "|" ? " " : $0 })

@@ -7,7 +7,9 @@ package struct OutputQueue {
 
   private var pieces: [[UInt8]] = []
   private var head = 0
-  /// Bytes in all pieces.
+  /// Bytes of the first piece that are gone already.
+  private var taken = 0
+  /// Bytes in all pieces that take memory: one that is handed out in parts counts until the last.
   package private(set) var count = 0
 
   /// How many pieces wait.
@@ -27,13 +29,20 @@ package struct OutputQueue {
     }
   }
 
-  /// The oldest piece; nil when there is none. O(1), amortized.
-  package mutating func popFirst() -> [UInt8]? {
+  /// The oldest piece, or a part of it if it is long; nil when there is none. O(1), amortized.
+  package mutating func popFirst() -> ArraySlice<UInt8>? {
     guard head < pieces.count else { return nil }
-    var first: [UInt8] = []
-    swap(&first, &pieces[head])
+    let piece = pieces[head]
+    let end = min(taken + Self.fullPiece, piece.count)
+    defer { taken = end == piece.count ? 0 : end }
+    if end == piece.count { removeFirst() }
+    return piece[taken..<end]
+  }
+
+  private mutating func removeFirst() {
+    count -= pieces[head].count
+    pieces[head] = []
     head += 1
-    count -= first.count
     if head == pieces.count {
       pieces.removeAll(keepingCapacity: head <= 64)
       head = 0
@@ -41,7 +50,6 @@ package struct OutputQueue {
       pieces.removeFirst(head)
       head = 0
     }
-    return first
   }
 
   package mutating func removeAll() { self = OutputQueue() }

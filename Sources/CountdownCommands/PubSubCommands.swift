@@ -12,10 +12,11 @@ let pubSubCommands: [CommandSpec] = [
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.checkLimits(client, channels: channels)
     }
-    for channel in channels {
-      let count = call.dispatcher.engine.subscribe(client, to: channel, at: call.now)
-      call.confirm("subscribe", channel, count)
-      call.dispatcher.engine.snapshot(of: channel, to: client.connection, at: call.now)
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    try call.forEach(channels) { channel, now in
+      let count = dispatcher.engine.subscribe(client, to: channel, at: now)
+      session.confirm("subscribe", channel, count)
+      dispatcher.engine.snapshot(of: channel, to: client.connection, at: now)
     }
   },
 
@@ -32,7 +33,7 @@ let pubSubCommands: [CommandSpec] = [
     }
     for pattern in patterns {
       let count = call.dispatcher.engine.subscribe(client, toPattern: pattern)
-      call.confirm("psubscribe", pattern, count)
+      call.session.confirm("psubscribe", pattern, count)
     }
   },
 
@@ -41,14 +42,17 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(channels)", "Listens no more: to these channels, or to any."
   ) { call throws(CommandError) in
-    let id = call.session.client.connection
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    let id = session.client.connection
     let given = (1..<call.arguments.count).map(call.bytes)
-    let channels = given.isEmpty ? call.dispatcher.engine.subscriptions(of: id).channels : given
-    for channel in channels {
-      let count = call.dispatcher.engine.unsubscribe(id, from: channel)
-      call.confirm("unsubscribe", channel, count)
+    let channels = given.isEmpty ? Array(dispatcher.engine.channels(of: id)) : given
+    if channels.isEmpty {
+      session.confirm("unsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
     }
-    if channels.isEmpty { call.confirm("unsubscribe", nil) }
+    try call.forEach(channels) { channel, _ in
+      let count = dispatcher.engine.unsubscribe(id, from: channel)
+      session.confirm("unsubscribe", channel, count)
+    }
   },
 
   CommandSpec(
@@ -56,24 +60,24 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(patterns)", "Listens no more: to these patterns, or to any."
   ) { call throws(CommandError) in
-    let id = call.session.client.connection
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    let id = session.client.connection
     let given = (1..<call.arguments.count).map(call.bytes)
-    let patterns = given.isEmpty ? call.dispatcher.engine.subscriptions(of: id).patterns : given
-    for pattern in patterns {
-      let count = call.dispatcher.engine.unsubscribe(id, fromPattern: pattern)
-      call.confirm("punsubscribe", pattern, count)
+    let patterns = given.isEmpty ? Array(dispatcher.engine.patterns(of: id)) : given
+    if patterns.isEmpty {
+      session.confirm("punsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
     }
-    if patterns.isEmpty { call.confirm("punsubscribe", nil) }
+    try call.forEach(patterns) { pattern, _ in
+      let count = dispatcher.engine.unsubscribe(id, fromPattern: pattern)
+      session.confirm("punsubscribe", pattern, count)
+    }
   },
 
   CommandSpec(
     "PUBSUB", "CHANNELS", "[pattern]", group: .pubsub, [.pubsub],
     complexity: "O(channels)", "Channels that somebody listens to."
   ) { call throws(CommandError) in
-    let pattern = call.arguments.count > 2 ? call.bytes(2) : nil
-    let names = call.dispatcher.engine.channelNames(matching: pattern)
-    call.session.output.array(names.count)
-    for name in names { call.session.output.bulk(name) }
+    try listChannels(call)
   },
 
   CommandSpec(
@@ -95,6 +99,32 @@ let pubSubCommands: [CommandSpec] = [
   },
 ]
 
+/// Goes from connection to connection: each channel is told of with the first of those who listen to it.
+private func listChannels(_ call: Call) throws(CommandError) {
+  let (dispatcher, session) = (call.dispatcher, call.session)
+  let pattern =
+    call.arguments.count > 2 ? try call.text(call.arguments[2], "a pattern", atMost: 1_024) : nil
+  let channels = dispatcher.sessions.keys.lazy.flatMap { id in
+    dispatcher.engine.channels(of: id).lazy.map { (id, $0) }
+  }
+  var count = 0
+  try call.forEach(channels) { channel, _ throws(CommandError) in
+    let (id, name) = channel
+    guard dispatcher.engine.isFirst(id, of: name) else { return }
+    if let pattern, !Glob.matches(pattern, name) { return }
+    count += 1
+    session.collected.bulk(name)
+    let most = dispatcher.settings.maxOutput
+    guard session.collected.bytes.count <= most else {
+      throw CommandError("LIMIT max-output is \(most) and reached; a pattern shows fewer channels")
+    }
+  } finally: {
+    session.output.array(count)
+    session.output.bytes += session.collected.bytes
+    session.collected.bytes = []
+  }
+}
+
 extension Call {
   fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
     var names: [[UInt8]] = []
@@ -103,12 +133,13 @@ extension Call {
     }
     return names
   }
+}
 
-  fileprivate func confirm(_ word: StaticString, _ name: [UInt8]?, _ count: Int? = nil) {
-    session.output.push(3)
-    session.output.bulk(word)
-    if let name { session.output.bulk(name) } else { session.output.null() }
-    session.output.integer(
-      Int64(count ?? dispatcher.engine.subscriptionCount(of: session.client.connection)))
+extension Session {
+  fileprivate func confirm(_ word: StaticString, _ name: [UInt8]?, _ count: Int) {
+    output.push(3)
+    output.bulk(word)
+    if let name { output.bulk(name) } else { output.null() }
+    output.integer(Int64(count))
   }
 }

@@ -41,8 +41,12 @@ let serverCommands: [CommandSpec] = [
     "CONFIG", "GET", "pattern [pattern ...]", group: .server, [.admin],
     complexity: "O(settings)", "The settings in force whose names match."
   ) { call throws(CommandError) in
+    let settings = call.dispatcher.host.configuration
+    guard call.arguments.count - 2 <= settings.count else {
+      throw call.problem("there are \(settings.count) settings, and more patterns than that")
+    }
     let patterns = (2..<call.arguments.count).map { Array(call.text($0).lowercased().utf8) }
-    let matching = call.dispatcher.host.configuration.filter { setting in
+    let matching = settings.filter { setting in
       patterns.contains { Glob.matches($0, Array(setting.name.utf8)) }
     }
     call.session.output.map(matching.count)

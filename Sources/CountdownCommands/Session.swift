@@ -46,6 +46,13 @@ package final class Session {
   var waitingTicks = WaitingTicks()
   /// A command is under way whose reply comes later; what follows it waits.
   package internal(set) var isWaiting = false
+  /// What is left of a command that is done part by part; what follows it waits.
+  var unfinished: Unfinished?
+  package var isUnfinished: Bool { unfinished != nil }
+  /// What an unfinished command has put together of its reply.
+  var collected = RESPEncoder()
+  /// The connection is closed: nothing of its output is left but what is being stored.
+  package internal(set) var isGone = false
 
   /// Whose it is; from `Dispatcher.open` on.
   var user: User?
@@ -67,6 +74,18 @@ package final class Session {
   /// What the client has not read, in bytes.
   package var pendingOutput: Int {
     unwrittenBytes + outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
+      + collected.bytes.count
+  }
+
+  /// Frees what nobody will read: all but what is being written and stored.
+  func discardOutput() {
+    output.bytes = []
+    provisional = []
+    provisionalSnapshots = []
+    outbound.removeAll()
+    waitingTicks = WaitingTicks()
+    collected.bytes = []
+    unfinished = nil
   }
 
   /// Appends what waited, once the client has read on.
@@ -113,6 +132,17 @@ enum Replies {
     case .allButThis: self = .all
     }
   }
+}
+
+/// The rest of a command that is done part by part, so that other clients come in between.
+struct Unfinished {
+  /// Does one part; returns whether it was the last.
+  typealias Part = (_ now: Moment) throws(CommandError) -> Bool
+
+  /// The most elements that one part deals with.
+  static let elementsPerPart = 16
+
+  let part: Part
 }
 
 /// A part of what was said that tells of a change.

@@ -6,24 +6,30 @@ package final class User {
   /// The turn in which that became too much.
   var fullSince: Int?
 
-  private var turn = 0
+  private var round = 0
   private var calls = 0
   private var callsBefore = 0
+  private var spent = 0
 
   /// So many connections of a user have all of `commandsPerTurn`; more share that.
   private static let connectionsWithAll = 8
 
-  /// How many commands a connection may have done in this turn: fewer where the user has many at
-  /// work, so that a turn, for which others wait, is not longer the more connections one opens.
-  func share(of commandsPerTurn: Int, in turn: Int) -> Int {
-    if turn != self.turn {
-      callsBefore = turn == self.turn + 1 ? calls : 0
+  /// Takes from what is left to all connections in this round.
+  func spend(_ units: Int) { spent += units }
+
+  /// How many commands a connection may have done in this round: fewer where the user has many at
+  /// work, and none once they have spent as much as is there for all of them, so that a round, for
+  /// which others wait, is not longer the more connections one opens.
+  func share(of commandsPerTurn: Int, in round: Int) -> Int {
+    if round != self.round {
+      callsBefore = round == self.round + 1 ? calls : 0
       calls = 0
-      self.turn = turn
+      spent = 0
+      self.round = round
     }
     calls += 1
-    let atWork = max(calls, callsBefore)
-    guard atWork > Self.connectionsWithAll else { return commandsPerTurn }
-    return max(commandsPerTurn * Self.connectionsWithAll / atWork, 1)
+    let all = commandsPerTurn * Self.connectionsWithAll
+    let atWork = max(calls, callsBefore, Self.connectionsWithAll)
+    return min(max(all / atWork, 1), max(all - spent, 0))
   }
 }

@@ -150,6 +150,7 @@ package struct Configuration: Equatable, Sendable {
     package var maxEntities = 20_000_000
     package var maxEntitiesPerUID = 10_000_000
     package var maxSubscriptions = 100_000
+    package var maxPatternsPerUID = 1_000
     package var maxPayloadLength = 4_096
     package var maxScopeDepth = 10_000
     package var maxScopeChildren = 1_000_000

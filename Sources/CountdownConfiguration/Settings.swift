@@ -69,6 +69,7 @@ struct Setting: Sendable {
     Setting("limits.max-entities", \.limits.maxEntities, .count(1...100_000_000)),
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...100_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
+    Setting("limits.max-patterns-per-uid", \.limits.maxPatternsPerUID, .count(1...1_000_000)),
     Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),
     Setting("limits.max-scope-depth", \.limits.maxScopeDepth, .count(1...1_000_000)),
     Setting("limits.max-scope-children", \.limits.maxScopeChildren, .count(1...100_000_000)),

@@ -36,13 +36,16 @@ extension Engine {
     return true
   }
 
-  /// The connection handles no events any more. O(scopes that it owns or handles events at).
-  package mutating func unhandleAll(by client: Client) {
-    for scope in connections.scopes(of: client.connection)
-    where scopes.table.contains(scope.index) {
-      scopes.table[scope.index].handlers.removeAll(of: client.connection)
-      noteEndOfHandling(scope.index, by: client.connection)
-    }
+  /// The scopes at which a connection may handle events: all that it owns are among them.
+  package func scopesOfHandlers(of client: Client) -> [UInt32] {
+    connections.scopes(of: client.connection).map(\.index)
+  }
+
+  /// The connection handles no events at a scope any more.
+  package mutating func unhandleAll(at scope: UInt32, by client: Client) {
+    guard scopes.table.contains(scope) else { return }
+    scopes.table[scope].handlers.removeAll(of: client.connection)
+    noteEndOfHandling(scope, by: client.connection)
   }
 
   private mutating func noteEndOfHandling(_ index: UInt32, by connection: UInt64) {
@@ -82,7 +85,7 @@ extension Engine {
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
       // One that is gone is passed over, also if it has not been cleared up yet.
       connections.isThere(connection: $0)
-        && (canHear($0) || subscriptions.own($0).count > 0)
+        && (canHear($0) || subscriptionCount(of: $0) > 0)
     }
   }
 }

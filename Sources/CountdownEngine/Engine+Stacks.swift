@@ -99,7 +99,8 @@ extension Engine {
 
   package mutating func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
     for index in stacks.lookedAt(query) { _ = settleStack(index, at: now) }
-    return stacks.page(query, owner: { _ in .none }, view: { StackView($0, at: now) })
+    return stacks.page(
+      query, owner: { _ in .none }, parts: { $0.pages.count }, view: { StackView($0, at: now) })
   }
 
   // MARK: Time and scopes

@@ -66,12 +66,18 @@ extension Engine {
   package func checkLimits(
     _ client: Client, channels: [[UInt8]] = [], patterns: [[UInt8]] = []
   ) throws(EngineError) {
+    let limits = settings.limits
     let own = subscriptions.own(client.connection)
-    let new =
-      Set(channels.filter { !own.channels.contains($0) }).count
-      + Set(patterns.filter { !own.patterns.contains($0) }).count
-    guard new == 0 || own.count + new <= settings.limits.subscriptions else {
-      throw .limit(name: "max-subscriptions", value: settings.limits.subscriptions)
+    let newChannels = Set(channels).count { own?.channels.contains($0) != true }
+    let newPatterns = Set(patterns).count { own?.patterns.contains($0) != true }
+    let new = newChannels + newPatterns
+    guard new == 0 || (own?.count ?? 0) + new <= limits.subscriptions else {
+      throw .limit(name: "max-subscriptions", value: limits.subscriptions)
+    }
+    // Each event of everybody is compared with each of them.
+    let ofUser = subscriptions.patternCount(of: client.uid)
+    guard newPatterns == 0 || ofUser + newPatterns <= limits.patternsPerUser else {
+      throw .limit(name: "max-patterns-per-uid", value: limits.patternsPerUser)
     }
   }
 
@@ -83,48 +89,50 @@ extension Engine {
     if let (kind, key) = Subscriptions.parse(channel), let index = find(kind, key) {
       _ = settle(EntityRef(kind, index), at: now)
     }
-    _ = subscriptions.subscribe(client.connection, to: channel)
-    return subscriptions.own(client.connection).count
+    _ = subscriptions.subscribe(client, to: channel)
+    return subscriptionCount(of: client.connection)
   }
 
   package mutating func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Int {
-    _ = subscriptions.subscribe(client.connection, toPattern: pattern)
+    _ = subscriptions.subscribe(client, toPattern: pattern)
     snapshotWalks[client.connection, default: SnapshotWalks()].begin(pattern)
-    return subscriptions.own(client.connection).count
+    return subscriptionCount(of: client.connection)
   }
 
   package mutating func unsubscribe(_ connection: UInt64, from channel: [UInt8]) -> Int {
     subscriptions.unsubscribe(connection, from: channel)
-    return subscriptions.own(connection).count
+    return subscriptionCount(of: connection)
   }
 
   package mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) -> Int {
     subscriptions.unsubscribe(connection, fromPattern: pattern)
     snapshotWalks[connection]?.end(pattern)
     if snapshotWalks[connection]?.isFinished == true { snapshotWalks[connection] = nil }
-    return subscriptions.own(connection).count
+    return subscriptionCount(of: connection)
   }
 
-  package func subscriptions(
-    of connection: UInt64
-  ) -> (channels: [[UInt8]], patterns: [[UInt8]]) {
-    let own = subscriptions.own(connection)
-    return (
-      own.channels.sorted { $0.lexicographicallyPrecedes($1) },
-      own.patterns.sorted { $0.lexicographicallyPrecedes($1) }
-    )
+  /// The channels and patterns that a connection is subscribed to. O(1).
+  package func channels(of connection: UInt64) -> Set<[UInt8]> {
+    subscriptions.own(connection)?.channels ?? []
+  }
+  package func patterns(of connection: UInt64) -> Set<[UInt8]> {
+    subscriptions.own(connection)?.patterns ?? []
   }
 
   package func subscriptionCount(of connection: UInt64) -> Int {
-    subscriptions.isAnythingWatched ? subscriptions.own(connection).count : 0
+    subscriptions.isAnythingWatched ? subscriptions.own(connection)?.count ?? 0 : 0
   }
 
-  /// Whether the connection listens to what happens to this.
-  package func isSubscribed(_ connection: UInt64, to kind: EntityKind, _ key: [UInt8]) -> Bool {
-    let own = subscriptions.own(connection)
-    let channel = kind.channelPrefix + key
-    return own.channels.contains(channel)
-      || own.patterns.contains { Glob.matches($0, channel) }
+  /// Whether the connection listens to what happens to this. O(its patterns), taken from the budget.
+  package func isSubscribed(
+    _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
+  ) -> Bool {
+    subscriptions.isSubscribed(connection, to: kind, key, budget: &budget)
+  }
+
+  /// Whether a connection is the first of those who listen to a channel: exactly one of them is.
+  package func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
+    subscriptions.isFirst(connection, of: channel)
   }
 
   package func subscriberCount(of channel: [UInt8]) -> Int {
@@ -133,10 +141,6 @@ extension Engine {
 
   package var patternCount: Int { subscriptions.patternCount }
   package var channelCount: Int { subscriptions.channelCount }
-
-  package func channelNames(matching pattern: [UInt8]?) -> [[UInt8]] {
-    subscriptions.channelNames(matching: pattern)
-  }
 
   // MARK: Snapshots
 
@@ -159,14 +163,14 @@ extension Engine {
   package mutating func repeatSnapshot(
     of channel: [UInt8], to connection: UInt64, at now: Moment
   ) {
-    guard subscriptions.own(connection).channels.contains(channel) else { return }
+    guard subscriptions.own(connection)?.channels.contains(channel) == true else { return }
     snapshot(of: channel, to: connection, at: now)
   }
 
   /// Those for a pattern from the beginning, if it is still subscribed; `continueSnapshots` goes on with
   /// them.
   package mutating func repeatSnapshots(of pattern: [UInt8], to connection: UInt64) {
-    guard subscriptions.own(connection).patterns.contains(pattern) else { return }
+    guard subscriptions.own(connection)?.patterns.contains(pattern) == true else { return }
     snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
   }
 
@@ -235,6 +239,10 @@ extension Engine {
 
   /// Connections that have patterns whose snapshots are not complete.
   package var connectionsAwaitingSnapshots: [UInt64] { Array(snapshotWalks.keys) }
+  package var isAnySnapshotAwaited: Bool { !snapshotWalks.isEmpty }
+  package func isSnapshotAwaited(by connection: UInt64) -> Bool {
+    snapshotWalks[connection] != nil
+  }
 
   /// Goes on telling a connection about what matches its new patterns. O(budget).
   ///

@@ -7,6 +7,8 @@ package struct EngineSettings: Sendable {
     package var entitiesPerUser = 10_000_000
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
+    /// Patterns of all connections of a user: each event of everybody is compared with them.
+    package var patternsPerUser = 1_000
     /// Bytes of a payload or a result of a guard.
     package var payloadLength = 4_096
     /// How many scopes there may be one below the other.

@@ -192,11 +192,12 @@ package struct EventTail: Sendable {
   /// - Parameters:
   ///   - last: the number of the newest event of the engine, kept or not.
   ///   - limit: how many events there are at most.
-  ///   - most: how many are looked at: for a few milliseconds at most.
+  ///   - budget: how much work it may be, for a few milliseconds at most: 1 for each event that is looked
+  ///     at, and what `matches` takes. At least one event is looked at.
   ///   - body: returns whether it has room for another one.
   package func read(
-    after sequence: Int64, newest last: Int64, limit: Int, lookingAt most: Int = 20_000,
-    where matches: (EntityKind, [UInt8]) -> Bool, _ body: (Event) -> Bool
+    after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,
+    where matches: (EntityKind, [UInt8], _ budget: inout Int) -> Bool, _ body: (Event) -> Bool
   ) -> Reading {
     guard isOn else {
       return Reading(lastSequence: last, isComplete: sequence == last, hasMore: false)
@@ -204,14 +205,14 @@ package struct EventTail: Sendable {
     let isComplete = sequence >= droppedThrough && sequence <= last
     var reading = Reading(lastSequence: last, isComplete: isComplete, hasMore: false)
     var found = 0
-    var looked = 0
+    var budget = budget
     var hasRoom = true
     for chunk in [chunks[firstChunk(after: sequence)...], [open]].joined() {
       let isDone = EventCoding.forEach(chunk.content.bytes) { record in
         guard record.sequence > sequence else { return true }
-        guard hasRoom, found < limit, looked < most else { return false }
-        looked += 1
-        if matches(record.kind, record.key), let event = record.event() {
+        guard hasRoom, found < limit, budget > 0 else { return false }
+        budget -= 1
+        if matches(record.kind, record.key, &budget), let event = record.event() {
           hasRoom = body(event)
           found += 1
         }

@@ -8,82 +8,170 @@ package enum Glob {
     }
   }
 
-  /// O(pattern × text) at worst: only the last star is ever gone back to.
+  /// O(pattern × text) at worst. No part of the pattern is compared twice with the same byte.
   package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
     text.withUnsafeBytes { matches(pattern, $0) }
   }
 
   static func matches(_ pattern: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
-    pattern.withUnsafeBufferPointer { matches($0, text) }
+    pattern.withUnsafeBufferPointer { matches(Parts(pattern: $0), text) }
   }
 
-  private static func matches(
-    _ pattern: UnsafeBufferPointer<UInt8>, _ text: UnsafeRawBufferPointer
-  ) -> Bool {
-    var p = 0
-    var t = 0
-    var afterStar: Int?
-    var starText = 0
-    while t < text.count {
-      if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
-        p += 1
+  /// What one comparison costs at most: 1 for a short one.
+  package static func cost(_ pattern: [UInt8], _ textLength: Int) -> Int {
+    1 + pattern.count * textLength / 4_096
+  }
+
+  private static func matches(_ parts: Parts, _ text: UnsafeRawBufferPointer) -> Bool {
+    var parts = parts
+    var matched = 0
+    // Up to the first star there is one way to match.
+    while let part = parts.next() {
+      if case .star = part {
         // Most patterns end with it.
-        if p == pattern.count { return true }
-        afterStar = p
-        starText = t
-      } else if p < pattern.count, let next = matchOne(pattern, p, text[t]) {
-        p = next
-        t += 1
-      } else if let star = afterStar {
-        starText += 1
-        p = star
-        t = starText
-      } else {
-        return false
+        return parts.isAtEnd
+          || matchesAfterStar(parts, UnsafeRawBufferPointer(rebasing: text[matched...]))
       }
+      guard matched < text.count, part.matches(text[matched]) else { return false }
+      matched += 1
     }
-    while p < pattern.count, pattern[p] == UInt8(ascii: "*") { p += 1 }
-    return p == pattern.count
+    return matched == text.count
   }
 
-  /// Where the pattern goes on after matching `byte` at `start`; nil if it does not match.
-  private static func matchOne(
-    _ pattern: UnsafeBufferPointer<UInt8>, _ start: Int, _ byte: UInt8
-  ) -> Int? {
-    switch pattern[start] {
-    case UInt8(ascii: "?"):
-      return start + 1
-    case UInt8(ascii: "["):
-      return matchClass(pattern, start, byte)
-    case UInt8(ascii: "\\") where start + 1 < pattern.count:
-      return pattern[start + 1] == byte ? start + 2 : nil
-    default:
-      return pattern[start] == byte ? start + 1 : nil
+  /// Whether the parts that follow a star match a text.
+  ///
+  /// A row tells for each place of the text whether the parts so far can end there.
+  private static func matchesAfterStar(_ parts: Parts, _ text: UnsafeRawBufferPointer) -> Bool {
+    let width = text.count + 1
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * width) { rows in
+      var parts = parts
+      var row = UnsafeMutableBufferPointer(rebasing: rows[..<width])
+      var next = UnsafeMutableBufferPointer(rebasing: rows[width...])
+      row.initialize(repeating: 1)
+      next.initialize(repeating: 0)
+      /// The parts so far cannot end before this place.
+      var first = 0
+      while let part = parts.next() {
+        if case .star = part {
+          while row[first] == 0 { first += 1 }
+          row[first...].update(repeating: 1)
+          continue
+        }
+        guard first < text.count, part.advance(row, to: next, over: text, from: first) else {
+          return false
+        }
+        swap(&row, &next)
+        first += 1
+      }
+      return row[text.count] == 1
     }
   }
 
-  private static func matchClass(
-    _ pattern: UnsafeBufferPointer<UInt8>, _ start: Int, _ byte: UInt8
-  ) -> Int? {
-    var p = start + 1
-    let negated = p < pattern.count && pattern[p] == UInt8(ascii: "^")
-    if negated { p += 1 }
-    var found = false
-    while p < pattern.count, pattern[p] != UInt8(ascii: "]") {
-      if pattern[p] == UInt8(ascii: "\\"), p + 1 < pattern.count {
-        found = found || pattern[p + 1] == byte
-        p += 2
-      } else if p + 2 < pattern.count, pattern[p + 1] == UInt8(ascii: "-") {
-        let low = min(pattern[p], pattern[p + 2])
-        let high = max(pattern[p], pattern[p + 2])
-        found = found || (low...high).contains(byte)
-        p += 3
-      } else {
-        found = found || pattern[p] == byte
-        p += 1
+  /// The parts of a pattern, one after the other.
+  private struct Parts {
+    let pattern: UnsafeBufferPointer<UInt8>
+    var place = 0
+
+    var isAtEnd: Bool { place == pattern.count }
+
+    mutating func next() -> Part? {
+      guard place < pattern.count else { return nil }
+      defer { place += 1 }
+      switch pattern[place] {
+      case UInt8(ascii: "*"): return .star
+      case UInt8(ascii: "?"): return .any
+      case UInt8(ascii: "["): return .anyOf(bytes())
+      case UInt8(ascii: "\\") where place + 1 < pattern.count:
+        place += 1
+        return .byte(pattern[place])
+      default: return .byte(pattern[place])
       }
     }
-    // A class without its end goes to the end of the pattern.
-    return found != negated ? min(p + 1, pattern.count) : nil
+
+    /// The bytes of a class. Leaves `place` at its end; without one it ends with the pattern.
+    private mutating func bytes() -> ByteSet {
+      place += 1
+      let isNegated = place < pattern.count && pattern[place] == UInt8(ascii: "^")
+      if isNegated { place += 1 }
+      var bytes = ByteSet()
+      while place < pattern.count, pattern[place] != UInt8(ascii: "]") {
+        if pattern[place] == UInt8(ascii: "\\"), place + 1 < pattern.count {
+          bytes.insert(pattern[place + 1]...pattern[place + 1])
+          place += 2
+        } else if place + 2 < pattern.count, pattern[place + 1] == UInt8(ascii: "-") {
+          let ends = (pattern[place], pattern[place + 2])
+          bytes.insert(min(ends.0, ends.1)...max(ends.0, ends.1))
+          place += 3
+        } else {
+          bytes.insert(pattern[place]...pattern[place])
+          place += 1
+        }
+      }
+      // `next` steps over the bracket.
+      place = min(place, pattern.count - 1)
+      if isNegated { bytes.invert() }
+      return bytes
+    }
+  }
+
+  /// What a part of a pattern says of a byte; or a star.
+  private enum Part {
+    case star
+    case any
+    case byte(UInt8)
+    case anyOf(ByteSet)
+
+    func matches(_ byte: UInt8) -> Bool {
+      switch self {
+      case .star, .any: true
+      case .byte(let wanted): wanted == byte
+      case .anyOf(let bytes): bytes.contains(byte)
+      }
+    }
+
+    /// Writes the row for the text one byte further on; false if it is empty. Each case has a loop of
+    /// its own, as one loop over bytes is done many bytes at a time.
+    func advance(
+      _ row: UnsafeMutableBufferPointer<UInt8>, to next: UnsafeMutableBufferPointer<UInt8>,
+      over text: UnsafeRawBufferPointer, from first: Int
+    ) -> Bool {
+      var all: UInt8 = 0
+      switch self {
+      case .star, .any:
+        for place in first..<text.count {
+          next[place + 1] = row[place]
+          all |= row[place]
+        }
+      case .byte(let wanted):
+        for place in first..<text.count {
+          let isHit = row[place] & (text[place] == wanted ? 1 : 0)
+          next[place + 1] = isHit
+          all |= isHit
+        }
+      case .anyOf(let bytes):
+        for place in first..<text.count {
+          let isHit = row[place] & (bytes.contains(text[place]) ? 1 : 0)
+          next[place + 1] = isHit
+          all |= isHit
+        }
+      }
+      return all != 0
+    }
+  }
+
+  private struct ByteSet {
+    private var words = SIMD4<UInt64>()
+
+    mutating func insert(_ range: ClosedRange<UInt8>) {
+      for word in Int(range.lowerBound) / 64...Int(range.upperBound) / 64 {
+        let low = max(Int(range.lowerBound) - 64 * word, 0)
+        let high = min(Int(range.upperBound) - 64 * word, 63)
+        words[word] |= UInt64.max << UInt64(low) & UInt64.max >> UInt64(63 - high)
+      }
+    }
+
+    mutating func invert() { words = ~words }
+
+    func contains(_ byte: UInt8) -> Bool { words[Int(byte >> 6)] >> UInt64(byte & 63) & 1 == 1 }
   }
 }

@@ -27,22 +27,30 @@ extension ListQuery {
   }
 
   /// Whatever is in a table from the first page to the last is visited exactly once, because
-  /// nothing changes its index. O(limit).
+  /// nothing changes its index. O(limit): a page is shorter where its pattern or its views are long.
   ///
-  /// - Parameter look: what is at an index, if anything.
+  /// - Parameters:
+  ///   - look: what is at an index, if anything.
+  ///   - parts: how many parts a view has that a client can make many.
   func page<View>(
     below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
-    view: (UInt32) -> View
+    parts: (View) -> Int = { _ in 0 }, view: (UInt32) -> View
   ) -> Page<View> {
     var page = Page<View>(cursor: 0, views: [])
     let range = range(below: indexEnd)
     var next = range.lowerBound
-    while next < range.upperBound, page.views.count < limit {
+    var budget = limit * Self.looksPerResult
+    while next < range.upperBound, page.views.count < limit, budget > 0 {
       defer { next += 1 }
       guard let found = look(next) else { continue }
       if let owner, found.owner != owner { continue }
-      if let pattern, !Glob.matches(pattern, found.key) { continue }
-      page.views.append(view(next))
+      if let pattern {
+        budget -= Glob.cost(pattern, found.key.count)
+        guard Glob.matches(pattern, found.key) else { continue }
+      }
+      let view = view(next)
+      budget -= parts(view)
+      page.views.append(view)
     }
     page.cursor = Int(next) < indexEnd ? Int(next) : 0
     return page
@@ -54,12 +62,11 @@ extension EntityTable {
   func lookedAt(_ query: ListQuery) -> Range<UInt32> { query.range(below: indexEnd) }
 
   func page<View>(
-    _ query: ListQuery, owner: (Entity) -> Owner, view: (Entity) -> View
+    _ query: ListQuery, owner: (Entity) -> Owner, parts: (View) -> Int = { _ in 0 },
+    view: (Entity) -> View
   ) -> Page<View> {
-    query.page(below: indexEnd) { index in
-      entity(at: Int(index)).map { (owner($0), $0.key) }
-    } view: {
-      view(self[$0])
-    }
+    query.page(
+      below: indexEnd, { index in entity(at: Int(index)).map { (owner($0), $0.key) } },
+      parts: parts, view: { view(self[$0]) })
   }
 }

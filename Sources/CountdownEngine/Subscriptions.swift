@@ -7,16 +7,20 @@ struct Subscriptions: ~Copyable {
   private var patterns = PatternTable()
   private var ofConnection: [UInt64: Own] = [:]
   private var departing: [Departing] = []
+  /// How many patterns the connections of each user have in the tables.
+  private var patternsOfUser: [UInt32: Int] = [:]
 
   /// The subscriptions that a connection which is gone still has in the tables.
   private struct Departing {
     let connection: UInt64
+    let uid: UInt32
     var channels: Set<[UInt8]>.Iterator
     var patterns: Set<[UInt8]>.Iterator
   }
 
   /// What one connection listens to.
   struct Own {
+    let uid: UInt32
     var channels: Set<[UInt8]> = []
     var patterns: Set<[UInt8]> = []
     var count: Int { channels.count + patterns.count }
@@ -27,15 +31,20 @@ struct Subscriptions: ~Copyable {
     channels.reduce(otherChannels.count) { $0 + $1.count }
   }
 
-  func own(_ connection: UInt64) -> Own { ofConnection[connection] ?? Own() }
+  func own(_ connection: UInt64) -> Own? { ofConnection[connection] }
+
+  /// How many patterns all connections of a user have. Those of a connection that is gone count until
+  /// they are cleared up, as they cost as much until then.
+  func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
   // MARK: Changing
 
   /// False if it was subscribed before.
-  mutating func subscribe(_ connection: UInt64, to channel: [UInt8]) -> Bool {
-    guard ofConnection[connection, default: Own()].channels.insert(channel).inserted else {
-      return false
-    }
+  mutating func subscribe(_ client: Client, to channel: [UInt8]) -> Bool {
+    let connection = client.connection
+    guard
+      ofConnection[connection, default: Own(uid: client.uid)].channels.insert(channel).inserted
+    else { return false }
     if let (kind, key) = Self.parse(channel) {
       channels[Int(kind.rawValue)][key, default: []].append(connection)
     } else {
@@ -44,11 +53,13 @@ struct Subscriptions: ~Copyable {
     return true
   }
 
-  mutating func subscribe(_ connection: UInt64, toPattern pattern: [UInt8]) -> Bool {
-    guard ofConnection[connection, default: Own()].patterns.insert(pattern).inserted else {
-      return false
-    }
+  mutating func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Bool {
+    let connection = client.connection
+    guard
+      ofConnection[connection, default: Own(uid: client.uid)].patterns.insert(pattern).inserted
+    else { return false }
     patterns.add(connection, to: pattern)
+    patternsOfUser[client.uid, default: 0] += 1
     return true
   }
 
@@ -67,9 +78,19 @@ struct Subscriptions: ~Copyable {
   }
 
   mutating func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) {
-    guard ofConnection[connection]?.patterns.remove(pattern) != nil else { return }
-    patterns.remove(connection, from: pattern)
+    guard let uid = ofConnection[connection]?.uid,
+      ofConnection[connection]?.patterns.remove(pattern) != nil
+    else { return }
+    withdraw(connection, of: uid, fromPattern: pattern)
     forgetIfEmpty(connection)
+  }
+
+  private mutating func withdraw(
+    _ connection: UInt64, of uid: UInt32, fromPattern pattern: [UInt8]
+  ) {
+    patterns.remove(connection, from: pattern)
+    let count = patternCount(of: uid) - 1
+    patternsOfUser[uid] = count == 0 ? nil : count
   }
 
   /// Ends up to `budget` subscriptions of connections that are gone, `connection` one of them;
@@ -80,7 +101,7 @@ struct Subscriptions: ~Copyable {
     if let own = ofConnection.removeValue(forKey: connection) {
       departing.append(
         Departing(
-          connection: connection, channels: own.channels.makeIterator(),
+          connection: connection, uid: own.uid, channels: own.channels.makeIterator(),
           patterns: own.patterns.makeIterator()))
     }
     while budget > 0, let last = departing.indices.last {
@@ -88,7 +109,7 @@ struct Subscriptions: ~Copyable {
       if let channel = departing[last].channels.next() {
         withdraw(departing[last].connection, from: channel)
       } else if let pattern = departing[last].patterns.next() {
-        patterns.remove(departing[last].connection, from: pattern)
+        withdraw(departing[last].connection, of: departing[last].uid, fromPattern: pattern)
       } else {
         departing.removeLast()
       }
@@ -112,6 +133,21 @@ struct Subscriptions: ~Copyable {
 
   /// Whether anybody listens to anything at all.
   var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
+
+  /// Whether a connection is to get what happens to an entity. O(its patterns): each comparison is
+  /// taken from the budget.
+  func isSubscribed(
+    _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
+  ) -> Bool {
+    guard let own = ofConnection[connection] else { return false }
+    let channel = kind.channelPrefix + key
+    if own.channels.contains(channel) { return true }
+    for pattern in own.patterns {
+      budget -= Glob.cost(pattern, channel.count)
+      if Glob.matches(pattern, channel) { return true }
+    }
+    return false
+  }
 
   func isWatched(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Bool {
     if !direct(kind, key).isEmpty { return true }
@@ -140,13 +176,12 @@ struct Subscriptions: ~Copyable {
     return channels[Int(kind.rawValue)][key]?.count ?? 0
   }
 
-  func channelNames(matching pattern: [UInt8]?) -> [[UInt8]] {
-    var names = Array(otherChannels.keys)
-    for (kind, ofKind) in zip(EntityKind.allCases, channels) {
-      names += ofKind.keys.map { kind.channelPrefix + $0 }
+  /// Whether it is the first of those who listen to a channel: exactly one of them is.
+  func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
+    guard let (kind, key) = Self.parse(channel) else {
+      return otherChannels[channel]?.first == connection
     }
-    guard let pattern else { return names }
-    return names.filter { Glob.matches(pattern, $0) }
+    return channels[Int(kind.rawValue)][key]?.first == connection
   }
 
   /// The kind and key that a channel is about; nil for a channel that is about no entity.

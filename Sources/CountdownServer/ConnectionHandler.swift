@@ -35,6 +35,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
   /// Reading is put off until the client has read what waits for it.
   private var isReadPutOff = false
   private var willGoOn = false
+  /// Once all that was handed on is written the client may have room for more.
+  private var isDrainAwaited = false
   private var inputHasEnded = false
   private var isEnding = false
 
@@ -132,18 +134,21 @@ final class ConnectionHandler: ChannelDuplexHandler {
     guard let session, !isEnding else { return }
     let dispatcher: Dispatcher = server.dispatcher
     var now = server.now
-    var left = dispatcher.share(of: session, server.settings.commandsPerTurn)
+    let share = dispatcher.share(of: session, server.settings.commandsPerTurn)
+    var left = share
     var isDrained = false
     dispatcher.beginLaps()
     defer { dispatcher.endLaps() }
     do {
       while !session.isClosing, !isStuck(session), left > 0, !dispatcher.mayHaveRoomSoon(session) {
-        left -= 1
-        guard try decoder.next() else {
+        if session.isUnfinished {
+          left -= dispatcher.goOn(session, at: now)
+        } else if try decoder.next() {
+          decoder.withArguments { left -= dispatcher.execute($0, for: session, at: now) }
+        } else {
           isDrained = true
           break
         }
-        decoder.withArguments { dispatcher.execute($0, for: session, at: now) }
         // One look at the clock does for a turn; but CLOCK ADVANCE moves a virtual one in between.
         if let virtual = server.virtualClock { now = virtual.now }
       }
@@ -157,18 +162,20 @@ final class ConnectionHandler: ChannelDuplexHandler {
         ])
     }
     hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck(session) { goOnLater() }
+    if hasMore, !session.isClosing, !isStuck(session) { goOnLater(first: share == 0) }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { dispatcher.touch(session) }
     server.endTurn()
   }
 
   /// Others come first.
-  private func goOnLater() {
+  ///
+  /// - Parameter first: it had no turn in this round, so it comes before those that had one.
+  private func goOnLater(first: Bool = false) {
     guard !willGoOn, let context else { return }
     willGoOn = true
     let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-    server.yieldToSockets { _ in
+    server.yieldToSockets(first: first) { _ in
       bound.value.willGoOn = false
       bound.value.process()
     }
@@ -194,7 +201,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     takeUp(context)
   }
 
-  private func hand(_ piece: [UInt8], to context: ChannelHandlerContext) {
+  private func hand(_ piece: ArraySlice<UInt8>, to context: ChannelHandlerContext) {
     context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: piece)), promise: nil)
   }
 
@@ -211,8 +218,20 @@ final class ConnectionHandler: ChannelDuplexHandler {
   private func noteBacklog(_ context: ChannelHandlerContext, _ session: Session) {
     session.isBackedUp = !context.channel.isWritable
     session.unwrittenBytes =
-      session.isBackedUp
-      ? (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 : 0
+      (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+    guard session.unwrittenBytes > 0, !isDrainAwaited, !isEnding else { return }
+    isDrainAwaited = true
+    let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
+    let end = context.channel.allocator.buffer(capacity: 0)
+    context.writeAndFlush(wrapOutboundOut(end)).whenSuccess { bound.value.noteDrained() }
+  }
+
+  /// All that was handed on by some moment is written; nothing else would tell.
+  private func noteDrained() {
+    isDrainAwaited = false
+    guard context != nil else { return }
+    flush()
+    server.endTurn()
   }
 
   private func takeUp(_ context: ChannelHandlerContext) {
@@ -239,7 +258,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
       bound.value.close(promise: nil)
     }
     context.channel.closeFuture.whenComplete { _ in patience.cancel() }
+    noteBacklog(context, session)
+    server.dispatcher.account(session)
   }
 
+  /// Closes at once: what has not been written is freed.
   func abort() { context?.close(promise: nil) }
 }

@@ -54,11 +54,14 @@ extension Server {
     var about: Logger.Metadata = ["connection": "\(connection)"]
     if let session = dispatcher.sessions[connection] { about["uid"] = "\(session.client.uid)" }
     switch reason {
-    case .killed: logger.notice("connection closed: \(reason.description)", metadata: about)
+    case .killed:
+      logger.notice("connection closed: \(reason.description)", metadata: about)
+      connections[connection]?.end()
     case .outputLimit:
       logger.log(.outputLimit, .warning, "connection closed: \(reason.description)", about)
+      // It does not read, so what it was sent is freed at once.
+      connections[connection]?.abort()
     }
-    connections[connection]?.end()
   }
 
   package func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {

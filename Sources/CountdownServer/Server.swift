@@ -23,8 +23,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   static let sliceMicroseconds: Int64 = 500
   /// How many steps of it are done before the clock is looked at.
   static let stepsPerLook = 64
-  /// How many entities a snapshot looks at in one turn.
-  static let snapshotsPerTurn = 500
+  /// How many entities a snapshot looks at before the clock is looked at.
+  static let snapshotsPerLook = 16
 
   private(set) var settings: ServerSettings
   let hooks: ServerHooks
@@ -77,6 +77,10 @@ package final class Server: CommandHost, @unchecked Sendable {
   var isBehind = false
   var afterSockets: AfterSockets! = nil
   var putOff: [(Server) -> Void] = []
+  /// Of those who had no turn; before the others.
+  var putOffFirst: [(Server) -> Void] = []
+  /// The connection whose snapshots were gone on with last.
+  var lastSnapshot: UInt64 = 0
 
   /// Listens from the moment it returns, and serves all commands. Throws `StoppedWhileLoading` if it is
   /// asked to end before that.

@@ -28,6 +28,7 @@ extension ServerSettings {
     engine.limits.entities = limits.maxEntities
     engine.limits.entitiesPerUser = limits.maxEntitiesPerUID
     engine.limits.subscriptions = limits.maxSubscriptions
+    engine.limits.patternsPerUser = limits.maxPatternsPerUID
     engine.limits.payloadLength = limits.maxPayloadLength
     engine.limits.scopeDepth = limits.maxScopeDepth
     engine.limits.scopeChildren = limits.maxScopeChildren

@@ -129,11 +129,54 @@ import Testing
     let other = counter.open(as: Peer(uid: 6))
     for _ in 0..<2 {
       for session in many { _ = counter.dispatcher.share(of: session, 512) }
-      _ = counter.dispatcher.takeTouched()
+      counter.dispatcher.beginRound()
     }
     let shares = many.map { counter.dispatcher.share(of: $0, 512) }
     #expect(shares.allSatisfy { $0 == 512 * 8 / 100 })
     #expect(counter.dispatcher.share(of: other, 512) == 512)
+  }
+
+  @Test func longCommandsCountForSeveral() {
+    let counter = Counter()
+    #expect(counter.runFirstPart(["PING"]) == 1)
+    counter.host.cost = 2_000
+    #expect(counter.runFirstPart(["PING"]) == 501)
+  }
+
+  @Test func whatAUserSpendsIsLimitedInEachRound() {
+    let counter = Counter()
+    let (one, two) = (counter.open(as: Peer(uid: 5)), counter.open(as: Peer(uid: 5)))
+    counter.host.cost = 4 * 512 * 8
+    counter.runFirstPart(["PING"], by: one)
+    #expect(counter.dispatcher.share(of: two, 512) == 0)
+    #expect(counter.dispatcher.share(of: counter.session, 512) == 512)
+    counter.dispatcher.beginRound()
+    #expect(counter.dispatcher.share(of: two, 512) == 512)
+  }
+
+  @Test func outputCountsUntilItsConnectionIsClosed() throws {
+    let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
+    let slow = counter.open(as: Peer(uid: 5))
+    let other = counter.open(as: Peer(uid: 5))
+    counter.run(["ECHO", String(repeating: "x", count: 3_000)], by: slow)
+    slow.unwrittenBytes = 3_000
+    _ = try counter.take(slow)
+    counter.run(["QUIT"], by: slow)
+    #expect(counter.dispatcher.isFull(other))
+    counter.dispatcher.close(slow)
+    #expect(!counter.dispatcher.isFull(other))
+  }
+
+  @Test func memoryIsReturnedOnceAfterAPeak() throws {
+    let counter = Counter()
+    let slow = counter.open()
+    slow.unwrittenBytes = 10 << 20
+    counter.dispatcher.account(slow)
+    #expect(!counter.dispatcher.takePeak())
+    slow.unwrittenBytes = 1 << 20
+    counter.dispatcher.account(slow)
+    #expect(counter.dispatcher.takePeak())
+    #expect(!counter.dispatcher.takePeak())
   }
 
   // MARK: Reload

@@ -80,6 +80,19 @@ final class Counter {
 
   /// Hands in a command; its bytes wait in the session's output.
   func run(_ words: [String], by session: Session? = nil) {
+    runFirstPart(words, by: session)
+    finish(session)
+  }
+
+  /// Does the other parts of the command under way.
+  func finish(_ session: Session? = nil) {
+    let session = session ?? self.session
+    while session.isUnfinished { dispatcher.goOn(session, at: host.now) }
+  }
+
+  /// How much of its share of a turn it took.
+  @discardableResult
+  func runFirstPart(_ words: [String], by session: Session? = nil) -> Int {
     var request = RESPEncoder()
     request.array(words.count)
     for word in words { request.bulk(word) }
@@ -87,9 +100,11 @@ final class Counter {
     request.bytes.withUnsafeBytes { decoder.append($0) }
     let found = try? decoder.next()
     #expect(found == true)
+    var units = 0
     decoder.withArguments {
-      dispatcher.execute($0, for: session ?? self.session, at: host.now)
+      units = dispatcher.execute($0, for: session ?? self.session, at: host.now)
     }
+    return units
   }
 
   /// What a command is answered, up to now: replies and events.

@@ -22,6 +22,13 @@ import Testing
     #expect(taken == all)
     #expect(queue.isEmpty)
     #expect(queue.popFirst() == nil)
+    queue.append([UInt8](repeating: 7, count: 150_000))
+    var lengths: [Int] = []
+    while let piece = queue.popFirst() {
+      lengths.append(piece.count)
+      #expect(queue.count == (queue.isEmpty ? 0 : 150_000), "all of it takes memory to the last")
+    }
+    #expect(lengths == [65_536, 65_536, 18_928])
     for _ in 0..<100 { queue.append([1]) }
     #expect(queue.popFirst()?.count == 100)
   }

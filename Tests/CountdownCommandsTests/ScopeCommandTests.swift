@@ -141,7 +141,7 @@ import Testing
     var decoder = RequestDecoder()
     request.bytes.withUnsafeBytes { decoder.append($0) }
     _ = try decoder.next()
-    decoder.withArguments {
+    _ = decoder.withArguments {
       counter.dispatcher.execute($0, for: counter.session, at: counter.host.now)
     }
     let frames = try counter.take(watcher)

@@ -40,6 +40,7 @@ import Testing
           max-entities: 4
           max-entities-per-uid: 5
           max-subscriptions: 6
+          max-patterns-per-uid: 5
         slowlog: {threshold: 0, length: 0}
         """, file: "f")
     var expected = Configuration()
@@ -75,6 +76,7 @@ import Testing
     expected.limits.maxEntities = 4
     expected.limits.maxEntitiesPerUID = 5
     expected.limits.maxSubscriptions = 6
+    expected.limits.maxPatternsPerUID = 5
     expected.slowlog.threshold = .zero
     expected.slowlog.length = 0
     #expect(configuration == expected)

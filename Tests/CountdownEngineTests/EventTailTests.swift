@@ -11,8 +11,8 @@ import Testing
   ) -> (events: [String], reading: EventTail.Reading) {
     var events: [String] = []
     let reading = tail.read(
-      after: sequence, newest: newest, limit: limit, lookingAt: most,
-      where: { found, _ in kind.map { $0 == found } ?? true },
+      after: sequence, newest: newest, limit: limit, budget: most,
+      where: { found, _, _ in kind.map { $0 == found } ?? true },
       { event in
         switch event.subject {
         case .countdown(let view):
@@ -53,6 +53,30 @@ import Testing
     #expect(read(desk, after: all.reading.lastSequence) == [])
   }
 
+  @Test func aPageEndsWhereItsMatchingTookTooMuch() throws {
+    let desk = Desk()
+    for index in 0..<10 { try desk.start("\(index)") }
+    var pages: [Int] = []
+    var sequence: Int64 = 0
+    while pages.count < 100 {
+      var count = 0
+      let reading = desk.engine.eventTail.read(
+        after: sequence, newest: desk.engine.lastSequence, limit: 100, budget: 30,
+        where: { _, _, budget in
+          budget -= 9
+          return true
+        },
+        { _ in
+          count += 1
+          return true
+        })
+      pages.append(count)
+      sequence = reading.lastSequence
+      guard reading.hasMore else { break }
+    }
+    #expect(pages == [3, 3, 3, 1])
+  }
+
   /// What is read is what subscribers were told, field by field, but for those that no event shows.
   @Test func eventsAreAsTheyWerePublished() throws {
     let desk = Desk()
@@ -65,7 +89,7 @@ import Testing
     _ = try desk.with("a") { try desk.engine.cancelCountdown($0, generation: nil, at: desk.now) }
     var read: [Event] = []
     _ = desk.engine.eventTail.read(
-      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _ in true },
+      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
       {
         read.append($0)
         return true

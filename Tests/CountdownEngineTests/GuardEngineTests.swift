@@ -426,7 +426,7 @@ import Testing
     }
     var kept: [Event] = []
     _ = desk.engine.eventTail.read(
-      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _ in true },
+      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
       {
         kept.append($0)
         return true

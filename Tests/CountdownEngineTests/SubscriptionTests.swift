@@ -213,7 +213,48 @@ import Testing
     }
   }
 
+  @Test func patternsAreLimitedForAllConnectionsOfAUser() throws {
+    var settings = EngineSettings()
+    settings.limits.patternsPerUser = 2
+    let desk = Desk(settings)
+    func names(_ names: String...) -> [[UInt8]] { names.map { Array($0.utf8) } }
+    let (one, two) = (Client(connection: 1, uid: 5), Client(connection: 2, uid: 5))
+    desk.connect(1)
+    desk.connect(2)
+    _ = desk.engine.subscribe(one, toPattern: names("a")[0])
+    _ = desk.engine.subscribe(one, toPattern: names("b")[0])
+    try desk.engine.checkLimits(one, patterns: names("a", "b"))
+    try desk.engine.checkLimits(two, channels: names("c", "d", "e"))
+    let limit = EngineError.limit(name: "max-patterns-per-uid", value: 2)
+    #expect(throws: limit) { try desk.engine.checkLimits(two, patterns: names("a")) }
+    try desk.engine.checkLimits(Client(connection: 3, uid: 6), patterns: names("a", "b"))
+    _ = desk.engine.unsubscribe(1, fromPattern: names("b")[0])
+    try desk.engine.checkLimits(two, patterns: names("a"))
+    // What is left of a connection that is gone costs as much until it is cleared up.
+    _ = desk.engine.subscribe(one, toPattern: names("b")[0])
+    desk.engine.disconnect(1)
+    #expect(throws: limit) { try desk.engine.checkLimits(two, patterns: names("a")) }
+    while !desk.engine.advance(to: desk.now, budget: 100) {}
+    try desk.engine.checkLimits(two, patterns: names("a", "b"))
+  }
+
   // MARK: Listing
+
+  @Test func aPageIsShorterWhereComparingTakesLong() throws {
+    for index in 0..<50 { try desk.start("\(index)" + String(repeating: "a", count: 500)) }
+    var query = ListQuery()
+    query.pattern = Array(("*" + String(repeating: "?", count: 400) + "*").utf8)
+    query.limit = 50
+    var (pages, seen) = (0, 0)
+    repeat {
+      let page = desk.engine.listCountdowns(query, at: desk.now)
+      pages += 1
+      seen += page.views.count
+      query.cursor = page.cursor
+    } while query.cursor != 0
+    #expect(seen == 50)
+    #expect(pages > 3)
+  }
 
   @Test("LIST is complete and free of duplicates while entities come and go", arguments: 0..<5)
   func lists(seed: UInt64) throws {

@@ -369,10 +369,9 @@ def test_unsubscribing(watcher):
     assert watcher.push() == [b"unsubscribe", b"b", 3]
     assert watcher.push() == [b"unsubscribe", b"nothing", 3]
     watcher.send("UNSUBSCRIBE")
-    assert [watcher.push() for _ in range(2)] == [
-        [b"unsubscribe", b"a", 2],
-        [b"unsubscribe", b"c", 1],
-    ]
+    rest = [watcher.push() for _ in range(2)]
+    assert sorted(channel for _, channel, _ in rest) == [b"a", b"c"]
+    assert [count for _, _, count in rest] == [2, 1]
     watcher.send("PUNSUBSCRIBE", "x*")
     assert watcher.push() == [b"punsubscribe", b"x*", 0]
 

@@ -114,6 +114,7 @@ def test_a_client_with_50000_subscriptions_vanishes_and_others_do_not_notice(dae
     print(f"{time.monotonic() - begin:.2f} s in all, {slowest:.3f} s the slowest answer")
 
 
+@pytest.mark.daemon(config="limits: {max-patterns-per-uid: 10000}")
 def test_many_patterns_at_once_do_not_hold_others_up(daemon, client):
     watcher = daemon.connect()
     watcher.send("PSUBSCRIBE", *[f"timer:{number}:*" for number in range(10_000)])

@@ -1,0 +1,3 @@
+// Swift's module of the C library leaves it out.
+#pragma once
+#include <malloc.h>

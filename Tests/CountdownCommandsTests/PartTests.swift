@@ -1,0 +1,124 @@
+import CountdownEngine
+import Testing
+
+@testable import CountdownCommands
+
+/// Commands whose work a client can make long are done part by part.
+@Suite struct PartTests {
+  let counter = Counter()
+
+  private func numbered(_ count: Int) -> [String] { (0..<count).map { "timer:\($0)" } }
+
+  @Test func othersComeBetweenTheChannelsOfASubscribe() throws {
+    let other = counter.open()
+    counter.runFirstPart(["SUBSCRIBE"] + numbered(100))
+    #expect(counter.session.isUnfinished)
+    let sofar = counter.dispatcher.engine.subscriptionCount(of: 1)
+    #expect(sofar == Unfinished.elementsPerPart)
+    #expect(try counter.say("PUBSUB NUMSUB timer:0 timer:99", by: other).elements[3] == .integer(0))
+    counter.finish()
+    // Each is confirmed, and then comes its snapshot.
+    #expect(try counter.take().count == 200)
+    #expect(counter.dispatcher.engine.subscriptionCount(of: 1) == 100)
+  }
+
+  @Test func allChannelsAreUnsubscribedPartByPart() throws {
+    _ = try counter.frames(["SUBSCRIBE"] + numbered(100))
+    counter.runFirstPart(["UNSUBSCRIBE"])
+    #expect(counter.session.isUnfinished)
+    counter.finish()
+    let frames = try counter.take()
+    #expect(Set(frames.map { $0.elements[1].text }) == Set(numbered(100)))
+    #expect(frames.map { $0.elements[2] } == (0..<100).reversed().map { .integer($0) })
+  }
+
+  @Test func aResetForgetsChannelsPartByPartAndThenAnswers() throws {
+    _ = try counter.frames(["SUBSCRIBE"] + numbered(100))
+    _ = try counter.frames(["PSUBSCRIBE", "a*", "b*"])
+    counter.runFirstPart(["RESET"])
+    #expect(counter.session.isUnfinished)
+    #expect(try counter.take() == [])
+    counter.finish()
+    #expect(try counter.take() == [.simple("RESET")])
+    #expect(counter.dispatcher.engine.subscriptionCount(of: 1) == 0)
+  }
+
+  @Test func channelsAreListedOnceHoweverManyListen() throws {
+    let others = [counter.open(), counter.open()]
+    for listener in others { _ = try counter.frames(["SUBSCRIBE"] + numbered(40), by: listener) }
+    counter.runFirstPart(["PUBSUB", "CHANNELS", "timer:*"])
+    #expect(counter.session.isUnfinished)
+    counter.finish()
+    let names = try #require(try counter.take().first).elements.map(\.text)
+    #expect(names.count == 40 && Set(names) == Set(numbered(40)))
+    #expect(try counter.say("PUBSUB CHANNELS timer:7").elements == [.bulk("timer:7")])
+  }
+
+  @Test func aReplyThatIsPutTogetherCountsAsOutput() throws {
+    _ = try counter.frames(["SUBSCRIBE"] + numbered(40))
+    counter.session.output.version = .resp3
+    counter.runFirstPart(["PUBSUB", "CHANNELS"])
+    #expect(counter.session.pendingOutput > 16 * "timer:0".count)
+    counter.finish()
+    _ = try counter.take()
+    #expect(counter.session.pendingOutput == 0)
+  }
+
+  @Test func aListOfChannelsIsNoLongerThanMaxOutput() throws {
+    var settings = Dispatcher.Settings()
+    settings.maxOutput = 200
+    let counter = Counter(settings)
+    let listener = counter.open()
+    counter.run(
+      ["SUBSCRIBE"] + (0..<10).map { "\($0)" + String(repeating: "x", count: 50) }, by: listener)
+    #expect(try counter.say("PUBSUB CHANNELS").text.hasPrefix("LIMIT max-output is 200"))
+    #expect(try counter.say("PUBSUB CHANNELS 0*").elements.count == 1)
+  }
+
+  @Test func manyConnectionsAreListedAndClosedPartByPart() throws {
+    for _ in 0..<99 { _ = counter.open(as: Peer(uid: 1_000, pid: 7)) }
+    counter.runFirstPart(["CLIENT", "LIST"])
+    #expect(counter.session.isUnfinished)
+    counter.finish()
+    let lines = try #require(try counter.take().first).text.split(separator: "\n")
+    #expect(lines.count == 100)
+    counter.runFirstPart(["CLIENT", "KILL", "UID", "1000", "SKIPME", "no"])
+    #expect(counter.session.isUnfinished && !counter.session.isClosing)
+    counter.finish()
+    #expect(try counter.take() == [.integer(100)])
+    #expect(counter.host.closed.count == 99 && counter.session.isClosing)
+  }
+
+  @Test func aCommandUnderWayEndsWithItsConnection() throws {
+    counter.runFirstPart(["SUBSCRIBE"] + numbered(100))
+    counter.dispatcher.close(counter.session)
+    #expect(!counter.session.isUnfinished)
+  }
+
+  @Test func noMoreNamesThanThereAreCommandsOrSettings() throws {
+    let many = [String](repeating: "ping", count: 1_000)
+    for words in [["COMMAND", "INFO"], ["COMMAND", "DOCS"], ["CONFIG", "GET"]] {
+      let frames = try counter.frames(words + many)
+      #expect(frames.count == 1 && frames[0].text.hasPrefix("ERR there are"))
+    }
+  }
+
+  @Test func manyPatternsMakePagesOfEventsShortAndNoneIsMissing() throws {
+    counter.session.output.version = .resp3
+    _ = try counter.frames(["PSUBSCRIBE"] + (0..<999).map { "none\($0)" } + ["countdown:?9"])
+    for index in 0..<100 { _ = try counter.say("TIMER SET \(index) 1h") }
+    for index in 10..<100 { counter.run(["COUNTDOWN", "START", "\(index)"]) }
+    _ = try counter.take()
+    var (pages, found, sequence) = (0, 0, "0")
+    repeat {
+      let reply = try counter.frames(["EVENTS", "SINCE", sequence, "SUBSCRIBED", "LIMIT", "10000"])
+      let fields = try #require(reply.first).elements
+      pages += 1
+      if case .integer(let last) = fields[1] { sequence = "\(last)" }
+      found += fields[7].elements.count
+      guard fields[5] == .boolean(true) else { break }
+    } while pages < 1_000
+    #expect(found == 9)
+    #expect(pages > 5, "no page compares a million times")
+  }
+}

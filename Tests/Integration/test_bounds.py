@@ -1,0 +1,139 @@
+"""No command holds the loop for long, and what clients do not read takes no more than they may."""
+
+import threading
+import time
+
+import pytest
+
+from countdownd import Client, Error, eventually, request
+
+
+class Pings:
+    """Another client, which measures how long each PING takes until it is left."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.times = []
+        self.ends = threading.Event()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        return self
+
+    def run(self):
+        with Client(self.daemon.path) as client:
+            while not self.ends.is_set():
+                before = time.monotonic()
+                client("PING")
+                self.times.append(time.monotonic() - before)
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.thread.join()
+
+    def slow(self):
+        """What 99 of 100 take at most, in seconds."""
+        return sorted(self.times)[len(self.times) * 99 // 100]
+
+
+def in_pieces(client, commands):
+    """Sends all of them, and reads as many replies."""
+    commands = list(commands)
+    for start in range(0, len(commands), 500):
+        piece = commands[start : start + 500]
+        client.send_bytes(b"".join(request(*words) for words in piece))
+        for _ in piece:
+            reply = client.reply()
+            assert not isinstance(reply, Error), reply
+
+
+def fields(reply):
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2]))
+
+
+def test_events_since_with_many_patterns_does_not_hold_others_up(daemon, client):
+    in_pieces(client, (("TIMER", "SET", f"t{number}", "1h") for number in range(5_000)))
+    reader = daemon.connect(protocol=3)
+    reader.send("PSUBSCRIBE", *[f"*{number:03}*x" for number in range(1_000)])
+    for _ in range(1_000):
+        reader.push()
+    with Pings(daemon) as pings:
+        began, sequence, pages = time.monotonic(), 0, 0
+        while time.monotonic() - began < 2 or pages < 2:
+            page = fields(reader("EVENTS", "SINCE", sequence, "SUBSCRIBED", "LIMIT", "10000"))
+            sequence = page[b"last_seq"] if page[b"more"] else 0
+            pages += 1
+    assert pings.slow() < 0.1, (pings.slow(), pages)
+
+
+def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
+    first, second = daemon.connect(), daemon.connect()
+    first.send("PSUBSCRIBE", *[f"timer:{number}*" for number in range(600)])
+    for _ in range(600):
+        first.push()
+    patterns = [f"timer:{number}*" for number in range(401)]
+    error = second("PSUBSCRIBE", *patterns)
+    assert error.code == "LIMIT" and "max-patterns-per-uid is 1000" in error
+    assert client("PUBSUB", "NUMPAT") == 600
+    first.close()
+    eventually(lambda: client("PUBSUB", "NUMPAT") == 0, "they go with the connection")
+    second.send("PSUBSCRIBE", *patterns)
+    assert second.push()[2] == 1
+
+
+def test_many_channels_at_once_do_not_hold_others_up(daemon, client):
+    watcher = daemon.connect(protocol=3)
+    with Pings(daemon) as pings:
+        for start in range(0, 60_000, 15_000):
+            channels = [f"timer:{number}" for number in range(start, start + 15_000)]
+            watcher.send("SUBSCRIBE", *channels)
+            for _ in range(2 * len(channels)):
+                watcher.push()
+        assert len(client("PUBSUB", "CHANNELS")) == 60_000
+        watcher.send("UNSUBSCRIBE")
+        for _ in range(60_000):
+            message = watcher.push()
+        assert message[2] == 0
+    assert max(pings.times) < 0.5, max(pings.times)
+
+
+LIMITS = "limits: {max-output: 16MiB, max-output-per-uid: 32MiB}\nevents: {keep: 0}"
+
+
+@pytest.mark.daemon(config=LIMITS)
+def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
+    """Many in a row, in less time than a connection that is being closed may linger."""
+    client("PING")
+    before = daemon.resident()
+    daemon.reset_peak()
+    end = time.monotonic() + 20
+    dropped = 0
+    while dropped < 12 and time.monotonic() < end:
+        deaf = [daemon.connect(receive_buffer=4_096) for _ in range(3)]
+        for reader in deaf:
+            reader.send("SUBSCRIBE", "timer:t")
+            reader.push()
+        in_pieces(client, (("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900) for _ in range(3_000)))
+        dropped = int(daemon.info("stats")["output_limit_disconnections"])
+        for reader in deaf:
+            reader.close()
+    assert dropped >= 12
+    assert daemon.peak() - before < 80 << 20, (daemon.peak() - before) >> 20
+    eventually(lambda: daemon.resident() - before < 16 << 20, "memory is returned to the system")
+
+
+@pytest.mark.daemon(config=LIMITS)
+def test_what_waits_in_buffers_of_the_transport_counts_as_well(daemon, client):
+    """Each has less to read than would make its connection count as slow."""
+    readers = [daemon.connect(receive_buffer=4_096) for _ in range(200)]
+    for reader in readers:
+        reader.send("SUBSCRIBE", "timer:t")
+        reader.push()
+    for _ in range(55):
+        client("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900)
+    # The kernel holds some of it for each.
+    assert int(daemon.info("clients")["output_bytes"]) > 4 << 20
+    for reader in readers:
+        reader.close()
+    eventually(lambda: daemon.info("clients")["output_bytes"] == "0", "it is gone with them")
