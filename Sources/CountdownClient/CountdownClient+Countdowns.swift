@@ -19,7 +19,8 @@ extension CountdownClient {
   ///   - readyTitle: the text when ready, at most 1024 bytes.
   ///   - owner: ends with the connection of this client, if so.
   ///   - meta: at most 4096 bytes of yours, kept and shown in views.
-  ///   - token: 1 to 64 bytes that make a repetition of this call answer as the first did.
+  ///   - token: 1 to 64 bytes that make a repetition of this call safe: it sends nothing, and
+  ///     `reason` is `duplicate` (do not send a code then). The newest 16 of a key are known.
   public func startCountdown(
     _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil,
     fire: Bool = false,
@@ -40,6 +41,8 @@ extension CountdownClient {
   }
 
   /// Starts it again with what it was started with last; `NOTFOUND` once that is forgotten.
+  ///
+  /// - Parameter token: as for `startCountdown`.
   public func resendCountdown(_ key: String, token: String? = nil) async throws -> CountdownView {
     var command = CommandBuilder("COUNTDOWN", "RESEND", key)
     command.option("TOKEN", token)
@@ -71,7 +74,12 @@ extension CountdownClient {
     return try await view(command) { try CountdownView($0) }
   }
 
-  /// The code was right: no more attempts. What was sent still counts.
+  /// Marks the code as used: no more attempts. The send still counts towards the limits.
+  ///
+  /// Again it is harmless (`reason` duplicate). Not `accepted`, with `reason` expired, if the code
+  /// is not good any more.
+  ///
+  /// - Parameter generation: of the send whose code it is; the newest unless given.
   @discardableResult
   public func passCountdown(_ key: String, generation: Int? = nil) async throws -> CountdownView {
     var command = CommandBuilder("COUNTDOWN", "PASS", key)

@@ -170,10 +170,10 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "PASS", "key [GENERATION g]", group: .countdown, [.write, .fast],
     "The code was right: no more attempts. What was sent still counts."
   ) { call throws(CommandError) in
-    let (isFirst, view) = try call.change(from: 3) { key, generation throws(EngineError) in
+    let (pass, view) = try call.change(from: 3) { key, generation throws(EngineError) in
       try call.dispatcher.engine.passCountdown(key, generation: generation, at: call.now)
     }
-    call.session.output.view(view, Answer(isFirst: isFirst))
+    call.session.output.view(view, Answer(pass))
   },
 ]
 
@@ -193,8 +193,13 @@ extension Call {
   /// The whole view; or what has to be known before a code is sent, for a client that asks often.
   func reply(_ decision: StartDecision, _ view: CountdownView, isBrief: Bool) {
     guard isBrief else { return session.output.view(view, Answer(decision)) }
-    session.output.integers(
-      decision.isAccepted ? 1 : 0, view.generation.value, view.retryAfterMS)
+    let accepted: Int64 =
+      switch decision {
+      case .refused: 0
+      case .accepted: 1
+      case .acceptedBefore: 2
+      }
+    session.output.integers(accepted, view.generation.value, view.retryAfterMS)
   }
 
   /// The one option of most commands.

@@ -97,6 +97,14 @@ struct Answer {
     }
   }
 
+  init(_ pass: SendRecord.Pass) {
+    switch pass {
+    case .accepted: self.init(isFirst: true)
+    case .acceptedBefore: self.init(isFirst: false)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    }
+  }
+
   init(_ refusal: NavigationStack.Refusal?) {
     self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
   }

@@ -68,8 +68,9 @@ package struct PlainTimer: Equatable, Sendable {
 
   package mutating func retime(_ left: Interval, at now: Instant) {
     switch phase {
-    case .running: phase = .running(until: now + left)
-    case .paused: phase = .paused(left: left)
+    case .paused where left > .zero: phase = .paused(left: left)
+    // With nothing left to go there is nothing to be paused.
+    case .running, .paused: phase = .running(until: now + left)
     }
   }
 

@@ -20,6 +20,14 @@ extension SendRecord {
     case passed
   }
 
+  package enum Pass: Equatable, Sendable {
+    case accepted
+    /// It was right before, and that was known.
+    case acceptedBefore
+    /// It is not good any more.
+    case expired
+  }
+
   // MARK: Inputs
 
   /// One try at a code: of that generation, else the newest.
@@ -35,12 +43,14 @@ extension SendRecord {
     return .accepted(isLast: sends[index].attempts == most)
   }
 
-  /// The code was right: there are no more attempts until the next send. False if that was known.
-  package mutating func pass() -> Bool {
-    guard !isPassed else { return false }
+  /// The code was right: that of this generation, else the newest. There are no more attempts until
+  /// the next send. A code that may not be tried because of its attempts may still be the right one.
+  package mutating func pass(_ generation: Generation?, at now: Instant) -> Pass {
+    if isPassed { return .acceptedBefore }
+    guard code(generation, at: now) != nil else { return .expired }
     isPassed = true
     forgetCodes()
-    return true
+    return .accepted
   }
 
   /// The code that expired first, once; nil if none has by now.

@@ -61,6 +61,22 @@ package struct SendRecord: Equatable, Sendable {
     number = count > 0 ? count - 1 : 0
   }
 
+  /// What a policy finds that follows `old`: sends that have left the windows of `old` are over.
+  /// One of them whose code is still good is before any window from now on.
+  package func handedOver(from old: SendPolicy, at now: Instant) -> SendRecord {
+    guard old.longest > .zero else { return self }
+    var record = self
+    record.number = sendCount(by: old, at: now)
+    record.sends = sends.compactMap { send in
+      guard send.at + old.longest <= now else { return send }
+      guard let expires = send.expires, expires > now else { return nil }
+      var send = send
+      send.at = now + Interval.longest * -1
+      return send
+    }
+    return record
+  }
+
   /// Forgets sends that have left the longest window and have no code any more, but the newest.
   mutating func prune(by policy: SendPolicy, at now: Instant) {
     let stale = sends.dropLast().prefix { send in

@@ -61,6 +61,11 @@ struct Changes {
     kinds[kind].changed.append(entity.index)
   }
 
+  /// Something was changed of which nothing is stored.
+  mutating func noteUnstored() {
+    if isOn { count.any &+= 1 }
+  }
+
   /// What was changed does not last if that batch is not stored.
   private mutating func rest(on batch: UInt64) { count.restsOn = max(count.restsOn, batch) }
 

@@ -56,6 +56,12 @@ struct CountdownTable: ~Copyable {
     record(index).flags.contains(.hasExtras) ? extras[index]!.owner : .none
   }
 
+  /// Whether a send that is remembered outlives the owner.
+  func hasSends(_ index: UInt32) -> Bool {
+    record(index).flags.contains(.hasExtras)
+      && extras[index]!.sending?.record.sends.isEmpty == false
+  }
+
   func machine(_ index: UInt32) -> Countdown {
     let record = record(index)
     return record.machine(terms.plan(record.terms))

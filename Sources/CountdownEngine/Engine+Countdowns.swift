@@ -44,12 +44,13 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     try checkWritable(start.owner)
+    if start.policy != nil { try checkWritable(.none) }
     let hash = KeyIndex.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
       return (.accepted, insertCountdown(key, hash, start, by: client, at: now))
     }
-    try checkWritable(countdowns.owner(index))
+    try checkSendsWritable(index)
     return restart(
       index, plan: start.plan, policy: start.policy, token: start.token, at: now
     ) { entity, connections in
@@ -66,7 +67,7 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    try checkWritable(countdowns.owner(index))
+    try checkSendsWritable(index)
     return restart(
       index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
       token: token, at: now)
@@ -152,7 +153,7 @@ extension Engine {
         // It was woken for its deadline, or for a tick that is merged into this.
         if case .ready(let deadline) = machine.phase { due = deadline }
         statistics.record(late: (now.boot - due).microseconds)
-        noteChange(ofCountdown: index)
+        noteChange(ofCountdown: index, toSends: false)
         publish(countdown: index, machine, due: due, at: now)
       case .forgotten:
         removeCountdown(index)
@@ -185,8 +186,6 @@ extension Engine {
     _ = countdowns[index].machine.cancel(at: now.boot)
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
-    countdowns[index].token = nil
-    noteChange(ofCountdown: index)
     // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
     // noticed late, codes that expired meanwhile are told of first.
     wake(index, at: now)
@@ -264,7 +263,7 @@ extension Engine {
     entity.owner = start.owner
     entity.sending = sending
     entity.meta = start.meta
-    entity.token = start.token
+    entity.tokens = start.token.map { [SentToken($0, generation)] } ?? []
     let index = countdowns.insert(key, hash: hash, entity)
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
@@ -275,8 +274,10 @@ extension Engine {
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) -> (StartDecision, CountdownView) {
-    if let token, token == countdowns[index].token {
-      return (.acceptedBefore, countdownView(index, at: now))
+    if let token, let sent = countdowns[index].tokens.first(where: { $0.token == token }) {
+      var view = countdownView(index, code: sent.generation, at: now)
+      view.generation = sent.generation
+      return (.acceptedBefore, view)
     }
     if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
@@ -286,9 +287,13 @@ extension Engine {
       let view = countdownView(index, retryAt: refusal.until, at: now)
       return (.refused(refusal.reason), view)
     }
-    countdowns[index].generation = newGeneration()
+    let generation = newGeneration()
+    countdowns[index].generation = generation
     accept(index, plan, by: policy, at: now)
-    countdowns[index].token = token
+    if let token {
+      countdowns[index].tokens =
+        countdowns[index].tokens.suffix(SentToken.most - 1) + [SentToken(token, generation)]
+    }
     change(&countdowns[index], &connections)
     return (.accepted, started(index, countdownView(index, at: now), at: now))
   }
@@ -349,9 +354,13 @@ extension Engine {
     connections.count(-1, for: entity.uid)
   }
 
-  /// What happens to a countdown is noted where it is published; this is for what is not.
-  mutating func noteChange(ofCountdown index: UInt32) {
-    changes.note(EntityRef(.countdown, index), isKept: countdowns.owner(index) == .none)
+  /// What happens to a countdown is noted where it is published; this is for what is not. Of what
+  /// somebody owns only the sends are stored.
+  mutating func noteChange(ofCountdown index: UInt32, toSends: Bool) {
+    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) {
+      return changes.noteUnstored()
+    }
+    changes.note(EntityRef(.countdown, index), isKept: isDurable(.countdown, index))
   }
 
   /// `generation` is that of the entity unless it happened to an earlier code.
@@ -362,7 +371,7 @@ extension Engine {
     guard let listeners = listeners(ofCountdown: index, name) else { return }
     let head = Event.Head(
       name: name, generation: generation ?? countdowns.generation(index), sequence: lastSequence,
-      dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+      dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
       lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
     tell(head, countdownView(index, code: generation, retryAt: retryAt, at: now), listeners)
   }
@@ -371,7 +380,7 @@ extension Engine {
   private mutating func listeners(
     ofCountdown index: UInt32, _ name: Event.Name
   ) -> Listeners? {
-    if name.tellsOfChange { noteChange(ofCountdown: index) }
+    if name.tellsOfChange { noteChange(ofCountdown: index, toSends: name.tellsOfSends) }
     let isKept = name.tellsOfChange && countdowns.owner(index) == .none
     let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
     return listeners(.countdown, key, isKept: isKept)

@@ -1,6 +1,7 @@
 import CountdownCore
 
-/// A countdown as a store keeps it. Instants are on the boot clock of this boot.
+/// A countdown as a store keeps it. Instants are on the boot clock of this boot. One that somebody
+/// owns is stored without its cooldown and its owner, for what was sent: as if it were cancelled.
 package struct DurableCountdown: Sendable {
   package var key: [UInt8]
   package var machine: Countdown
@@ -9,7 +10,7 @@ package struct DurableCountdown: Sendable {
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
   package var meta: [UInt8]?
-  package var token: [UInt8]?
+  package var tokens: [SentToken] = []
   package var sending: DurableSending?
 
   package init(key: [UInt8], machine: Countdown, generation: Generation, uid: UInt32) {
@@ -56,7 +57,7 @@ package struct DurableTimer: Sendable {
   }
 }
 
-/// What outlives the daemon: whatever nobody owns. The engine knows no files; it says what has
+/// What outlives the daemon: whatever nobody owns, and what was sent under a policy. The engine knows no files; it says what has
 /// changed, and takes back what was kept.
 extension Engine {
   /// Changes are noted from now on, for `takeCountdownChanges` and its like.
@@ -182,7 +183,7 @@ extension Engine {
       titles: .of(counting: kept.title, ready: kept.readyTitle))
     entity.sending = sending
     entity.meta = kept.meta
-    entity.token = kept.token
+    entity.tokens = kept.tokens
     countdowns.insert(kept.key, entity, at: index)
     connections.count(1, for: kept.uid)
     changes.setKept(EntityRef(.countdown, index), true)
@@ -201,12 +202,17 @@ extension Engine {
     armTimer(index)
   }
 
-  /// Takes out what a change that could not be stored has made. Nobody is told.
-  package mutating func discard(_ kind: EntityKind, _ index: UInt32) {
+  /// Takes out what a change that could not be stored has made. Nobody is told, but of a countdown
+  /// with an owner: what happened to it meanwhile was told of.
+  package mutating func discard(_ kind: EntityKind, _ index: UInt32, at now: Moment) {
     let entity = EntityRef(kind, index)
     guard changes.isKept(entity) else { return }
     switch kind {
-    case .countdown where countdowns.contains(index): removeCountdown(index)
+    case .countdown where countdowns.contains(index):
+      if countdowns.owner(index) != .none {
+        publish(countdown: index, .cancelled, reason: .replaced, at: now)
+      }
+      removeCountdown(index)
     case .timer where timers.contains(index): removeTimer(index)
     case .hud where huds.contains(index): discardHUD(index)
     case .throttle, .once, .gate, .debounce:
@@ -243,9 +249,11 @@ extension Engine {
 
   // MARK: Steps
 
-  private func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
+  func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
     switch kind {
-    case .countdown: countdowns.contains(index) && countdowns.owner(index) == .none
+    case .countdown:
+      countdowns.contains(index)
+        && (countdowns.owner(index) == .none || countdowns.hasSends(index))
     case .timer: timers.contains(index) && timers[index].owner == .none
     case .hud: huds.entity(at: Int(index))?.isDurable == true
     case .throttle, .once, .gate, .debounce:
@@ -257,13 +265,17 @@ extension Engine {
   private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
     guard isDurable(.countdown, index) else { return nil }
     let entity = countdowns[index]
+    var machine = entity.machine
+    if entity.owner != .none, let last = entity.sending?.record.sends.last {
+      _ = machine.cancel(at: last.at)
+    }
     var kept = DurableCountdown(
-      key: countdowns.key(index), machine: entity.machine, generation: entity.generation,
+      key: countdowns.key(index), machine: machine, generation: entity.generation,
       uid: entity.uid)
     kept.title = entity.titles?.counting
     kept.readyTitle = entity.titles?.ready
     kept.meta = entity.meta
-    kept.token = entity.token
+    kept.tokens = entity.tokens
     kept.sending = entity.sending.map {
       DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)
     }

@@ -123,7 +123,7 @@ extension Engine {
       Event(
         name: name, subject: .guarded(view ?? GuardView(found, at: now)),
         generation: generation ?? found.generation, sequence: sequence,
-        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+        dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
         lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
     }
   }

@@ -290,7 +290,7 @@ extension Engine {
         Event(
           name: name, subject: .hud(view.during(occurrence)),
           generation: occurrence.generation, sequence: sequence,
-          dueUnixMS: occurrence.due.map { now.unixMilliseconds(ofPast: $0) },
+          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
           lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
           end: occurrence.end, superseded: occurrence.superseded)
       }

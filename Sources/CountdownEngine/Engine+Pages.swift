@@ -280,7 +280,7 @@ extension Engine {
     publish(.page, view.key) { sequence in
       Event(
         name: name, subject: .page(view), generation: view.generation, sequence: sequence,
-        dueUnixMS: due.map { now.unixMilliseconds(ofPast: $0) },
+        dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
         lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
     }
   }

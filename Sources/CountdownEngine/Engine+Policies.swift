@@ -9,7 +9,7 @@ extension Engine {
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
-    try checkWritable(countdowns.owner(index))
+    try checkSendsWritable(index)
     let isFirst: Bool
     if let sending = policyInForce(index) {
       isFirst = sending.record.refund(
@@ -19,7 +19,7 @@ extension Engine {
     }
     guard isFirst else { return (false, countdownView(index, at: now)) }
     // What was not sent is asked for anew, also by a retry of the same request.
-    countdowns[index].token = nil
+    countdowns[index].tokens.removeAll { $0.generation == generation }
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)
     return (true, settledView(index, at: now))
@@ -29,25 +29,24 @@ extension Engine {
   package mutating func attemptCountdown(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
-    let (index, sending) = try codes(of: key, generation, at: now)
-    try checkWritable(countdowns.owner(index))
-    let attempt = sending.record.attempt(generation, by: sending.policy, at: now.boot)
-    if case .accepted = attempt { noteChange(ofCountdown: index) }
-    if attempt == .accepted(isLast: true) {
-      publish(countdown: index, .locked, generation, at: now)
-    }
-    return (attempt, countdownView(index, code: generation, at: now))
+    let (index, sending, code) = try codes(of: key, generation, at: now)
+    try checkSendsWritable(index)
+    let attempt = sending.record.attempt(code, by: sending.policy, at: now.boot)
+    if case .accepted = attempt { noteChange(ofCountdown: index, toSends: true) }
+    if attempt == .accepted(isLast: true) { publish(countdown: index, .locked, code, at: now) }
+    return (attempt, countdownView(index, code: code, at: now))
   }
 
-  /// The code was right: it may not be tried any more, and what was sent stays in the windows.
+  /// The code was right: no code may be tried any more, and what was sent stays in the windows.
   package mutating func passCountdown(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
-  ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
-    let (index, sending) = try codes(of: key, generation, at: now)
-    try checkWritable(countdowns.owner(index))
-    guard sending.record.pass() else { return (false, countdownView(index, at: now)) }
-    publish(countdown: index, .passed, generation, at: now)
-    return (true, settledView(index, at: now))
+  ) throws(EngineError) -> (SendRecord.Pass, CountdownView) {
+    let (index, sending, code) = try codes(of: key, generation, at: now)
+    try checkSendsWritable(index)
+    let pass = sending.record.pass(code, at: now.boot)
+    guard pass == .accepted else { return (pass, countdownView(index, code: code, at: now)) }
+    publish(countdown: index, .passed, code, at: now)
+    return (pass, settledView(index, at: now))
   }
 
   // MARK: Steps
@@ -61,8 +60,13 @@ extension Engine {
   /// Why a start is refused; nil if it is accepted.
   func refusal(of index: UInt32, by policy: SendPolicy?, at now: Moment) -> Refusal? {
     let entity = countdowns[index]
-    let record = policy == nil ? nil : entity.sending?.record
+    let record = policy.flatMap { entity.sending?.record(for: $0, at: now.boot) }
     return entity.machine.refusal(by: policy, record, at: now.boot)
+  }
+
+  /// Refuses to change what was sent, which is stored whoever owns it, when it could not be stored.
+  func checkSendsWritable(_ index: UInt32) throws(EngineError) {
+    try checkWritable(countdowns.sending(index) == nil ? countdowns.owner(index) : .none)
   }
 
   /// Starts a countdown that is there and may be started.
@@ -76,6 +80,7 @@ extension Engine {
       return
     }
     let sending = countdowns[index].sending ?? Sending(policy)
+    sending.record = sending.record(for: policy, at: now.boot)
     sending.policy = policy
     sending.isInForce = true
     countdowns[index].sending = sending
@@ -115,17 +120,18 @@ extension Engine {
     return countdowns.contains(index) ? countdownView(index, at: now) : last
   }
 
-  /// What is known of the codes of a key. An earlier generation is stale once its code is not
-  /// good any more.
+  /// What is known of the codes of a key, and the send whose code is meant: the newest that was not
+  /// given back, unless a generation is given. An earlier one is stale once its code is not good
+  /// any more.
   private mutating func codes(
     of key: UnsafeRawBufferPointer, _ generation: Generation?, at now: Moment
-  ) throws(EngineError) -> (UInt32, Sending) {
+  ) throws(EngineError) -> (UInt32, Sending, Generation?) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     guard let sending = countdowns[index].sending else { throw .noPolicy }
     guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
     if let generation, sending.record.code(generation, at: now.boot) == nil {
       try check(generation, against: countdowns.generation(index))
     }
-    return (index, sending)
+    return (index, sending, generation ?? sending.record.sends.last?.generation)
   }
 }

@@ -218,7 +218,7 @@ extension Engine {
       publish(.nav, view.key) { sequence in
         Event(
           name: occurrence.event.name, subject: .nav(view), generation: view.generation,
-          sequence: sequence, dueUnixMS: occurrence.due.map { now.unixMilliseconds(ofPast: $0) },
+          sequence: sequence, dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
           lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
           reason: occurrence.event == .timedOut ? .timedOut : nil)
       }

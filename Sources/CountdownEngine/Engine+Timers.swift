@@ -45,7 +45,7 @@ extension Engine {
     connections.count(1, for: client.uid)
     armTimer(index)
     publish(timer: index, .set, at: now)
-    return TimerView(timers[index], at: now)
+    return settledView(ofTimer: index, at: now)
   }
 
   package mutating func timer(_ key: UnsafeRawBufferPointer, at now: Moment) -> TimerView? {
@@ -146,7 +146,13 @@ extension Engine {
       armTimer(index)
       publish(timer: index, event, at: now)
     }
-    return TimerView(timers[index], at: now)
+    return settledView(ofTimer: index, at: now)
+  }
+
+  /// How it is once it has fired, if it is due now; how it was, if that was the last time.
+  private mutating func settledView(ofTimer index: UInt32, at now: Moment) -> TimerView {
+    let last = TimerView(timers[index], at: now)
+    return settleTimer(index, at: now) ? TimerView(timers[index], at: now) : last
   }
 
   mutating func armTimer(_ index: UInt32) {
@@ -182,8 +188,8 @@ extension Engine {
         sequence: sequence, reason: reason)
       if let firing {
         switch entity.clock {
-        case .boot: event.dueUnixMS = now.unixMilliseconds(ofPast: firing.due)
-        case .wall: event.dueUnixMS = firing.due.microseconds / 1_000
+        case .boot: event.dueUnixMS = now.unixMilliseconds(of: firing.due)
+        case .wall: event.dueUnixMS = now.unixMilliseconds(ofWall: firing.due)
         }
         event.lateMicroseconds = (now.on(entity.clock) - firing.due).microseconds
         event.missed = firing.missed

@@ -73,16 +73,17 @@ package struct Moment: Equatable, Sendable {
     self.wall = wall
   }
 
-  /// A deadline as people know it, in milliseconds since 1970, rounded up: who waits for it is
-  /// not early.
-  func unixMilliseconds(of deadline: Instant) -> Int64 {
-    (wall + (deadline - boot)).millisecondsRoundedUp
+  /// A moment of the boot clock in milliseconds since 1970.
+  ///
+  /// A moment to come is rounded up, so that a client that waits for it is not early. One that has
+  /// come is rounded down, so that it is never later than `now_unix_ms`.
+  func unixMilliseconds(of moment: Instant) -> Int64 {
+    unixMilliseconds(ofWall: wall + (moment - boot))
   }
 
-  /// A deadline that has come, in milliseconds since 1970, rounded down: what is said then is
-  /// said no earlier than this.
-  func unixMilliseconds(ofPast deadline: Instant) -> Int64 {
-    (wall + (deadline - boot)).microseconds / 1_000
+  /// The same for a moment of the wall clock.
+  func unixMilliseconds(ofWall moment: Instant) -> Int64 {
+    moment > wall ? moment.millisecondsRoundedUp : moment.microseconds / 1_000
   }
 }
 

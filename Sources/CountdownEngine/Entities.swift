@@ -38,10 +38,10 @@ struct CountdownEntity {
     get { extras?.meta }
     set { if extras != nil || newValue != nil { makeExtras().meta = newValue } }
   }
-  /// The token of the start that was accepted last.
-  var token: [UInt8]? {
-    get { extras?.token }
-    set { if extras != nil || newValue != nil { makeExtras().token = newValue } }
+  /// The newest tokens of accepted starts; see `SentToken.most`.
+  var tokens: [SentToken] {
+    get { extras?.tokens ?? [] }
+    set { if extras != nil || !newValue.isEmpty { makeExtras().tokens = newValue } }
   }
 
   private mutating func makeExtras() -> CountdownExtras {
@@ -56,7 +56,21 @@ final class CountdownExtras {
   var owner = Owner.none
   var sending: Sending?
   var meta: [UInt8]?
-  var token: [UInt8]?
+  var tokens: [SentToken] = []
+}
+
+/// The token of a start that was accepted.
+package struct SentToken: Equatable, Sendable {
+  /// How many a key remembers; the oldest makes room.
+  package static let most = 16
+
+  package var token: [UInt8]
+  package var generation: Generation
+
+  package init(_ token: [UInt8], _ generation: Generation) {
+    self.token = token
+    self.generation = generation
+  }
 }
 
 /// A policy, and what was sent under it; each belongs to one countdown.
@@ -69,6 +83,11 @@ final class Sending {
   init(_ policy: SendPolicy, _ record: SendRecord = SendRecord()) {
     self.policy = policy
     self.record = record
+  }
+
+  /// What was sent, as far as it matters to a policy that may follow this one.
+  func record(for policy: SendPolicy, at now: Instant) -> SendRecord {
+    policy == self.policy ? record : record.handedOver(from: self.policy, at: now)
   }
 }
 

@@ -143,7 +143,11 @@ enum EventCoding {
   private static func write(
     _ view: TimerView, of name: Event.Name, missed: Int64?, to writer: inout Writer
   ) {
-    writer.byte(view.state == .running ? 0 : 1)
+    switch view.state {
+    case .running: writer.byte(0)
+    case .paused: writer.byte(1)
+    case .idle: writer.byte(2)
+    }
     writer.byte(view.clock == .boot ? 0 : 1)
     writer.unsigned(view.remainingMS)
     writer.optional(view.deadlineUnixMS.map { $0 &- view.nowUnixMS })
@@ -309,8 +313,13 @@ enum EventCoding {
   private static func timer(
     _ record: Record, _ event: inout Event, _ now: Int64, _ reader: inout Reader
   ) -> TimerView {
-    var view = TimerView(
-      key: record.key, reader.byte() == 0 ? .running : .paused, event.generation, nowUnixMS: now)
+    let state: TimerView.State =
+      switch reader.byte() {
+      case 0: .running
+      case 1: .paused
+      default: .idle
+      }
+    var view = TimerView(key: record.key, state, event.generation, nowUnixMS: now)
     view.clock = reader.byte() == 0 ? .boot : .wall
     view.remainingMS = reader.unsigned()
     view.deadlineUnixMS = reader.optional().map { $0 &+ now }
@@ -325,7 +334,7 @@ enum EventCoding {
 
 extension Event.Name {
   /// Whether subscribers are told how often was sent, and by which rules.
-  fileprivate var tellsOfSends: Bool {
+  var tellsOfSends: Bool {
     switch self {
     case .started, .refunded, .expired, .locked, .passed: true
     default: false

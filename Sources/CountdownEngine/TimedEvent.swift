@@ -40,7 +40,7 @@ package struct TimedEvent: Sendable {
     tellsOfDurableChange = isReady && isKept
     self.generation = generation
     self.sequence = sequence
-    dueUnixMS = now.unixMilliseconds(ofPast: due)
+    dueUnixMS = now.unixMilliseconds(of: due)
     lateMicroseconds = (now.boot - due).microseconds
     remaining = machine.remainingSteps(at: now.boot)
     remainingMS = machine.remainingTime(at: now.boot).millisecondsRoundedUp

@@ -71,14 +71,15 @@ package struct CountdownView: Equatable, Sendable {
       entity.titles?.counting.map { Title.text($0, remaining: steps, left: left) }
     }
     switch machine.phase {
-    case .counting(let deadline):
+    case .counting(let deadline) where deadline > now.boot:
       state = .counting
       deadlineUnixMS = now.unixMilliseconds(of: deadline)
       title = countingTitle()
     case .paused:
       state = .paused
       title = countingTitle()
-    case .ready(let since):
+    // With no time left it is ready; `ready` is the next event.
+    case .counting(let since), .ready(let since):
       state = .ready
       deadlineUnixMS = now.unixMilliseconds(of: since)
       title = entity.titles?.ready
@@ -223,7 +224,11 @@ extension HUDView {
 
 /// What is said of a plain timer.
 package struct TimerView: Equatable, Sendable {
-  package enum State: String, Sendable { case running, paused }
+  package enum State: String, Sendable {
+    case running, paused
+    /// Nothing of the time is left: it fires now.
+    case idle
+  }
 
   package var key: [UInt8]
   package var state: State
@@ -259,11 +264,11 @@ package struct TimerView: Equatable, Sendable {
     generation = entity.generation
     switch machine.phase {
     case .running(let deadline):
-      state = .running
+      state = deadline > now.on(entity.clock) ? .running : .idle
       deadlineUnixMS =
         switch entity.clock {
         case .boot: now.unixMilliseconds(of: deadline)
-        case .wall: deadline.millisecondsRoundedUp
+        case .wall: now.unixMilliseconds(ofWall: deadline)
         }
     case .paused:
       state = .paused

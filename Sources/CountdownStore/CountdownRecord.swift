@@ -25,8 +25,9 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
   package var meta: [UInt8]?
-  /// The token of the start that was accepted last.
+  /// The token of the start that was accepted last, and of starts before it.
   package var token: [UInt8]?
+  package var earlierTokens: [UInt8]?
   /// The name of its send policy, and what that remembers; times therein are on the store's clock.
   package var policy: [UInt8]?
   package var policyState: [UInt8]?
@@ -36,7 +37,8 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     everyMicroseconds: Int64, firesAtOnce: Bool = false, sends: UInt32 = 1,
     isRefunded: Bool = false, title: [UInt8]? = nil, readyTitle: [UInt8]? = nil,
     meta: [UInt8]? = nil,
-    token: [UInt8]? = nil, policy: [UInt8]? = nil, policyState: [UInt8]? = nil
+    token: [UInt8]? = nil, earlierTokens: [UInt8]? = nil, policy: [UInt8]? = nil,
+    policyState: [UInt8]? = nil
   ) {
     self.index = index
     self.key = key
@@ -52,6 +54,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     self.readyTitle = readyTitle
     self.meta = meta
     self.token = token
+    self.earlierTokens = earlierTokens
     self.policy = policy
     self.policyState = policyState
   }
@@ -62,8 +65,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
   static let columns = [
     "id", "key", "generation", "uid", "phase", "deadline_store_us", "left_us", "step_count",
     "every_us", "fires_at_once", "sends", "refunded", "title", "ready_title", "meta", "token",
-    "policy",
-    "policy_state",
+    "policy", "policy_state", "earlier_tokens",
   ]
 
   func bind(to row: Statement) {
@@ -88,6 +90,7 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     row.bind(16, token)
     row.bind(17, policy)
     row.bind(18, policyState)
+    row.bind(19, earlierTokens)
   }
 
   private func bind(to row: Statement, _ phase: Int64, _ deadline: Int64?, _ left: Int64?) {
@@ -122,5 +125,6 @@ package struct CountdownRecord: StoredRecord, Equatable, Sendable {
     token = row.optionalBytes(15)
     policy = row.optionalBytes(16)
     policyState = row.optionalBytes(17)
+    earlierTokens = row.optionalBytes(18)
   }
 }

@@ -12,7 +12,7 @@ struct Schema {
 
   var version: Int { steps.count }
 
-  static let current = Schema(steps: [version1, version2])
+  static let current = Schema(steps: [version1, version2, version3])
 
   /// Whatever version the file is of, it is of this one afterwards; or unchanged.
   func migrate(_ database: Database) throws(StoreError) {
@@ -44,6 +44,9 @@ struct Schema {
     }
     return found
   }
+
+  /// Countdowns have several tokens: `token` is that of the newest start.
+  private static let version3 = "ALTER TABLE countdowns ADD COLUMN earlier_tokens BLOB"
 
   /// The id of a row is the entity's place in the engine's table: no other index is needed, new
   /// rows are mostly appended, and each change finds its row at once.

@@ -34,7 +34,17 @@ import Testing
     counter.host.now.boot = counter.host.now.boot + .milliseconds(1_800)
     let again = try brief("COUNTDOWN RESEND k TOKEN t BRIEF", by: session)
     #expect(again[0] == 1 && again[1] > generation && again[2] == 3_000)
-    #expect(try brief("COUNTDOWN RESEND k BRIEF TOKEN t", by: session) == again)
+  }
+
+  @Test("BRIEF tells a repetition, which sends nothing, from the send itself")
+  func repetition() throws {
+    let first = try brief("COUNTDOWN START k COUNT 3 TOKEN x BRIEF")
+    #expect(first[0] == 1)
+    #expect(try brief("COUNTDOWN START k TOKEN x BRIEF") == [2, first[1], 3_000])
+    #expect(try brief("COUNTDOWN RESEND k TOKEN x BRIEF") == [2, first[1], 3_000])
+    counter.pass(3_000)
+    #expect(try brief("COUNTDOWN RESEND k TOKEN y BRIEF")[0] == 1)
+    #expect(try brief("COUNTDOWN START k TOKEN x BRIEF") == [2, first[1], 3_000])
   }
 
   @Test("BRIEF is given once, and errors are errors")

@@ -224,7 +224,7 @@ import Testing
       #expect(copy.block(by: policy, at: now) == record.block(by: policy, at: now))
       #expect(copy.expireCode(by: policy, at: later) == record.expireCode(by: policy, at: later))
       #expect(copy == record)
-      #expect(copy.pass() == record.pass())
+      #expect(copy.pass(nil, at: now) == record.pass(nil, at: now))
       #expect(copy == record)
     }
   }

@@ -114,9 +114,9 @@ import Testing
     try desk.at(0).start("a", policy: policy)
     // The last attempt may have been the right one.
     #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
-    let (isFirst, view) = try desk.pass("a")
-    #expect(isFirst && view.quota?.sendsLeft == 1 && view.quota?.expiresInMS == nil)
-    #expect(try desk.pass("a").isFirst == false)
+    let (pass, view) = try desk.pass("a")
+    #expect(pass == .accepted && view.quota?.sendsLeft == 1 && view.quota?.expiresInMS == nil)
+    #expect(try desk.pass("a").pass == .acceptedBefore)
     #expect(try desk.attempt("a").attempt == .passed)
     desk.at(9_000)
     #expect(try desk.attempt("a").attempt == .passed)
@@ -124,6 +124,45 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "0 a passed 1", "1000 a ready 0")
     try desk.start("a", policy: policy)
     #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
+  }
+
+  @Test("PASS is refused where ATTEMPT says expired")
+  func refusesToPassWhatHasExpired() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)], validity: 5_000)
+    desk.subscribe(1, "countdown:old")
+    let sent = try desk.at(0).start("old", policy: policy).view.generation
+    let refunded = try desk.start("refunded", policy: policy).view.generation
+    try desk.refund("refunded", refunded)
+    for generation in [nil, refunded] {
+      #expect(try desk.attempt("refunded", generation).attempt == .expired)
+      #expect(try desk.pass("refunded", generation).pass == .expired)
+    }
+    desk.at(5_000)
+    _ = desk.takeHeard(1)
+    for generation in [nil, sent] {
+      #expect(try desk.attempt("old", generation).attempt == .expired)
+      #expect(try desk.pass("old", generation).pass == .expired)
+    }
+    // It is no used code, either.
+    #expect(try desk.attempt("old").attempt == .expired)
+    desk.hears(1)
+  }
+
+  @Test("locked and passed carry the generation of the send whose code it was")
+  func eventsNameTheSendTheyAreAbout() throws {
+    let policy = SendPolicy.test(
+      count: 1, windows: [(9, 60_000)], validity: 50_000, attempts: 1)
+    let first = try desk.at(0).start("a", policy: policy).view.generation
+    let second = try desk.at(1_000).resend("a").view.generation
+    try desk.refund("a", second)
+    desk.subscribe(1, "countdown:a")
+    _ = desk.takeEvents(1)
+    let attempt = try desk.attempt("a").view
+    #expect(attempt.quota?.attemptsLeft == 0)
+    try desk.pass("a")
+    let events = desk.takeEvents(1)
+    #expect(events.map { "\($0.name.text)" } == ["locked", "passed"])
+    #expect(events.map(\.generation) == [first, first])
   }
 
   @Test("Codes work on after CANCEL, and are what keeps the key")

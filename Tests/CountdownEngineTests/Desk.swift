@@ -53,6 +53,12 @@ final class Desk {
     return self
   }
 
+  @discardableResult
+  func unnoticed(microseconds: Int64) -> Desk {
+    move(to: Instant(microseconds: microseconds))
+    return self
+  }
+
   /// Time passes, and is noticed at once.
   @discardableResult
   func late(at milliseconds: Int64) -> Desk {
@@ -216,6 +222,16 @@ final class Desk {
   }
 
   func timer(_ key: String) -> TimerView? { with(key) { engine.timer($0, at: now) } }
+
+  func pauseTimer(_ key: String) throws {
+    _ = try with(key) { try engine.pauseTimer($0, generation: nil, at: now) }
+  }
+
+  func retimeTimer(_ key: String, _ left: Int64) throws -> TimerView {
+    try with(key) {
+      try engine.retimeTimer($0, to: .milliseconds(left), generation: nil, at: now)
+    }
+  }
 
   @discardableResult
   func delete(_ key: String, _ generation: Int64? = nil) throws -> Bool {

@@ -101,7 +101,7 @@ import Testing
     let gone = take()
     #expect(gone.said == ["0 gone"])
     // The first batch failed, so nothing of it is stored: the second has nothing to say.
-    desk.engine.discard(.timer, 0)
+    desk.engine.discard(.timer, 0, at: desk.now)
     desk.engine.noteAgain(.timer, 0, wasGone: true)
     #expect(take().said == [])
     try set(.none)

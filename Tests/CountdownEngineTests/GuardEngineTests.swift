@@ -370,7 +370,7 @@ import Testing
     let (index, durable) = try #require(stored)
     try desk.done("o", "r")
     desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
-    desk.engine.discard(.once, index)
+    desk.engine.discard(.once, index, at: desk.now)
     #expect(desk.engine.entityCount == 0)
     desk.engine.putBack(durable, at: index, now: desk.now)
     #expect(desk.once("o")?.state == .running)
@@ -380,7 +380,7 @@ import Testing
     try desk.begin("x")
     try desk.begin("o")
     desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
-    desk.engine.discard(.once, index)
+    desk.engine.discard(.once, index, at: desk.now)
     desk.engine.putBack(durable, at: index, now: desk.now)
     #expect(desk.once("o")?.generation == durable.generation)
   }

@@ -46,7 +46,7 @@ extension Desk {
   @discardableResult
   func pass(
     _ key: String, _ generation: Generation? = nil
-  ) throws -> (isFirst: Bool, view: CountdownView) {
+  ) throws -> (pass: SendRecord.Pass, view: CountdownView) {
     try with(key) { try engine.passCountdown($0, generation: generation, at: now) }
   }
 }

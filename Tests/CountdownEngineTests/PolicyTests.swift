@@ -336,8 +336,84 @@ import Testing
     desk.at(12_500)
     late.unnoticed(at: 12_500)
     for desk in [desk, late] {
-      #expect(try desk.start("a", policy: new).view.quota?.sendsLeft == 6)
+      // The send of 0 has left the window of its policy, that of 3000 has not.
+      #expect(try desk.start("a", policy: new).view.quota?.sendsLeft == 7)
     }
+  }
+
+  @Test("A send that has left the windows of its policy does not count for the next policy")
+  func whatLeftTheWindowsIsOver() throws {
+    let old = SendPolicy.test(ladder: [1_000, 2_000], windows: [(2, 10_000)], validity: 40_000)
+    let new = SendPolicy.test(ladder: [1_000, 2_000, 3_000], windows: [(3, 60_000)])
+    try desk.at(0).start("a", policy: old)
+    try desk.at(1_000).start("a", policy: old)
+    desk.at(11_000)
+    #expect(desk.get("a")?.sends == 0)
+    let (decision, view) = try desk.start("a", policy: new)
+    #expect(decision == .accepted && view.sends == 1 && view.quota?.sendsLeft == 2)
+    #expect(view.retryAfterMS == 1_000)
+  }
+
+  // MARK: Tokens
+
+  @Test("Each of several tokens sends once, and is answered with its own generation")
+  func remembersSeveralTokens() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(9, 600_000)], validity: 300_000, attempts: 5)
+    for (key, policy) in [("with", policy), ("without", nil)] as [(String, SendPolicy?)] {
+      func start(_ token: String) throws -> (decision: StartDecision, view: CountdownView) {
+        guard let policy else { return try desk.start(key, count: 1, token: token) }
+        return try desk.start(key, policy: policy, token: token)
+      }
+      let begin = desk.now.boot.microseconds / 1_000
+      let x = try start("x").view
+      let y = try desk.at(begin + 1_000).resend(key, token: "y").view
+      desk.at(begin + 2_000)
+      for (token, sent) in [("x", x), ("y", y), ("x", x)] {
+        let again = try start(token)
+        #expect(again.decision == .acceptedBefore && again.view.generation == sent.generation)
+        #expect(again.view.sends == 2)
+      }
+    }
+  }
+
+  @Test("A refund forgets the token of its send alone")
+  func refundForgetsItsTokenAlone() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
+    try desk.at(0).start("a", policy: policy, token: "x")
+    let second = try desk.at(1_000).start("a", policy: policy).view.generation
+    try desk.refund("a", second)
+    #expect(try desk.start("a", policy: policy, token: "x").decision == .acceptedBefore)
+    let third = try desk.start("a", policy: policy, token: "y").view.generation
+    try desk.refund("a", third)
+    #expect(try desk.start("a", policy: policy, token: "x").decision == .acceptedBefore)
+    #expect(try desk.start("a", policy: policy, token: "y").decision == .accepted)
+  }
+
+  @Test("What is sent stays sent: CANCEL and an owner that goes forget no token of a policy's key")
+  func cancelKeepsTokens() throws {
+    let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
+    desk.connect(2)
+    try desk.start("a", policy: policy, owner: .connection(2), token: "x")
+    desk.disconnect(2)
+    desk.at(10)
+    #expect(try desk.start("a", policy: policy, token: "x").decision == .acceptedBefore)
+    try desk.start("a", policy: policy, token: "y")
+    try desk.cancel("a")
+    #expect(try desk.start("a", policy: policy, token: "y").decision == .acceptedBefore)
+    // Without a policy nothing of the key is left.
+    try desk.start("b", token: "x")
+    try desk.cancel("b")
+    #expect(try desk.start("b", token: "x").decision == .accepted)
+  }
+
+  @Test("Of more tokens than a key remembers the oldest is forgotten")
+  func boundsTokens() throws {
+    for number in 0...SentToken.most {
+      try desk.at(Int64(number) * 1_000).start("a", count: 1, token: "t\(number)")
+    }
+    desk.at(Int64(SentToken.most + 1) * 1_000)
+    #expect(try desk.start("a", count: 1, token: "t1").decision == .acceptedBefore)
+    #expect(try desk.start("a", count: 1, token: "t0").decision == .accepted)
   }
 
   @Test("Titles of the policy, unless START has its own")

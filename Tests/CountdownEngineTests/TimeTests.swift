@@ -31,6 +31,60 @@ import Testing
     #expect(desk.engine.statistics.lateness.max <= 10_100)
   }
 
+  @Test("One moment has one number: that a deadline has come, and when it was, agree")
+  func oneMomentHasOneNumber() throws {
+    // Neither clock is at a whole millisecond.
+    desk.unnoticed(microseconds: 1_234_567)
+    desk.subscribe(1, "countdown:a")
+    let started = try desk.start("a", count: 1).view
+    // To come, it is rounded up; that it has come is never told before it is.
+    #expect(started.deadlineUnixMS == Desk.wallStart / 1_000 + 2_235)
+    desk.at(3_000)
+    let ready = try #require(desk.takeEvents(1).last)
+    guard ready.name == .ready, case .countdown(let view) = ready.subject else {
+      Issue.record("it is not ready")
+      return
+    }
+    #expect(ready.dueUnixMS == Desk.wallStart / 1_000 + 2_234)
+    #expect(view.deadlineUnixMS == ready.dueUnixMS)
+    #expect(desk.get("a")?.deadlineUnixMS == ready.dueUnixMS)
+  }
+
+  @Test("Nothing counts or runs with no time left: replies, and events on the way")
+  func nothingCountsWithNoTimeLeft() throws {
+    let desk = desk
+    func states() -> [String] {
+      desk.takeEvents(1).compactMap { event in
+        switch event.subject {
+        case .countdown(let view): "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
+        case .timer(let view): "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
+        default: nil
+        }
+      }
+    }
+    desk.subscribe(1, "countdown:a")
+    desk.subscribe(1, "timer:t")
+    _ = desk.takeEvents(1)
+    #expect(try desk.start("a", count: 1, fire: true).view.state == .ready)
+    #expect(states() == ["started ready 0", "ready ready 0"])
+    try desk.start("a")
+    #expect(try desk.retime("a", 0).state == .ready)
+    #expect(states() == ["started counting 60000", "retimed ready 0", "ready ready 0"])
+    let generation = try desk.start("a").view.generation
+    try desk.refund("a", generation)
+    #expect(states() == ["started counting 60000", "refunded ready 0", "ready ready 0"])
+
+    #expect(try desk.set("t", 0).state == .idle)
+    #expect(states() == ["set idle 0", "fired idle 0"])
+    let again = try desk.set("t", 0, every: 1_000)
+    #expect(again.state == .running && again.remainingMS == 1_000 && again.fired == 1)
+    #expect(states() == ["set idle 0", "fired running 1000"])
+    try desk.pauseTimer("t")
+    let retimed = try desk.retimeTimer("t", 0)
+    #expect(retimed.state == .running && retimed.remainingMS == 1_000 && retimed.fired == 2)
+    #expect(states() == ["paused paused 1000", "retimed idle 0", "fired running 1000"])
+  }
+
   @Test("Late ticks are merged and show the right number")
   func mergesLateTicks() throws {
     desk.subscribe(1, "countdown:a")
@@ -177,7 +231,7 @@ import Testing
   @Test("A budget that runs out goes on where it stopped", arguments: [1, 2, 7])
   func budgets(_ budget: Int) throws {
     desk.subscribe(1, pattern: "timer:*")
-    for index in 0..<50 { try desk.set("\(index)", Int64(index / 5)) }
+    for index in 0..<50 { try desk.set("\(index)", Int64(1 + index / 5)) }
     _ = desk.takeHeard(1)
     desk.unnoticed(at: 1_000)
     var calls = 1

@@ -63,13 +63,17 @@ import Testing
         key: [0, 255], machine: machine, generation: Generation(8), uid: 6)
       if number != 1 {
         (kept.title, kept.readyTitle) = (Array("a".utf8), Array("b".utf8))
-        (kept.meta, kept.token) = (Array("c".utf8), Array("d".utf8))
+        kept.meta = Array("c".utf8)
+        // The newest start had a token, or none.
+        kept.tokens = [SentToken([0, 255], Generation(2)), SentToken([1], Generation(.max))]
+        if number == 2 { kept.tokens.append(SentToken(Array("d".utf8), Generation(8))) }
+        if number == 3 { kept.tokens = [SentToken(Array("d".utf8), Generation(8))] }
       }
       let back = try back(kept)
       #expect(back.key == kept.key && back.machine == machine && back.uid == 6)
       #expect(back.generation == kept.generation && back.sending == nil)
       #expect(back.title == kept.title && back.readyTitle == kept.readyTitle)
-      #expect(back.meta == kept.meta && back.token == kept.token)
+      #expect(back.meta == kept.meta && back.tokens == kept.tokens)
     }
   }
 
@@ -100,6 +104,11 @@ import Testing
       0003000000077265706c61636501000000032564730100000000
       """
     #expect(hex(SendingCoding.encode(sending, offset: Self.offset)) == sent)
+    let tokens = [SentToken([0, 255], Generation(2)), SentToken([7], Generation(.max))]
+    #expect(
+      hex(TokenCoding.encode(tokens[...]))
+        == "00000000000000020000000200ff7fffffffffffffff0000000107")
+    #expect(TokenCoding.decode([0, 0, 0]) == nil)
     var request = Presentation.Request(
       kind: .progress, status: Array("s".utf8), grace: .milliseconds(1), minimum: .milliseconds(2),
       maximum: .milliseconds(3), fadeIn: .milliseconds(4), fadeOut: .milliseconds(5),

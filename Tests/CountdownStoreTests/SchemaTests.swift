@@ -29,6 +29,7 @@ import Testing
           phase: .counting(untilMicroseconds: 1_790_000_060_000_000), count: 60,
           everyMicroseconds: 1_000_000, sends: 2, isRefunded: true, title: Array("%ds后重发".utf8),
           readyTitle: Array("重发".utf8), meta: [0, 255], token: Array("t-1".utf8),
+          earlierTokens: version < 3 ? nil : [7, 8],
           policy: Array("otp".utf8), policyState: [1, 2, 3]),
         CountdownRecord(
           index: 7, key: [0, 254], generation: 1_790_000_000_000_002, uid: 0,

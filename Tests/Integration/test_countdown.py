@@ -161,12 +161,13 @@ def test_token_makes_a_retry_safe(speaker):
     assert retry["remaining_ms"] == 2_000
     assert start(speaker, "k", "TOKEN", "t2")["reason"] == b"cooldown"
     advance(speaker, "2s")
-    # Still the retry of the send that was accepted last, not another one.
     assert start(speaker, "k", "TOKEN", "t1")["reason"] == b"duplicate"
     second = view(speaker("COUNTDOWN", "RESEND", "k", "TOKEN", "t2"))
     assert second["accepted"] and second["reason"] is None
     assert view(speaker("COUNTDOWN", "RESEND", "k", "TOKEN", "t2"))["reason"] == b"duplicate"
-    assert start(speaker, "k", "TOKEN", "t1")["reason"] == b"cooldown"
+    assert start(speaker, "k", "TOKEN", "t3")["reason"] == b"cooldown"
+    again = start(speaker, "k", "TOKEN", "t1")
+    assert (again["reason"], again["generation"]) == (b"duplicate", first["generation"])
     assert get(speaker, "k")["sends"] == 2
 
 

@@ -138,6 +138,37 @@ def test_a_whole_policy(daemon):
     assert len(expired) == 6
 
 
+@pytest.mark.parametrize("durability", ["process", "power"])
+@pytest.mark.parametrize("owner", ["connection", "scope:s"])
+def test_kill_9_resets_no_quota_of_an_owned_countdown(start_daemon, owner, durability):
+    daemon = start_daemon(
+        arguments=["--durability", durability], config="policies:\n  p:\n    windows: [3/1d]\n"
+    )
+    client = daemon.connect()
+    client("SCOPE", "OPEN", "s")
+
+    def start(*words):
+        return view(client("COUNTDOWN", "START", "k", "POLICY", "p", *words))
+
+    for token in ("x", "y"):
+        assert start("TOKEN", token)["accepted"]
+        client("COUNTDOWN", "CANCEL", "k")
+    owned = start("OWNER", owner, "TOKEN", "z")
+    assert (owned["accepted"], owned["sends_left"], owned["state"]) == (1, 0, b"counting")
+    for how in ("kill", "kill", "terminate"):
+        daemon.restart(how)
+        client = daemon.connect()
+        idle = view(client("COUNTDOWN", "GET", "k"))
+        assert (idle["state"], idle["owner"], idle["sends"], idle["sends_left"]) == (b"idle", b"none", 3, 0)
+        refused = start()
+        assert (refused["accepted"], refused["reason"]) == (0, b"window")
+        # Each token is still known, with the send that it was for.
+        for token in ("z", "x", "y", "x"):
+            again = start("TOKEN", token)
+            assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+            assert (again["generation"] == owned["generation"]) == (token == "z")
+
+
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
 def test_policies_are_settings_that_are_shown(client):
     shown = dict(zip(*[iter(client("CONFIG", "GET", "policies.*"))] * 2))

@@ -28,6 +28,7 @@ package struct CountdownModel: Model {
   private struct Known {
     var start: CountdownStart
     var generation: Generation
+    var tokens: [SentToken] = []
     var sends: UInt32 = 1
     /// In microseconds: when it is or was ready; nil while paused.
     var deadline: Int64?
@@ -57,7 +58,7 @@ package struct CountdownModel: Model {
 
   package func command(_ key: Int, _ world: inout World) -> Command {
     let current = known[key]?.generation
-    let token: [UInt8]? = world.chance(oneIn: 3) ? [world.pick([1, 2])] : nil
+    let token = world.token()
     switch Int.random(in: 0..<14, using: &world.random) {
     case 0..<5:
       let plan = Countdown.Plan(
@@ -154,17 +155,21 @@ package struct CountdownModel: Model {
   ) throws(EngineError) -> Answer<Facts> {
     let old = known[key]
     var decision = StartDecision.accepted
-    if let old, let token, token == old.start.token {
-      decision = .acceptedBefore
-    } else if let old, !old.isReady {
+    if let sent = old?.tokens.first(where: { $0.token == token }) {
+      var facts = facts(key, world).last!
+      facts.generation = sent.generation
+      return .decided(.acceptedBefore, facts)
+    }
+    if let old, !old.isReady {
       say(.refused, key, reason: .cooldown)
       decision = .refused(.cooldown)
     } else {
-      var start = start
-      start.token = token
       let steps = Int64(start.plan.count) - (start.plan.firesAtOnce ? 1 : 0)
+      let generation = world.newGeneration()
+      let tokens = (old?.tokens ?? []) + (token.map { [SentToken($0, generation)] } ?? [])
       known[key] = Known(
-        start: start, generation: world.newGeneration(), sends: (old?.sends ?? 0) + 1,
+        start: start, generation: generation, tokens: tokens.suffix(SentToken.most),
+        sends: (old?.sends ?? 0) + 1,
         deadline: world.now.boot.microseconds + steps * start.plan.every.microseconds)
       say(.started, key)
       settle(key, world)

@@ -90,6 +90,7 @@ package enum Answer<Facts: Equatable>: Equatable {
   /// Whether it is news.
   case told(isFirst: Bool, Facts)
   case attempted(SendRecord.Attempt, Facts)
+  case passed(SendRecord.Pass, Facts)
 }
 
 /// What is compared of an event.

@@ -47,14 +47,14 @@ package struct PolicyModel: Model {
 
   private let keepReady: Int64
   private var known: [SendHistory?]
-  private var tokens: [[UInt8]?]
+  private var tokens: [[SentToken]]
   private var shown: [ShownSteps]
   package var said: [Said] = []
 
   package init(keyCount: Int, _ settings: EngineSettings) {
     keepReady = settings.keepReady.microseconds
     known = Array(repeating: nil, count: keyCount)
-    tokens = Array(repeating: nil, count: keyCount)
+    tokens = Array(repeating: [], count: keyCount)
     shown = Array(repeating: ShownSteps(), count: keyCount)
   }
 
@@ -62,7 +62,7 @@ package struct PolicyModel: Model {
 
   package func command(_ key: Int, _ world: inout World) -> Command {
     let current = known[key]?.generation
-    let token: [UInt8]? = world.chance(oneIn: 3) ? [world.pick([1, 2])] : nil
+    let token = world.token()
     switch Int.random(in: 0..<20, using: &world.random) {
     case 0..<7:
       // Now and then another one than before: its rules, over the same record.
@@ -114,8 +114,8 @@ package struct PolicyModel: Model {
       let (attempt, view) = try engine.attemptCountdown(key, generation: generation, at: now)
       return .attempted(attempt, Facts(view))
     case .pass(let generation):
-      let (isFirst, view) = try engine.passCountdown(key, generation: generation, at: now)
-      return .told(isFirst: isFirst, Facts(view))
+      let (pass, view) = try engine.passCountdown(key, generation: generation, at: now)
+      return .passed(pass, Facts(view))
     case .pause(let generation):
       return .facts(Facts(try engine.pauseCountdown(key, generation: generation, at: now)))
     case .resume(let generation):
@@ -143,19 +143,20 @@ package struct PolicyModel: Model {
     case .refund(let generation):
       _ = try found(key, generation)
       guard known[key]!.refund(at: now) else { return .told(isFirst: false, facts(key, world)!) }
-      tokens[key] = nil
+      tokens[key].removeAll { $0.generation == generation }
       say(.refunded, key)
       return .told(isFirst: true, settled(key, world))
     case .attempt(let generation):
-      try checkCode(key, generation, now)
-      let attempt = known[key]!.attempt(generation, at: now)
-      if attempt == .accepted(isLast: true) { say(.locked, key, generation) }
-      return .attempted(attempt, facts(key, world, code: generation)!)
+      let code = try code(key, generation, now)
+      let attempt = known[key]!.attempt(code, at: now)
+      if attempt == .accepted(isLast: true) { say(.locked, key, code) }
+      return .attempted(attempt, facts(key, world, code: code)!)
     case .pass(let generation):
-      try checkCode(key, generation, now)
-      guard known[key]!.passCode() else { return .told(isFirst: false, facts(key, world)!) }
-      say(.passed, key, generation)
-      return .told(isFirst: true, settled(key, world))
+      let code = try code(key, generation, now)
+      let pass = known[key]!.pass(code, at: now)
+      guard pass == .accepted else { return .passed(pass, facts(key, world, code: code)!) }
+      say(.passed, key, code)
+      return .passed(pass, settled(key, world))
     case .get:
       return facts(key, world).map { .facts($0) } ?? .nothing
     case .cancel(let generation):
@@ -187,8 +188,10 @@ package struct PolicyModel: Model {
     _ world: inout World
   ) -> Answer<Facts> {
     let now = world.now.boot.microseconds
-    if known[key] != nil, let token, token == tokens[key] {
-      return .decided(.acceptedBefore, facts(key, world)!)
+    if let sent = tokens[key].first(where: { $0.token == token }) {
+      var facts = facts(key, world, code: sent.generation)!
+      facts.generation = sent.generation
+      return .decided(.acceptedBefore, facts)
     }
     if let refusal = known[key]?.refusal(now, by: policy) {
       say(.refused, key, reason: Event.Reason(refusal.reason))
@@ -199,7 +202,9 @@ package struct PolicyModel: Model {
     history.send(new, fires: fires, by: policy, at: now)
     history.owner = owner
     known[key] = history
-    tokens[key] = token
+    if let token {
+      tokens[key] = (tokens[key] + [SentToken(token, new)]).suffix(SentToken.most)
+    }
     say(.started, key)
     return .decided(.accepted, settled(key, world))
   }
@@ -223,18 +228,20 @@ package struct PolicyModel: Model {
     return history
   }
 
-  /// Of an earlier code no more is known than whether it is good.
-  private func checkCode(_ key: Int, _ wanted: Generation?, _ now: Int64) throws(EngineError) {
+  /// The send whose code is meant. Of an earlier one no more is known than whether it is good.
+  private func code(
+    _ key: Int, _ wanted: Generation?, _ now: Int64
+  ) throws(EngineError) -> Generation? {
     let history = try found(key)
     guard history.policy.rules.validity != nil else {
       throw .noCodes(policy: history.policy.name)
     }
     if history.code(wanted, now) == nil { _ = try found(key, wanted) }
+    return wanted ?? history.generations.last
   }
 
   private mutating func cancel(_ key: Int, _ reason: Event.Reason, _ world: World) {
     say(.cancelled, key, reason: reason)
-    tokens[key] = nil
     known[key]!.cancel(at: world.now.boot.microseconds)
     settle(key, world)
   }
@@ -263,7 +270,7 @@ package struct PolicyModel: Model {
     }
     if known[key]!.isForgotten(now, keepReady: keepReady) {
       known[key] = nil
-      tokens[key] = nil
+      tokens[key] = []
     }
   }
 

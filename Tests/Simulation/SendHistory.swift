@@ -11,6 +11,8 @@ struct SendHistory {
     var attempts: UInt32 = 0
     /// The policy of that time had no more use for it.
     var isForgotten = false
+    /// It had left the windows of its policy when another one followed.
+    var isOver = false
   }
 
   enum Clock: Equatable {
@@ -46,49 +48,58 @@ struct SendHistory {
 
   /// All that was ever sent, so that whatever is forgotten on the way must not have mattered. What
   /// one policy had no more use for is not there for another.
-  private func known(to policy: SendPolicy) -> [Sent] {
-    hasChangedPolicy || policy != self.policy ? sent.filter { !$0.isForgotten } : sent
+  private var known: [Sent] {
+    hasChangedPolicy ? sent.filter { !$0.isForgotten && !$0.isOver } : sent
+  }
+
+  /// As a policy finds it that follows: what has left the windows of the one before is over.
+  private func followed(by policy: SendPolicy, at now: Int64) -> SendHistory {
+    guard policy != self.policy else { return self }
+    var next = self
+    let longest = Self.longest(self.policy)
+    if longest > 0 {
+      next.newestNumber = number(now)
+      next.sent.removeAll { now - $0.at >= longest && $0.expires == nil }
+      for index in next.sent.indices where now - next.sent[index].at >= longest {
+        next.sent[index].isOver = true
+      }
+    }
+    next.hasChangedPolicy = true
+    next.policy = policy
+    return next
   }
 
   private static func longest(_ policy: SendPolicy) -> Int64 {
     policy.rules.windows.map(\.length.microseconds).max() ?? 0
   }
 
-  private func number(_ now: Int64, by policy: SendPolicy) -> Int {
+  private func number(_ now: Int64) -> Int {
     let longest = Self.longest(policy)
     guard longest > 0 else { return newestNumber }
-    guard let newest = known(to: policy).last, now - newest.at < longest else { return 0 }
+    guard let newest = known.last, now - newest.at < longest else { return 0 }
     return newestNumber
   }
 
-  private func inside(
-    _ window: SendPolicy.Window, of policy: SendPolicy, _ now: Int64
-  ) -> Int {
-    known(to: policy).count { $0.at <= now && now - $0.at < window.length.microseconds }
+  private func inside(_ window: SendPolicy.Window, _ now: Int64) -> Int {
+    known.count { $0.at <= now && now - $0.at < window.length.microseconds }
   }
 
   /// The first moment from now on at which that holds: now, or when a send leaves a window.
-  private func first(
-    from now: Int64, _ policy: SendPolicy, _ holds: (Int64) -> Bool
-  ) -> Int64 {
+  private func first(from now: Int64, _ holds: (Int64) -> Bool) -> Int64 {
     var moments = [now]
-    for send in known(to: policy) {
+    for send in known {
       for window in policy.rules.windows { moments.append(send.at + window.length.microseconds) }
     }
     return moments.sorted().first { $0 >= now && holds($0) }!
   }
 
   /// When windows and channels allow a send, and which of them is the last to.
-  private func quota(
-    _ now: Int64, by policy: SendPolicy
-  ) -> (until: Int64, reason: Refusal.Reason) {
-    let windows = first(from: now, policy) { moment in
-      policy.rules.windows.allSatisfy { inside($0, of: policy, moment) < $0.limit }
+  private func quota(_ now: Int64) -> (until: Int64, reason: Refusal.Reason) {
+    let windows = first(from: now) { moment in
+      policy.rules.windows.allSatisfy { inside($0, moment) < $0.limit }
     }
     guard !policy.rules.channels.isEmpty else { return (windows, .window) }
-    let channels = first(from: now, policy) {
-      number($0, by: policy) < policy.rules.channels.count
-    }
+    let channels = first(from: now) { number($0) < policy.rules.channels.count }
     return channels > now && channels >= windows ? (channels, .exhausted) : (windows, .window)
   }
 
@@ -96,7 +107,7 @@ struct SendHistory {
   func refusal(
     _ now: Int64, by policy: SendPolicy
   ) -> (reason: Refusal.Reason, until: Int64)? {
-    let quota = quota(now, by: policy)
+    let quota = followed(by: policy, at: now).quota(now)
     guard isPending else { return quota.until > now ? (quota.reason, quota.until) : nil }
     let cooldown = now + left(now)
     if quota.until > now, quota.until >= cooldown { return (quota.reason, quota.until) }
@@ -120,10 +131,10 @@ struct SendHistory {
 
   // MARK: What is told
 
-  func sends(_ now: Int64) -> Int { number(now, by: policy) }
+  func sends(_ now: Int64) -> Int { number(now) }
 
   func sendsLeft(_ now: Int64) -> Int? {
-    var left = policy.rules.windows.map { max($0.limit - inside($0, of: policy, now), 0) }
+    var left = policy.rules.windows.map { max($0.limit - inside($0, now), 0) }
     let channels = policy.rules.channels.count
     if channels > 0 { left.append(max(channels - sends(now), 0)) }
     return left.min()
@@ -180,7 +191,7 @@ struct SendHistory {
   /// When it is forgotten; nil while anything is pending.
   private func end(keepReady: Int64) -> Int64? {
     let matters = max(
-      sent.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
+      known.last.map { $0.at + Self.longest(policy) } ?? 0, sent.compactMap(\.expires).max() ?? 0)
     switch clock {
     case .counting, .paused: return nil
     case .ready(let since): return max(since + keepReady, matters)
@@ -201,11 +212,8 @@ struct SendHistory {
   // MARK: Changes
 
   mutating func send(_ new: Generation, fires: Bool, by policy: SendPolicy, at now: Int64) {
-    if policy != self.policy {
-      hasChangedPolicy = true
-      self.policy = policy
-    }
-    newestNumber = number(now, by: policy) + 1
+    self = followed(by: policy, at: now)
+    newestNumber = number(now) + 1
     if policy.rules.onResend == .replace { forgetCodes() }
     sent.append(
       Sent(generation: new, at: now, expires: policy.rules.validity.map { now + $0.microseconds }))
@@ -228,7 +236,8 @@ struct SendHistory {
   private mutating func forget(at now: Int64) {
     let longest = Self.longest(policy)
     for index in sent.indices.dropLast() {
-      guard sent[index].at + longest <= now, sent[index].expires == nil else { return }
+      let send = sent[index]
+      guard send.isOver || send.at + longest <= now, send.expires == nil else { return }
       sent[index].isForgotten = true
     }
   }
@@ -259,17 +268,17 @@ struct SendHistory {
     return .accepted(isLast: sent[index].attempts == most)
   }
 
-  /// False if that was known.
-  mutating func passCode() -> Bool {
-    guard !isPassed else { return false }
+  mutating func pass(_ wanted: Generation?, at now: Int64) -> SendRecord.Pass {
+    if isPassed { return .acceptedBefore }
+    guard code(wanted, now) != nil else { return .expired }
     isPassed = true
     forgetCodes()
-    return true
+    return .accepted
   }
 
   /// Counts for so long, and until windows and channels allow a send.
   mutating func count(for left: Int64, at now: Int64) {
-    clock = .counting(until: max(now + left, quota(now, by: policy).until))
+    clock = .counting(until: max(now + left, quota(now).until))
   }
 
   mutating func pause(left: Int64) { clock = .paused(left: left) }

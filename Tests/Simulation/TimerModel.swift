@@ -13,7 +13,7 @@ package struct TimerModel: Model {
   }
 
   package struct Facts: Equatable {
-    var isRunning: Bool
+    var state: TimerView.State
     var generation: Generation
     var remainingMS: Int64
     var deadlineUnixMS: Int64?
@@ -123,15 +123,20 @@ package struct TimerModel: Model {
     case .retime(let left, let generation):
       try change(key, generation, world) { timer, now in
         let left = left.microseconds
-        guard let deadline = timer.deadline else {
+        // Without anything left there is nothing to be paused.
+        if timer.deadline == nil, left > 0 {
           defer { timer.left = left }
           return timer.left == left ? nil : .retimed
         }
+        let before = timer.deadline
         timer.deadline = now + left
-        return deadline == now + left ? nil : .retimed
+        return before == timer.deadline ? nil : .retimed
       }
     }
-    return facts(key, world).last.map { .facts($0) } ?? .nothing
+    // What is due at once fires at once; where that was the last time, it is told how it was.
+    let last = facts(key, world).last
+    settle(key, world)
+    return (facts(key, world).last ?? last).map { .facts($0) } ?? .nothing
   }
 
   // MARK: Time
@@ -181,10 +186,12 @@ package struct TimerModel: Model {
     let now = world.now.microseconds(on: timer.clock)
     return [
       Facts(
-        isRunning: timer.deadline != nil, generation: timer.generation,
+        state: timer.deadline.map { $0 > now ? .running : .idle } ?? .paused,
+        generation: timer.generation,
         remainingMS: (timer.deadline.map { $0 - now } ?? timer.left).roundedUp,
         deadlineUnixMS: timer.deadline.map {
-          timer.clock == .boot ? world.now.deadlineUnixMS($0) : $0.roundedUp
+          timer.clock == .boot
+            ? world.now.deadlineUnixMS($0) : world.now.deadlineUnixMS(wall: $0)
         },
         everyMS: timer.every.map { $0 / 1_000 }, fired: timer.fired, missed: timer.missed,
         owner: timer.owner)
@@ -244,7 +251,7 @@ package struct TimerModel: Model {
 extension TimerModel.Facts {
   init(_ view: TimerView) {
     self.init(
-      isRunning: view.state == .running, generation: view.generation,
+      state: view.state, generation: view.generation,
       remainingMS: view.remainingMS, deadlineUnixMS: view.deadlineUnixMS, everyMS: view.everyMS,
       fired: view.fired, missed: view.missed, owner: view.owner)
   }

@@ -83,6 +83,11 @@ package struct World {
     return .connection(pick(connections + [Self.operator.connection]))
   }
 
+  /// Mostly none; else one of some more than a key remembers.
+  package mutating func token() -> [UInt8]? {
+    chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(SentToken.most) * 2, using: &random)] : nil
+  }
+
   /// Mostly none; else `current`, or one that is over.
   package mutating func generation(near current: Generation?) -> Generation? {
     switch Int.random(in: 0..<10, using: &random) {
@@ -102,9 +107,14 @@ extension Moment {
     return "\(instant.microseconds / 1_000).\(rest)"
   }
 
-  /// As `deadline_unix_ms` tells a moment of the boot clock.
+  /// As `deadline_unix_ms` tells a moment of the boot clock: one that has come is rounded down.
   package func deadlineUnixMS(_ microseconds: Int64) -> Int64 {
-    (wall.microseconds + microseconds - boot.microseconds + 999) / 1_000
+    deadlineUnixMS(wall: wall.microseconds + microseconds - boot.microseconds)
+  }
+
+  /// The same for a moment of the wall clock.
+  package func deadlineUnixMS(wall moment: Int64) -> Int64 {
+    moment > wall.microseconds ? (moment + 999) / 1_000 : moment / 1_000
   }
 
   func microseconds(on clock: TimerClock) -> Int64 {

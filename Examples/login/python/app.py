@@ -77,8 +77,10 @@ def verify():
         left = attempt["attempts_left"]
         return {"ok": False, "reason": "wrong", "message": f"验证码错误,还可尝试 {left} 次"}, 403
     # PASS is true for one request only, should two with the right code come at once.
-    if countdown("PASS", name, "GENERATION", generation)["reason"] == "duplicate":
-        return {"ok": False, "reason": "passed", "message": "验证码已失效"}, 403
+    passed = countdown("PASS", name, "GENERATION", generation)
+    if passed["reason"]:  # duplicate, or expired since the attempt
+        reason = "expired" if passed["reason"] == "expired" else "passed"
+        return {"ok": False, "reason": reason, "message": "验证码已失效"}, 403
     return {"ok": True, "message": "登录成功"}  # and here the session begins
 
 

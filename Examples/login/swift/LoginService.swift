@@ -61,6 +61,7 @@ actor LoginService {
       guard code == right else { return .wrong(attemptsLeft: attempt.attemptsLeft) }
       // PASS is true for one request only, should two with the right code come at once.
       let pass = try await daemon.passCountdown(key(phone), generation: generation)
+      guard pass.accepted == true else { return .refused(.expired) }
       guard pass.reason != .duplicate else { return .refused(.passed) }
     } catch CountdownClientError.server(code: "STALE", _),
       CountdownClientError.server(code: "NOTFOUND", _)

@@ -14,13 +14,18 @@ extension CountdownRecord {
       case .ready(let since): .ready(sinceMicroseconds: since.microseconds + offset)
       case .idle(let since): .idle(sinceMicroseconds: since.microseconds + offset)
       }
+    // Of each start with a token there is one; the newest start may have none.
+    let tokens = countdown.tokens
+    let newest = tokens.last.flatMap { $0.generation == countdown.generation ? $0 : nil }
+    let earlier = newest == nil ? tokens[...] : tokens.dropLast()
     self.init(
       index: index, key: countdown.key, generation: countdown.generation.value,
       uid: countdown.uid, phase: phase, count: machine.plan.count,
       everyMicroseconds: machine.plan.every.microseconds,
       firesAtOnce: machine.plan.firesAtOnce, sends: machine.sends,
       isRefunded: machine.isRefunded, title: countdown.title, readyTitle: countdown.readyTitle,
-      meta: countdown.meta, token: countdown.token,
+      meta: countdown.meta, token: newest?.token,
+      earlierTokens: earlier.isEmpty ? nil : TokenCoding.encode(earlier),
       policy: countdown.sending.map { Array($0.policy.name.utf8) },
       policyState: countdown.sending.map { SendingCoding.encode($0, offset: offset) })
   }
@@ -52,7 +57,11 @@ extension CountdownRecord {
     countdown.title = title
     countdown.readyTitle = readyTitle
     countdown.meta = meta
-    countdown.token = token
+    if let earlierTokens {
+      guard let tokens = TokenCoding.decode(earlierTokens) else { return nil }
+      countdown.tokens = tokens
+    }
+    if let token { countdown.tokens.append(SentToken(token, countdown.generation)) }
     if let policy, let policyState {
       guard let sending = SendingCoding.decode(policyState, policy: policy, offset: offset)
       else { return nil }

@@ -2,6 +2,31 @@ import CountdownCore
 import CountdownEngine
 import NIOCore
 
+/// Tokens of accepted starts, as the bytes that a store keeps. Integers are big-endian.
+enum TokenCoding {
+  static func encode(_ tokens: ArraySlice<SentToken>) -> [UInt8] {
+    var bytes = ByteBuffer()
+    for sent in tokens {
+      bytes.writeInteger(sent.generation.value)
+      bytes.writeText(sent.token)
+    }
+    return Array(bytes.readableBytesView)
+  }
+
+  /// Nil if these never were written by `encode`.
+  static func decode(_ bytes: [UInt8]) -> [SentToken]? {
+    var bytes = ByteBuffer(bytes: bytes)
+    var tokens: [SentToken] = []
+    while bytes.readableBytes > 0 {
+      guard let generation = bytes.readInteger(as: Int64.self), let token = bytes.readText() else {
+        return nil
+      }
+      tokens.append(SentToken(token, Generation(generation)))
+    }
+    return tokens
+  }
+}
+
 /// A policy, and what was sent under it, as the bytes that a store keeps beside the policy's name.
 ///
 /// The policy itself is among them: what was started goes on by the rules it was started with, even

@@ -129,7 +129,7 @@ final class StateKeeper {
       try putBack(kind, index, at: now)
     }
     engine.discardWhatRestsOnChanges()
-    for (kind, index) in entities { engine.discard(kind, index) }
+    for (kind, index) in entities { engine.discard(kind, index, at: now) }
     for case let putBack? in stored { putBack(&engine) }
   }
 

@@ -43,7 +43,8 @@ struct Attempt: SessionCommand {
 
 struct Pass: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Says that the code was right: no more attempts; what was sent still counts.")
+    abstract: "Marks the code as used. The send still counts towards the limits.",
+    discussion: "Exit status 1 when the code has expired.")
 
   @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
@@ -52,7 +53,8 @@ struct Pass: SessionCommand {
   func run(_ session: Session) async throws {
     let reply = try await session.send(["COUNTDOWN", "PASS", key], generation.words)
     try session.answer(reply) { view, style in
-      style.green(view.reason == .duplicate ? "passed before" : "passed") + "  "
+      guard view.accepted == true else { return ViewText.attempt(view, style) }
+      return style.green(view.reason == .duplicate ? "passed before" : "passed") + "  "
         + ViewText.line(view, style: style)
     }
   }

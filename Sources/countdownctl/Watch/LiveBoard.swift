@@ -132,7 +132,8 @@ struct LiveBoard {
       return end(id, "fired", at: now, title: event.fields["payload"]?.string)
     }
     guard let view = event.timer else { return }
-    guard view.state != .idle else { return remove(id) }
+    // With a deadline it is there, and fires now.
+    guard view.state != .idle || view.deadlineUnixMS != nil else { return remove(id) }
     var line = lines[id] ?? Line(kind: .timer, key: view.key)
     let left = Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime))
     line.state = view.state.rawValue

@@ -9,13 +9,36 @@ from .basics import HOUR, UNKNOWN, after, error, is_stale, kept, number, view
 LADDER = [1, 2, 3]
 ATTEMPTS = 3
 WINDOW = 1_000
+# How many tokens a key remembers.
+TOKENS = 16
 
 # Countdowns.
 
 
+def sent_with(old, token):
+    """The countdown as a repetition of the request with that token is answered; None if there was none."""
+    if token is None or old is None:
+        return None
+    if token == old["token"]:
+        return old
+    for earlier, generation in old["earlier"]:
+        if token == earlier:
+            # With `on-resend: replace` the codes before are gone.
+            return {**old, "generation": generation, "code": None}
+    return None
+
+
+def earlier_tokens(old, token):
+    if old is None:
+        return []
+    all = old["earlier"] + ([(old["token"], old["generation"])] if old["token"] is not None else [])
+    return all[-(TOKENS - (token is not None)) :]
+
+
 def start(old, options, moment):
-    if old and options.get("TOKEN") is not None and options["TOKEN"] == old["token"]:
-        return old, [], view(old, 1, "duplicate")
+    before = sent_with(old, options.get("TOKEN"))
+    if before:
+        return old, [], view(before, 1, "duplicate")
     if old and old["state"] in ("counting", "paused"):
         return old, [], view(old, 0, "cooldown")
     sends = old["sends"] + 1 if old else 1
@@ -31,7 +54,8 @@ def start(old, options, moment):
         "count": count, "every": every, "fire": fire, "sends": sends,
         "title": options.get("TITLE"), "ready_title": options.get("READYTITLE"),
         "meta": options.get("META"), "owner": options.get("OWNER", "none"),
-        "token": options.get("TOKEN"), "refunded": False,
+        "token": options.get("TOKEN"), "earlier": earlier_tokens(old, options.get("TOKEN")),
+        "refunded": False,
         "policy": policy, "attempts": 0, "code": "good" if policy else None,
     }
     return new, kept(new, ("started", UNKNOWN)), view(new, 1, None)
@@ -53,8 +77,18 @@ def cancel(old, options, moment):
     if not old["sends"] or not old["policy"]:
         return None, events, number(1)
     # What was sent is remembered, and nobody's.
-    idle = {**old, "state": "idle", "deadline": None, "left": None, "token": None, "owner": "none"}
-    return idle, events, number(1)
+    return idle(old), events, number(1)
+
+
+def idle(old):
+    return {**old, "state": "idle", "deadline": None, "left": None, "owner": "none"}
+
+
+def outlives(entity):
+    """Of what a connection owns, what was sent under a policy."""
+    if entity["owner"] == "none":
+        return entity
+    return idle(entity) if entity["policy"] and entity["sends"] else None
 
 
 def pause(old, options, moment):
@@ -125,6 +159,8 @@ def attempt(old, options, moment):
 def pass_(old, options, moment):
     if old["code"] == "passed":
         return old, [], view(old, 1, "duplicate")
+    if old["code"] is None:
+        return old, [], view(old, 0, "expired")
     new = {**old, "code": "passed"}
     return new, kept(new, ("passed", old["generation"])), view(new, 1, None)
 

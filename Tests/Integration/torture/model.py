@@ -44,7 +44,11 @@ def read_options(words):
 
 def outlives(entity):
     """What of it is there after the daemon has ended."""
-    if entity is None or entity["owner"] != "none":
+    if entity is None:
+        return None
+    if entity["kind"] == "countdown":
+        return countdowns.outlives(entity)
+    if entity["owner"] != "none":
         return None
     return huds.outlives(entity) if entity["kind"] == "hud" else entity
 

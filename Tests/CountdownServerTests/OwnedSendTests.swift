@@ -1,0 +1,109 @@
+import CountdownCore
+import CountdownEngine
+import Testing
+
+/// What is sent under a policy is stored whoever owns the countdown; the countdown itself is not.
+@Suite final class OwnedSendTests {
+  var kept: KeptEngine
+  private let policy: SendPolicy
+
+  init() throws {
+    kept = try KeptEngine()
+    var rules = SendPolicy.Rules()
+    rules.count = 60
+    rules.windows = [.init(limit: 3, length: .days(1))]
+    rules.validity = .seconds(600)
+    rules.attempts = 3
+    policy = try SendPolicy(name: "p", rules)
+  }
+
+  deinit { kept.remove() }
+
+  private func restart() throws {
+    kept.end()
+    kept = try KeptEngine(kept.directory, at: kept.now)
+  }
+
+  private var quota: QuotaView? { kept.countdown("a")?.quota }
+
+  @Test func theQuotaOutlivesTheOwner() throws {
+    try kept.start("a", policy: policy)
+    try kept.cancel("a")
+    try kept.store()
+    let owned = try kept.start("a", owner: .connection(1), policy: policy)
+    #expect(try kept.attempt("a") == .accepted(isLast: false))
+    try kept.store()
+    try restart()
+    let idle = try #require(kept.countdown("a"))
+    #expect(idle.state == .idle && idle.owner == .none && idle.generation == owned.generation)
+    #expect(idle.sends == 2 && idle.quota?.sendsLeft == 1 && idle.quota?.attemptsLeft == 2)
+    // What was sent is forgotten when it would have been.
+    kept.pass(86_400_000)
+    #expect(kept.entityCount == 0)
+  }
+
+  @Test func aPlainOwnedStartKeepsTheQuota() throws {
+    try kept.start("a", policy: policy)
+    try kept.cancel("a")
+    try kept.store()
+    try kept.start("a", owner: .connection(1))
+    try kept.store()
+    try restart()
+    try kept.start("a", policy: policy)
+    #expect(quota?.sendsLeft == 1)
+  }
+
+  @Test func aRefundOfTheOnlySendLeavesNothingStored() throws {
+    let owned = try kept.start("a", owner: .connection(1), policy: policy)
+    try kept.store()
+    #expect(try kept.stored("a") != nil)
+    try kept.refund("a", owned.generation)
+    try kept.store()
+    #expect(try kept.stored("a") == nil)
+    try kept.start("a", owner: .connection(1), policy: policy)
+    try kept.store()
+    #expect(try kept.stored("a") != nil)
+  }
+
+  @Test func theCooldownOfAnOwnerNeedsNoStoring() throws {
+    try kept.start("a", owner: .connection(1), policy: policy)
+    try kept.store()
+    let changes = kept.engine.changeCount
+    try kept.pauseCountdown("a")
+    kept.engine.isReadOnly = true
+    try kept.cancel("a")
+    #expect(kept.engine.changeCount == changes && !kept.hasChanges)
+  }
+
+  @Test func nothingIsSentThatCouldNotBeStored() throws {
+    let sent = try kept.start("a", owner: .connection(1), policy: policy)
+    kept.pass(60_000)
+    kept.engine.isReadOnly = true
+    #expect(throws: EngineError.readOnly) {
+      try kept.start("b", owner: .connection(1), policy: policy)
+    }
+    #expect(throws: EngineError.readOnly) {
+      try kept.start("a", owner: .connection(1), policy: policy)
+    }
+    #expect(throws: EngineError.readOnly) { try kept.attempt("a") }
+    #expect(throws: EngineError.readOnly) { try kept.refund("a", sent.generation) }
+    try kept.start("c", owner: .connection(1))
+  }
+
+  @Test func aSendThatCouldNotBeStoredIsTakenBackAndTheOwnerIsTold() throws {
+    try kept.start("a", policy: policy)
+    try kept.cancel("a")
+    try kept.store()
+    kept.watch()
+    kept.isBroken = true
+    try kept.start("a", owner: .connection(1), policy: policy)
+    try kept.takeBack()
+    #expect(kept.takeTold() == ["a started", "a cancelled replaced"])
+    #expect(kept.countdown("a")?.state == .idle && quota?.sendsLeft == 2)
+    kept.isBroken = false
+    try kept.store()
+    kept.engine.disconnect(1)
+    kept.pass(0)
+    #expect(quota?.sendsLeft == 2)
+  }
+}
