@@ -33,6 +33,7 @@ struct Countdownctl: AsyncParsableCommand {
       Exit status:
         0   done; a start, resend, attempt or other request was accepted
         1   refused (still counting), there is no such thing, or a file is wrong
+        2   a start or resend with this --token was accepted before: send nothing
         3   countdownd could not be reached, or did not answer in time
         4   countdownd answered with an error, but for one of no such thing; or it broke off
         64  the command line is wrong
@@ -86,6 +87,8 @@ struct GlobalOptions: ParsableArguments {
 extension ExitCode {
   /// Refused, or there is no such thing.
   static let refused = ExitCode(1)
+  /// A repetition of a start that was accepted, by its token: nothing is to be sent.
+  static let repeated = ExitCode(2)
   /// countdownd could not be reached, or did not answer in time.
   static let unreachable = ExitCode(3)
   /// countdownd answered with an error, or broke off.

@@ -53,6 +53,13 @@ def test_who_does_not_answer_is_not_waited_for(deaf, words):
     assert done.stderr == f"countdownctl: {deaf} did not answer within 200 ms\n"
 
 
+def test_a_repeated_start_is_no_send(daemon):
+    for command in ("start", "resend"):
+        says(daemon, 0, "accepted", command, "k", "--token", command)
+        says(daemon, 2, "was accepted before", command, "k", "--token", command)
+        says(daemon, 0, "", "retime", "k", "0s")
+
+
 def test_ping_gives_up_by_itself(deaf):
     done = ctl("ping", "--socket", deaf)
     assert (done.returncode, done.stderr) == (

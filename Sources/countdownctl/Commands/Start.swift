@@ -47,7 +47,7 @@ struct Start: SessionCommand {
 
   @Option(help: .init("Kept with it and shown in views.", valueName: "text")) var meta: String?
 
-  @Option(help: "Makes a repetition of this very start answer as the first did.")
+  @Option(help: "Makes a retry safe: a repetition sends nothing, and the exit status is 2.")
   var token: String?
 
   @OptionGroup var owner: OwnerOption
@@ -66,7 +66,7 @@ struct Start: SessionCommand {
         ("TITLE", title),
         ("READYTITLE", readyTitle), ("META", meta), ("TOKEN", token),
       ] + owner.words)
-    try session.answer(view, ViewText.answer)
+    try session.answerToSend(view)
   }
 }
 
@@ -79,16 +79,22 @@ struct Resend: SessionCommand {
 
   @Argument(help: "The countdown.") var key: String
 
-  @Option(help: "Makes a repetition of this very resend answer as the first did.")
+  @Option(help: "Makes a retry safe: a repetition sends nothing, and the exit status is 2.")
   var token: String?
 
   func run(_ session: Session) async throws {
-    try session.answer(
-      try await session.send(["COUNTDOWN", "RESEND", key], [("TOKEN", token)]), ViewText.answer)
+    try session.answerToSend(
+      try await session.send(["COUNTDOWN", "RESEND", key], [("TOKEN", token)]))
   }
 }
 
 extension Session {
+  /// Prints the answer to START and RESEND. A repetition is status 2, as no code is to be sent.
+  fileprivate func answerToSend(_ reply: JSONValue) throws {
+    try answer(reply, ViewText.answer)
+    if try CountdownView(reply).reason == .duplicate { throw ExitCode.repeated }
+  }
+
   /// Prints the answer to what can be refused; a refusal is status 1.
   func answer(_ reply: JSONValue, _ text: (CountdownView, Style) -> String) throws {
     let view = try CountdownView(reply)

@@ -9,7 +9,7 @@ enum ViewText {
     let ready = "ready in \(view.remainingTime.humanText) (generation \(view.generation))"
     switch (view.accepted ?? true, view.reason) {
     case (true, .duplicate):
-      return style.green("accepted") + "  \(key) was accepted before; \(ready)"
+      return style.yellow("repeated") + "  \(key) was accepted before: send nothing; \(ready)"
     case (true, _):
       return style.green("accepted")
         + "  \(key)\(over) counts \(view.count) × \(view.every.humanText); \(ready)"
