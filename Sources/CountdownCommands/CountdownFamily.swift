@@ -168,7 +168,7 @@ let countdownCommands: [CommandSpec] = [
 
   CommandSpec(
     "COUNTDOWN", "PASS", "key [GENERATION g]", group: .countdown, [.write, .fast],
-    "The code was right: no more attempts. What was sent still counts."
+    "Marks the code as used, if it is good. The send still counts towards the limits."
   ) { call throws(CommandError) in
     let (pass, view) = try call.change(from: 3) { key, generation throws(EngineError) in
       try call.dispatcher.engine.passCountdown(key, generation: generation, at: call.now)
