@@ -191,19 +191,6 @@ final class KeptEngine {
     #expect(done)
   }
 
-  @discardableResult
-  func refund(_ key: String, _ generation: Generation) throws -> Bool {
-    try with(key) { try engine.refundCountdown($0, generation: generation, at: now).isFirst }
-  }
-
-  func attempt(_ key: String) throws -> SendRecord.Attempt {
-    try with(key) { try engine.attemptCountdown($0, generation: nil, at: now).0 }
-  }
-
-  func pauseCountdown(_ key: String) throws {
-    _ = try with(key) { try engine.pauseCountdown($0, generation: nil, at: now) }
-  }
-
   func countdown(_ key: String) -> CountdownView? { with(key) { engine.countdown($0, at: now) } }
 
   /// Milliseconds that are left; nil if it does not count.

@@ -107,3 +107,18 @@ import Testing
     #expect(quota?.sendsLeft == 2)
   }
 }
+
+extension KeptEngine {
+  @discardableResult
+  fileprivate func refund(_ key: String, _ generation: Generation) throws -> Bool {
+    try with(key) { try engine.refundCountdown($0, generation: generation, at: now).isFirst }
+  }
+
+  fileprivate func attempt(_ key: String) throws -> SendRecord.Attempt {
+    try with(key) { try engine.attemptCountdown($0, generation: nil, at: now).0 }
+  }
+
+  fileprivate func pauseCountdown(_ key: String) throws {
+    _ = try with(key) { try engine.pauseCountdown($0, generation: nil, at: now) }
+  }
+}
