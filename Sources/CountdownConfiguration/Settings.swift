@@ -66,8 +66,9 @@ struct Setting: Sendable {
     Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
     Setting(
       "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),
-    Setting("limits.max-entities", \.limits.maxEntities, .count(1...100_000_000)),
-    Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...100_000_000)),
+    // A table has places for 2²⁷: for each entity, and for each that is gone but still stored.
+    Setting("limits.max-entities", \.limits.maxEntities, .count(1...67_000_000)),
+    Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...67_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),
     Setting("limits.max-patterns-per-uid", \.limits.maxPatternsPerUID, .count(1...1_000_000)),
     Setting("limits.max-payload-length", \.limits.maxPayloadLength, .bytes(0...1 << 20)),

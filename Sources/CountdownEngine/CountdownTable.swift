@@ -11,12 +11,16 @@ struct CountdownTable: ~Copyable {
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
   private var records: UnsafeMutablePointer<CountdownRecord>
   private var places = Places()
-  private var keys = KeyArena()
+  private var keys: KeyArena
   private var index = KeyIndex()
   private var terms = TermsTable()
   private var extras: [UInt32: CountdownExtras] = [:]
 
-  init() { records = memory.base }
+  /// - Parameter keyMemory: bytes that keys may take.
+  init(keyMemory: Int = KeyArena.mostBytes) {
+    keys = KeyArena(limit: keyMemory)
+    records = memory.base
+  }
 
   /// Without what is beside it.
   static var bytesForEach: Int { MemoryLayout<CountdownRecord>.stride }
@@ -122,22 +126,27 @@ struct CountdownTable: ~Copyable {
 
   // MARK: Changing
 
-  /// `key` must not be in the table yet. O(1).
+  /// Nil if there is no room for its key, which must not be in the table yet. O(1).
   mutating func insert(
     _ key: UnsafeRawBufferPointer, hash: UInt64, _ entity: CountdownEntity
-  ) -> UInt32 {
+  ) -> UInt32? {
+    guard let cell = keys.add(key) else { return nil }
     let place = places.take()
     makeRoom()
-    fill(place, key, hash, entity)
+    fill(place, cell, hash, entity)
     return place
   }
 
-  /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the table.
-  /// O(1).
-  mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) {
-    places.take(place)
-    makeRoom()
-    key.withUnsafeBytes { fill(place, $0, KeyIndex.hash($0), entity) }
+  /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the table;
+  /// false if there is no room for it. O(1).
+  mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
+    key.withUnsafeBytes { key in
+      guard let cell = keys.add(key) else { return false }
+      places.take(place)
+      makeRoom()
+      fill(place, cell, KeyIndex.hash(key), entity)
+      return true
+    }
   }
 
   @inline(__always)
@@ -148,10 +157,9 @@ struct CountdownTable: ~Copyable {
   }
 
   private mutating func fill(
-    _ place: UInt32, _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ entity: CountdownEntity
+    _ place: UInt32, _ key: KeyArena.Place, _ hash: UInt64, _ entity: CountdownEntity
   ) {
-    records[Int(place)] = CountdownRecord(
-      entity, key: keys.add(key), terms: terms.take(entity.terms))
+    records[Int(place)] = CountdownRecord(entity, key: key, terms: terms.take(entity.terms))
     if let extras = entity.extras { self.extras[place] = extras }
     let (records, keys) = (records, keys.cells)
     index.insert(place, hash: hash) { indices in
@@ -189,7 +197,7 @@ struct CountdownTable: ~Copyable {
 
   private mutating func startOverIfEmpty() {
     // Memory is given back after a peak, and cursors start over.
-    if count == 0, places.held == 0 { self = CountdownTable() }
+    if count == 0, places.held == 0 { self = CountdownTable(keyMemory: keys.limit) }
   }
 }
 

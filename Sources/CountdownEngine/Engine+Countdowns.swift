@@ -48,7 +48,7 @@ extension Engine {
     let hash = KeyIndex.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
-      return (.accepted, insertCountdown(key, hash, start, by: client, at: now))
+      return (.accepted, try insertCountdown(key, hash, start, by: client, at: now))
     }
     try checkSendsWritable(index)
     return restart(
@@ -246,7 +246,7 @@ extension Engine {
   private mutating func insertCountdown(
     _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ start: CountdownStart, by client: Client,
     at now: Moment
-  ) -> CountdownView {
+  ) throws(EngineError) -> CountdownView {
     let generation = newGeneration()
     var sending: Sending?
     let machine: Countdown
@@ -264,7 +264,9 @@ extension Engine {
     entity.sending = sending
     entity.meta = start.meta
     entity.tokens = start.token.map { [SentToken($0, generation)] } ?? []
-    let index = countdowns.insert(key, hash: hash, entity)
+    guard let index = countdowns.insert(key, hash: hash, entity) else {
+      throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)
+    }
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
     return started(index, CountdownView(entity, key: Array(key), at: now), at: now)

@@ -169,10 +169,12 @@ extension Engine {
   // MARK: Restoring
 
   /// Puts a countdown where it was: at the start, and after a change that could not be stored.
-  /// Whatever has fallen due since happens as time goes on, late as it is.
+  /// Whatever has fallen due since happens as time goes on, late as it is. Nil if there is no room for
+  /// its key: then it stays in the store.
+  @discardableResult
   package mutating func restore(
     _ kept: DurableCountdown, at index: UInt32, now: Moment
-  ) {
+  ) -> Void? {
     var sending: Sending?
     if let durable = kept.sending {
       sending = Sending(durable.policy, durable.record)
@@ -184,10 +186,11 @@ extension Engine {
     entity.sending = sending
     entity.meta = kept.meta
     entity.tokens = kept.tokens
-    countdowns.insert(kept.key, entity, at: index)
+    guard countdowns.insert(kept.key, entity, at: index) else { return nil }
     connections.count(1, for: kept.uid)
     changes.setKept(EntityRef(.countdown, index), true)
     armCountdown(index, at: now)
+    return ()
   }
 
   package mutating func restore(

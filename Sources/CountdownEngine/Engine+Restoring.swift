@@ -7,7 +7,7 @@ extension Engine {
   /// Whether a key and a place are as they can be, and nobody else's. In a file that was damaged they may
   /// be anything.
   package func canRestore(_ kind: EntityKind, _ key: [UInt8], at index: UInt32) -> Bool {
-    guard Self.canBeKey(key) else { return false }
+    guard Self.canBeKey(key), index < KeyIndex.mostEntries else { return false }
     switch kind {
     case .countdown: return !countdowns.contains(index) && countdowns.find(key) == nil
     case .timer: return !timers.contains(index) && timers.find(key) == nil

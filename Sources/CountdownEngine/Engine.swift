@@ -17,7 +17,7 @@ package struct Engine: ~Copyable {
   package private(set) var defaultPlan: Countdown.Plan
   package var statistics = EngineStatistics()
 
-  var countdowns = CountdownTable()
+  var countdowns: CountdownTable
   var huds = EntityTable<HUDEntity>()
   var timers = EntityTable<TimerEntity>()
   var scopes = Scopes()
@@ -51,6 +51,7 @@ package struct Engine: ~Copyable {
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
     defaultPlan = settings.defaultPlan
+    countdowns = CountdownTable(keyMemory: settings.limits.keyMemory)
     wheel = TimerWheel(startingAt: now.boot.tick)
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
@@ -68,6 +69,7 @@ package struct Engine: ~Copyable {
     countdowns.count + huds.count + timers.count + guards.count + scopes.count
       + stacks.count + pages.count
   }
+  package mutating func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
   package var countdownCount: Int { countdowns.count }
   package var hudCount: Int { huds.count }
   package var timerCount: Int { timers.count }
@@ -256,6 +258,11 @@ package struct Engine: ~Copyable {
     guard entityCount <= settings.limits.entities - count else {
       throw .limit(name: "max-entities", value: settings.limits.entities)
     }
+    try checkUserLimit(client, adding: count)
+  }
+
+  /// The same where as many entities go.
+  mutating func checkUserLimit(_ client: Client, adding count: Int = 1) throws(EngineError) {
     let ofUser = connections.entities(of: client.uid)
     guard ofUser <= settings.limits.entitiesPerUser - count
     else {

@@ -5,6 +5,8 @@ package struct EngineSettings: Sendable {
   package struct Limits: Equatable, Sendable {
     package var entities = 20_000_000
     package var entitiesPerUser = 10_000_000
+    /// Bytes of the keys of all countdowns. Not in the configuration: it is what can be addressed.
+    package var keyMemory = KeyArena.mostBytes
     /// Channels and patterns of one connection.
     package var subscriptions = 100_000
     /// Patterns of all connections of a user: each event of everybody is compared with them.

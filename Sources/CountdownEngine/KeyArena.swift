@@ -3,7 +3,8 @@ import TimerWheel
 /// Keys, packed: each in a cell of its length and two bytes more, in units of four bytes. A key on the
 /// heap of its own would take 32 bytes more.
 ///
-/// A cell that is free is used again for a key that needs as many units.
+/// Cells come in a few sizes. A free cell is used again for a key of its size, or is cut up for smaller
+/// ones.
 struct KeyArena: ~Copyable {
   /// Where a key is.
   typealias Place = UInt32
@@ -13,17 +14,42 @@ struct KeyArena: ~Copyable {
 
   private static let unit = 4
   fileprivate static let headerBytes = 2
+  /// What places can name.
+  static let mostBytes = unit << 32
+
+  /// In bytes.
+  let limit: Int
 
   private var memory = GrowingArray<UInt32>(capacity: 256)
   private var base: UnsafeMutablePointer<UInt32>
   /// The first unit that never was used; the one at 0 is none.
   private var end = 1
-  /// The first free cell of so many units, and in it the next; 0 is none.
-  private var free: [UInt32] = []
+  /// Of each size, the first free cell, and in it the next; 0 is none.
+  private var free = [UInt32](repeating: 0, count: 64)
+  /// The sizes that have a free cell, a bit for each.
+  private var freeSizes: UInt64 = 0
 
-  init() { base = memory.base }
+  init(limit: Int = mostBytes) {
+    self.limit = min(limit, Self.mostBytes)
+    base = memory.base
+  }
 
-  private static func units(_ length: Int) -> Int { (headerBytes + length + unit - 1) / unit }
+  /// The first size that is enough for a key: each number of units up to 16, then four sizes for each
+  /// doubling, so that no more than a fifth of a cell is unused.
+  private static func size(forLength length: Int) -> Int {
+    size(ofUnits: (headerBytes + length + unit - 1) / unit)
+  }
+
+  private static func size(ofUnits units: Int) -> Int {
+    guard units > 16 else { return units - 1 }
+    let doubling = 59 - (units - 1).leadingZeroBitCount
+    return 16 + doubling * 4 + (units - 1) >> (doubling + 2) & 3
+  }
+
+  private static func units(ofSize size: Int) -> Int {
+    guard size >= 16 else { return size + 1 }
+    return (20 + (size - 16) % 4 * 4) << ((size - 16) / 4)
+  }
 
   /// A key is where it is until it is removed, or another one is added.
   subscript(place: Place) -> UnsafeRawBufferPointer {
@@ -45,22 +71,12 @@ struct KeyArena: ~Copyable {
     }
   }
 
-  /// O(length).
-  mutating func add(_ key: UnsafeRawBufferPointer) -> Place {
-    precondition(key.count <= Self.longestKey, "a key has at most 65535 bytes")
-    let units = Self.units(key.count)
-    var place = units < free.count ? free[units] : 0
-    if place != 0 {
-      free[units] = base[Int(place)]
-    } else {
-      precondition(end + units <= 1 << 32, "more than 16 GiB of keys")
-      place = UInt32(end)
-      end += units
-      if end > memory.capacity {
-        memory.grow(atLeast: end)
-        base = memory.base
-      }
-    }
+  /// Nil if there is no room left. O(length).
+  ///
+  /// - Precondition: `key` has at most `longestKey` bytes.
+  mutating func add(_ key: UnsafeRawBufferPointer) -> Place? {
+    let size = Self.size(forLength: key.count)
+    guard let place = takeCell(size) else { return nil }
     let cell = UnsafeMutableRawPointer(base + Int(place))
     cell.storeBytes(of: UInt16(key.count), as: UInt16.self)
     if let bytes = key.baseAddress {
@@ -70,10 +86,42 @@ struct KeyArena: ~Copyable {
   }
 
   mutating func remove(_ place: Place) {
-    let units = Self.units(self[place].count)
-    while free.count <= units { free.append(0) }
-    base[Int(place)] = free[units]
-    free[units] = place
+    giveBack(place, Self.size(forLength: self[place].count))
+  }
+
+  private mutating func takeCell(_ size: Int) -> Place? {
+    let fitting = freeSizes >> UInt64(size)
+    guard fitting == 0 else { return takeFree(size + fitting.trailingZeroBitCount, for: size) }
+    let units = Self.units(ofSize: size)
+    guard (end + units) * Self.unit <= limit else { return nil }
+    defer { end += units }
+    if end + units > memory.capacity {
+      memory.grow(atLeast: end + units)
+      base = memory.base
+    }
+    return Place(end)
+  }
+
+  /// The first free cell of a size; what is not needed of it becomes free cells.
+  private mutating func takeFree(_ size: Int, for wanted: Int) -> Place {
+    let place = free[size]
+    free[size] = base[Int(place)]
+    if free[size] == 0 { freeSizes &= ~(1 << UInt64(size)) }
+    let end = Int(place) + Self.units(ofSize: size)
+    var rest = Int(place) + Self.units(ofSize: wanted)
+    while rest < end {
+      var size = Self.size(ofUnits: end - rest)
+      if Self.units(ofSize: size) > end - rest { size -= 1 }
+      giveBack(Place(rest), size)
+      rest += Self.units(ofSize: size)
+    }
+    return place
+  }
+
+  private mutating func giveBack(_ place: Place, _ size: Int) {
+    base[Int(place)] = free[size]
+    free[size] = place
+    freeSizes |= 1 << UInt64(size)
   }
 }
 

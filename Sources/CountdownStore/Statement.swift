@@ -8,6 +8,8 @@ final class Statement {
   private let handle: OpaquePointer
   /// What parameters are at present: what does not change need not be bound again.
   private var values: [Value]
+  /// Why a parameter could not be bound: it is too long, or memory is short. The next step throws it.
+  private var unbound = SQLITE_OK
   /// Parameters are counted from here on: for statements of several rows.
   var firstParameter: Int32 = 0
 
@@ -52,7 +54,8 @@ final class Statement {
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return sqlite3_bind_zeroblob(handle, parameter, 0)
         }
-        return countdownd_bind_blob(handle, parameter, start, Int32(bytes.count))
+        // What is longer is too long for SQLite as well.
+        return countdownd_bind_blob(handle, parameter, start, Int32(clamping: bytes.count))
       })
   }
 
@@ -87,15 +90,18 @@ final class Statement {
     return true
   }
 
-  private func check(_ code: Int32) {
-    // Out of memory aside, only a wrong parameter or a value beyond all limits can fail.
-    precondition(code == SQLITE_OK, "cannot bind a parameter: SQLite code \(code)")
-  }
+  private func check(_ code: Int32) { if code != SQLITE_OK { unbound = code } }
 
   // MARK: Rows
 
   /// Goes on to the next row; false after the last, when it is reset by itself.
   func step() throws(StoreError) -> Bool {
+    if unbound != SQLITE_OK {
+      let error = database.error(unbound)
+      unbound = SQLITE_OK
+      sqlite3_reset(handle)
+      throw error
+    }
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
     case SQLITE_DONE:

@@ -73,7 +73,7 @@ import TimerWheel
       switch Int.random(in: 0..<5, using: &generator) {
       case 0 where taken.count < most:
         let place = table.insert(Thing(key: key, value: step))
-        let same = key.withUnsafeBytes { countdowns.insert($0, hash: KeyIndex.hash($0), new) }
+        let same = key.withUnsafeBytes { countdowns.insert($0, hash: KeyIndex.hash($0), new)! }
         #expect(place == same)
         expect(place, isNew: true)
         taken.insert(place)
@@ -82,7 +82,8 @@ import TimerWheel
         let place = UInt32.random(in: 0..<UInt32(most + 200), using: &generator)
         guard !taken.contains(place), !held.contains(place) else { continue }
         table.insert(Thing(key: key, value: step), at: place)
-        countdowns.insert(key, new, at: place)
+        let isIn = countdowns.insert(key, new, at: place)
+        #expect(isIn)
         taken.insert(place)
       case 2, 3:
         guard let place = taken.randomElement(using: &generator) else { continue }
@@ -263,7 +264,7 @@ import TimerWheel
         if grows {
           let new = entity()
           let index = wanted.withUnsafeBytes {
-            table.insert($0, hash: KeyIndex.hash($0), new)
+            table.insert($0, hash: KeyIndex.hash($0), new)!
           }
           #expect(!model.values.contains { $0.index == index })
           model[wanted] = (index, Known(new))
@@ -279,6 +280,74 @@ import TimerWheel
     #expect(table.count == 0)
     #expect(table.indexEnd == 0)
     #expect(table.entity(at: 0) == nil)
+  }
+
+  @Test("Keys keep their bytes, whatever else is added and removed", arguments: 0..<8)
+  func keyArena(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    var arena = KeyArena()
+    var known: [(place: KeyArena.Place, key: [UInt8])] = []
+    for step in 0..<4_000 {
+      if Int.random(in: 0..<2_000, using: &generator) > known.count {
+        let most = [20, 100, 600, KeyArena.longestKey].randomElement(using: &generator)!
+        let length = most > 600 && step % 50 > 0 ? 512 : Int.random(in: 0...most, using: &generator)
+        let key = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* step) }
+        known.append((try #require(key.withUnsafeBytes { arena.add($0) }), key))
+      } else {
+        known.swapAt(Int.random(in: known.indices, using: &generator), known.count - 1)
+        arena.remove(known.removeLast().place)
+      }
+    }
+    for (place, key) in known { #expect(Array(arena[place]) == key) }
+  }
+
+  @Test("The room of keys that are gone is used again for shorter ones, whatever their lengths")
+  func keyArenaReuses() {
+    var arena = KeyArena(limit: 256 << 10)
+    var mostBefore = 0
+    for length in stride(from: 512, through: 2, by: -7) {
+      let key = [UInt8](repeating: 7, count: length)
+      var places: [KeyArena.Place] = []
+      while let place = key.withUnsafeBytes({ arena.add($0) }) { places.append(place) }
+      #expect(places.count >= mostBefore)
+      mostBefore = places.count
+      for place in places { arena.remove(place) }
+    }
+    #expect(mostBefore > 5_000)
+  }
+
+  @Test("Without room for its key, START is refused and changes nothing")
+  func keyMemory() throws {
+    var settings = EngineSettings()
+    settings.limits.keyMemory = 1_024
+    let desk = Desk(settings)
+    let long = { (number: Int) in "\(number)" + String(repeating: "x", count: 200) }
+    for number in 0..<4 { try desk.start(long(number)) }
+    let error = EngineError.limit(name: "max-key-memory", value: 1_024)
+    #expect(throws: error) { try desk.start(long(4)) }
+    #expect(throws: error) { try desk.start(long(4), uid: 1_001) }
+    #expect(desk.engine.entityCount == 4)
+    let ofUsers = [1_000, 1_001].map { desk.engine.entityCount(of: $0) }
+    #expect(ofUsers == [4, 0])
+    #expect(desk.engine.armedCount == 4)
+    #expect(desk.get(long(4)) == nil)
+    try desk.start(long(0), uid: 1_001)
+    try desk.cancel(long(1))
+    #expect(try desk.start(long(4)).decision == .accepted)
+    for number in [0, 2, 3, 4] { try desk.cancel(long(number)) }
+    // Empty, it starts over with the same limit.
+    for number in 0..<4 { try desk.start(long(number)) }
+    #expect(throws: error) { try desk.start(long(4)) }
+  }
+
+  @Test("A place beyond what the index can hold cannot be restored")
+  func placesBeyondTheIndex() {
+    let engine = Engine(at: Moment(boot: Instant(microseconds: 0), wall: Instant(microseconds: 0)))
+    for kind in EntityKind.allCases where kind.mayBeKept {
+      let (last, beyond) = (1 << 27 - 3 as UInt32, 1 << 27 - 2 as UInt32)
+      let can = [last, beyond].map { engine.canRestore(kind, [1], at: $0) }
+      #expect(can == [true, false])
+    }
   }
 
   @Test("An EntityRef survives the way through a timer's payload")

@@ -93,6 +93,19 @@ import Testing
     }
   }
 
+  @Test("A number of sends that the next send would overflow makes no sense")
+  func tooManySends() throws {
+    func decode(_ number: UInt32) throws -> DurableSending? {
+      let sending = DurableSending(
+        policy: try Self.full.get(), record: SendRecord(sends: record.sends, number: number),
+        isInForce: true)
+      let bytes = SendingCoding.encode(sending, offset: Self.offset)
+      return SendingCoding.decode(bytes, policy: Array("otp".utf8), offset: Self.offset)
+    }
+    #expect(try decode(UInt32(Int32.max)) != nil)
+    #expect(try decode(.max) == nil)
+  }
+
   @Test("What is written outlives the program: it is never another way without another version")
   func writtenBytes() throws {
     let sending = DurableSending(policy: try Self.full.get(), record: record, isInForce: true)

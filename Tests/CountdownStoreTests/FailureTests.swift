@@ -1,9 +1,20 @@
+import CSQLite
 import Foundation
 import Testing
 
 @testable import CountdownStore
 
 @Suite struct FailureTests {
+  @Test func whatIsTooLongForSQLiteIsNotStoredAndTheNextIs() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory)
+    sqlite3_limit(store.database.handle, SQLITE_LIMIT_LENGTH, 10_000)
+    let long = [countdown(0, "long", meta: Array(repeating: 1, count: 10_001))]
+    #expect(throws: StoreError.self) { try store.commit(batch(long), at: reading()) }
+    try store.commit(batch([countdown(0, "short")]), at: reading())
+    #expect(try store.keys() == ["short"])
+  }
+
   @Test func aFullFileChangesNothingAndTheSameBatchWorksLater() throws {
     let directory = TemporaryDirectory()
     var store: Store! = try open(directory)

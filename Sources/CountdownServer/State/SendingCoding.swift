@@ -71,7 +71,7 @@ enum SendingCoding {
   }
 
   private static func readRecord(_ bytes: inout ByteBuffer, _ offset: Int64) -> SendRecord? {
-    guard let number = bytes.readInteger(as: UInt32.self),
+    guard let number = bytes.readInteger(as: UInt32.self), number <= Int32.max,
       let isPassed = bytes.readInteger(as: UInt8.self),
       let sends = bytes.readList({ bytes in readSend(&bytes, offset) })
     else { return nil }
