@@ -48,8 +48,10 @@ package struct NavigationStack: Equatable, Sendable {
     case dismissed
   }
 
+  /// An event, and the stack as the event left it. One input can cause several.
   package struct Occurrence: Equatable, Sendable {
     package var event: Event
+    package var stack: NavigationStack
     /// The page that it is about: for a swipe the one on top.
     package var page: [UInt8]
     /// Whether it comes to the stack (appearing) or leaves it (disappearing), and is not only
@@ -225,9 +227,10 @@ package struct NavigationStack: Equatable, Sendable {
 
   /// It did appear; its bar counts from now on.
   private mutating func settle(_ page: Page, isMoving: Bool, _ emit: (Occurrence) -> Void) {
-    var told = occurrence(.didAppear, page, isMoving: isMoving)
-    told.changesBar = page.bar != bar
+    let changesBar = page.bar != bar
     bar = page.bar
+    var told = occurrence(.didAppear, page, isMoving: isMoving)
+    told.changesBar = changesBar
     emit(told)
   }
 
@@ -238,6 +241,7 @@ package struct NavigationStack: Equatable, Sendable {
   }
 
   private func occurrence(_ event: Event, _ page: Page, isMoving: Bool = false) -> Occurrence {
-    Occurrence(event: event, page: page.scope.key, isMoving: isMoving, bar: page.bar)
+    Occurrence(
+      event: event, stack: self, page: page.scope.key, isMoving: isMoving, bar: page.bar)
   }
 }

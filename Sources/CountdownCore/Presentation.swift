@@ -32,14 +32,12 @@ package struct Presentation: Equatable, Sendable {
     case willDisappear, didDisappear
   }
 
-  /// Something happened to `generation`, which is in `phase` then and, once it begins to
-  /// disappear, has an `end`. `due` is the moment time made it happen, if time did.
+  /// An event, and the presentation as the event left it. One input can cause several.
   package struct Occurrence: Equatable, Sendable {
     package var event: Event
-    package var generation: Generation
-    package var phase: Phase
+    package var presentation: Presentation
+    /// When it was due, if time made it happen.
     package var due: Instant?
-    package var end: End?
     package var superseded: Generation?
   }
 
@@ -84,12 +82,9 @@ package struct Presentation: Equatable, Sendable {
     _ emit: (Occurrence) -> Void
   ) {
     if pausedAt != nil { unfreeze(at: now) }
+    if case .disappearing = phase { hide(due: nil, emit) }
     let old = self
-    let isContinued: Bool
-    switch old.phase {
-    case .disappearing, .hidden: isContinued = false
-    case .waiting, .appearing, .visible: isContinued = true
-    }
+    let isContinued = !old.isHidden
 
     // What the old one held goes with it, except the leases of a loading that goes on.
     if request.kind != .loading || old.request.kind != .loading || !isContinued {
@@ -115,15 +110,9 @@ package struct Presentation: Equatable, Sendable {
         visibleSince = now
       }
       emit(occurrence(.updated, superseding: old.generation))
-    case .disappearing:
-      emit(
-        Occurrence(
-          event: .didDisappear, generation: old.generation, phase: .hidden, end: old.end))
+    case .disappearing, .hidden:
       requestedAt = now
       appear(at: now, due: nil, emit)
-    case .hidden:
-      phase = .waiting(until: now + request.grace)
-      requestedAt = now
     }
     expire(at: now, byTime: false, emit)
   }
@@ -301,9 +290,7 @@ package struct Presentation: Equatable, Sendable {
       case .visible:
         disappear(step, at: now, due: due, emit)
       case .disappearing:
-        phase = .hidden
-        dismissal = nil
-        emit(occurrence(.didDisappear, due: due))
+        hide(due: due, emit)
       case .hidden:
         return
       }
@@ -329,6 +316,12 @@ package struct Presentation: Equatable, Sendable {
     emit(occurrence(.willDisappear, due: due))
   }
 
+  private mutating func hide(due: Instant?, _ emit: (Occurrence) -> Void) {
+    phase = .hidden
+    dismissal = nil
+    emit(occurrence(.didDisappear, due: due))
+  }
+
   private mutating func hold(
     _ end: End, since: Instant, at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void
   ) {
@@ -345,12 +338,10 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// Something happens to what is shown now.
   private func occurrence(
     _ event: Event, due: Instant? = nil, superseding old: Generation? = nil
   ) -> Occurrence {
-    Occurrence(
-      event: event, generation: generation, phase: phase, due: due, end: end, superseded: old)
+    Occurrence(event: event, presentation: self, due: due, superseded: old)
   }
 
   // MARK: Pausing

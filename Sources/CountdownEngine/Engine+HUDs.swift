@@ -9,13 +9,34 @@ extension Engine {
     owner: Owner, by client: Client, at now: Moment
   ) throws(EngineError) -> HUDView {
     let key = Array(screen)
+    let found = try hudToShow(on: key, level, request, by: client, at: now)
+    return show(found, on: key, level, request, owner: owner, by: client, at: now)
+  }
+
+  /// The HUD of a screen after what was due for it; nil if there is none. Throws if `request` cannot
+  /// be shown there. Until something else happens, `show` can.
+  ///
+  /// - Parameter others: how many entities will be added besides the HUD.
+  mutating func hudToShow(
+    on key: [UInt8], _ level: Level, _ request: Presentation.Request,
+    by client: Client, adding others: Int = 0, at now: Moment
+  ) throws(EngineError) -> UInt32? {
     let maximum = settings.maximumLevel(of: key)
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
-
-    let found = settledHUD(screen, at: now)
+    let found = key.withUnsafeBytes { settledHUD($0, at: now) }
     try checkWritable(hud: found, level, request)
+    let added = others + (found == nil ? 1 : 0)
+    if added > 0 { try checkLimits(client, adding: added) }
+    return found
+  }
+
+  /// - Parameter found: what `hudToShow` returned.
+  @discardableResult
+  mutating func show(
+    _ found: UInt32?, on key: [UInt8], _ level: Level, _ request: Presentation.Request,
+    owner: Owner, by client: Client, at now: Moment
+  ) -> HUDView {
     guard let index = found else {
-      try checkLimits(client)
       let generation = newGeneration()
       var occurrences: [Presentation.Occurrence] = []
       let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
@@ -278,21 +299,20 @@ extension Engine {
     _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level,
     wasDurable: Bool = false, at now: Moment
   ) {
-    guard !occurrences.isEmpty, let position = huds[index].index(of: level) else { return }
     let key = huds[index].key
-    let machine = huds[index].presentations[position].machine
-    let view = HUDView(key, level, machine, at: now)
-    let isDurable = wasDurable || machine.request.isDurable
     for occurrence in occurrences {
+      let presentation = occurrence.presentation
+      let isDurable =
+        presentation.request.isDurable || (wasDurable && occurrence.superseded != nil)
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
       publish(.hud, key, isKept: isDurable && name.tellsOfChange) { sequence in
         Event(
-          name: name, subject: .hud(view.during(occurrence)),
-          generation: occurrence.generation, sequence: sequence,
+          name: name, subject: .hud(HUDView(key, level, presentation, at: now)),
+          generation: presentation.generation, sequence: sequence,
           dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
           lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
-          end: occurrence.end, superseded: occurrence.superseded)
+          end: presentation.end, superseded: occurrence.superseded)
       }
     }
   }
@@ -305,17 +325,6 @@ package struct HUDTarget {
   package var generation: Generation?
 
   package init(screen: UnsafeRawBufferPointer) { self.screen = screen }
-}
-
-extension HUDView {
-  /// The view as it was when the occurrence happened: one input can cause several.
-  fileprivate func during(_ occurrence: Presentation.Occurrence) -> HUDView {
-    var view = self
-    view.generation = occurrence.generation
-    view.state = State(occurrence.phase)
-    view.end = occurrence.end
-    return view
-  }
 }
 
 extension Presentation.Event {

@@ -17,8 +17,9 @@ extension Engine {
     var options = pages[index].options
     appearance.apply(to: &options)
     let isElsewhere = options.screen != pages[index].options.screen
+    var hud: UInt32?
     if pages[index].machine.isAnimated, pages[index].lease == nil || isElsewhere {
-      try checkLimits(client, forHUDOn: options.screen)
+      hud = try hudToShow(for: options, by: client, at: now)
     }
     if isElsewhere {
       try checkWritable(leaseOf: index)
@@ -33,12 +34,10 @@ extension Engine {
     let wasVisible = pages[index].machine.isVisible
     let isNew = pages[index].machine.appear(
       options.refresh, timeout: options.timeout, at: now.boot)
+    if isNew { pages[index].generation = newGeneration() }
     if !wasVisible { publish(page: index, .didAppear, at: now) }
-    if isNew {
-      pages[index].generation = newGeneration()
-      publish(page: index, .loading, at: now)
-    }
-    settleLease(of: index, by: client, at: now)
+    if isNew { publish(page: index, .loading, at: now) }
+    takeLease(of: index, hud, by: client, at: now)
     armPage(index)
     return PageView(pages[index], at: now)
   }
@@ -50,7 +49,7 @@ extension Engine {
     try checkWritable(leaseOf: index)
     if pages[index].machine.disappear() {
       publish(page: index, .didDisappear, at: now)
-      settleLease(of: index, by: client, at: now)
+      endLease(of: index, isDone: true, at: now)
     }
     return PageView(pages[index], at: now)
   }
@@ -59,14 +58,14 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, items: Int64?, generation: Generation?, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageAnswer {
-    try change(key, generation, .loaded, by: client, at: now) { $0.loaded(items: items) }
+    try change(key, generation, .loaded, at: now) { $0.loaded(items: items) }
   }
 
   package mutating func pageFailed(
     _ key: UnsafeRawBufferPointer, message: [UInt8]?, generation: Generation?, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageAnswer {
-    try change(key, generation, .failed, by: client, at: now) { $0.failed(message) }
+    try change(key, generation, .failed, at: now) { $0.failed(message) }
   }
 
   package mutating func retryPage(
@@ -74,16 +73,16 @@ extension Engine {
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
-    if pages[index].machine.state == .error, pages[index].machine.isVisible {
-      try checkLimits(client, forHUDOn: pages[index].options.screen)
-    }
-    let timeout = pages[index].options.timeout
-    if let refusal = pages[index].machine.retry(timeout: timeout, at: now.boot) {
+    var machine = pages[index].machine
+    if let refusal = machine.retry(timeout: pages[index].options.timeout, at: now.boot) {
       return (refusal, PageView(pages[index], at: now))
     }
+    let hud =
+      try machine.isVisible ? hudToShow(for: pages[index].options, by: client, at: now) : nil
+    pages[index].machine = machine
     pages[index].generation = newGeneration()
     publish(page: index, .loading, at: now)
-    settleLease(of: index, by: client, at: now)
+    takeLease(of: index, hud, by: client, at: now)
     armPage(index)
     return (nil, PageView(pages[index], at: now))
   }
@@ -172,12 +171,21 @@ extension Engine {
     return isThere(entity.owner, at: now)
   }
 
-  /// A page's HUD may be one more entity, or one that is kept over restarts.
-  private mutating func checkLimits(
-    _ client: Client, forHUDOn screen: [UInt8], with others: Int = 0
-  ) throws(EngineError) {
-    try checkWritable(hud: huds.find(screen), .normal)
-    try checkLimits(client, adding: (huds.find(screen) == nil ? 1 : 0) + others)
+  /// What a page asks for while a first load is to be seen.
+  private func request(for options: PageOptions) -> Presentation.Request {
+    var request = settings.presentation
+    request.kind = .loading
+    request.grace = options.grace
+    request.minimum = options.minimum
+    return request
+  }
+
+  /// The HUD that is there for a page to share, if any. Throws if it could not have one.
+  private mutating func hudToShow(
+    for options: PageOptions, by client: Client, adding others: Int = 0, at now: Moment
+  ) throws(EngineError) -> UInt32? {
+    try hudToShow(
+      on: options.screen, .normal, request(for: options), by: client, adding: others, at: now)
   }
 
   /// A page may be about to give back a HUD that is kept over restarts.
@@ -186,26 +194,19 @@ extension Engine {
     try checkWritable(hud: huds.find(pages[index].options.screen), .normal)
   }
 
-  /// Asks for the HUD while a first load is to be seen, and no longer.
-  private mutating func settleLease(of index: UInt32, by client: Client, at now: Moment) {
+  /// Shows the HUD if a first load is to be seen and has none yet.
+  ///
+  /// - Parameter hud: what `hudToShow` returned.
+  private mutating func takeLease(
+    of index: UInt32, _ hud: UInt32?, by client: Client, at now: Moment
+  ) {
     let entity = pages[index]
-    let isWanted = entity.machine.isAnimated && entity.machine.isVisible
-    guard isWanted != (entity.lease != nil) else { return }
-    guard isWanted else { return endLease(of: index, isDone: true, at: now) }
-    var request = settings.presentation
-    request.kind = .loading
-    request.grace = entity.options.grace
-    request.minimum = entity.options.minimum
+    guard entity.machine.isAnimated, entity.machine.isVisible, entity.lease == nil else { return }
     let name = OwnerName(key: entity.key, index: index, generation: entity.generation)
     pages[index].lease = name
-    entity.options.screen.withUnsafeBytes { screen in
-      do throws(EngineError) {
-        _ = try showHUD(
-          screen, level: .normal, request, owner: .page(name), by: client, at: now)
-      } catch {
-        preconditionFailure("there was room for it: \(error)")
-      }
-    }
+    show(
+      hud, on: entity.options.screen, .normal, request(for: entity.options), owner: .page(name),
+      by: client, at: now)
   }
 
   /// Gives the HUD back: done with it, or gone.
@@ -236,7 +237,7 @@ extension Engine {
       timeout: settings.pageTimeout, screen: key, grace: settings.presentation.grace,
       minimum: settings.presentation.minimum)
     appearance.apply(to: &options)
-    try checkLimits(client, forHUDOn: options.screen, with: 1)
+    let hud = try hudToShow(for: options, by: client, adding: 1, at: now)
     let owner = appearance.owner ?? .none
     let index = pages.insert(
       PageEntity(
@@ -246,23 +247,23 @@ extension Engine {
     connections.count(1, for: client.uid)
     publish(page: index, .didAppear, at: now)
     publish(page: index, .loading, at: now)
-    settleLease(of: index, by: client, at: now)
+    takeLease(of: index, hud, by: client, at: now)
     armPage(index)
     return PageView(pages[index], at: now)
   }
 
   private mutating func change(
     _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
-    by client: Client, at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
+    at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
     var machine = pages[index].machine
     if let refusal = body(&machine) { return (refusal, PageView(pages[index], at: now)) }
-    if !machine.isAnimated { try checkWritable(leaseOf: index) }
+    try checkWritable(leaseOf: index)
     pages[index].machine = machine
     publish(page: index, event, at: now)
-    settleLease(of: index, by: client, at: now)
+    endLease(of: index, isDone: true, at: now)
     armPage(index)
     return (nil, PageView(pages[index], at: now))
   }

@@ -211,14 +211,14 @@ extension Engine {
   private mutating func publish(
     _ occurrences: [NavigationStack.Occurrence], ofStack index: UInt32, at now: Moment
   ) {
-    guard !occurrences.isEmpty else { return }
-    var view = StackView(stacks[index], at: now)
+    let (key, generation) = (stacks[index].key, stacks[index].generation)
     for occurrence in occurrences {
-      view.occurrence = occurrence
-      publish(.nav, view.key) { sequence in
+      publish(.nav, key) { sequence in
         Event(
-          name: occurrence.event.name, subject: .nav(view), generation: view.generation,
-          sequence: sequence, dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
+          name: occurrence.event.name,
+          subject: .nav(StackView(key, occurrence.stack, generation, occurrence, at: now)),
+          generation: generation, sequence: sequence,
+          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
           lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
           reason: occurrence.event == .timedOut ? .timedOut : nil)
       }

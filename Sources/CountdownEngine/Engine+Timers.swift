@@ -27,9 +27,13 @@ extension Engine {
 
     try checkWritable(set.owner)
     let old = settledTimer(key, at: now)
-    if let old { try checkWritable(timers[old].owner) }
-    // Another user's timer that is replaced is one more of this user's.
-    if old.map({ timers[$0].uid }) != client.uid { try checkLimits(client) }
+    if let old {
+      try checkWritable(timers[old].owner)
+      // Another user's timer that is replaced is one more of this user's.
+      if timers[old].uid != client.uid { try checkUserLimit(client) }
+    } else {
+      try checkLimits(client)
+    }
     if let old {
       statistics.cancelled += 1
       publish(timer: old, .cancelled, reason: .replaced, at: now)

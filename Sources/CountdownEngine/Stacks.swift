@@ -31,11 +31,18 @@ package struct StackView: Equatable, Sendable {
   package var occurrence: NavigationStack.Occurrence?
 
   init(_ entity: StackEntity, at now: Moment) {
-    key = entity.key
-    let machine = entity.machine
+    self.init(entity.key, entity.machine, entity.generation, at: now)
+  }
+
+  init(
+    _ key: [UInt8], _ machine: NavigationStack, _ generation: Generation,
+    _ occurrence: NavigationStack.Occurrence? = nil, at now: Moment
+  ) {
+    self.key = key
+    self.generation = generation
+    self.occurrence = occurrence
     state =
       machine.transition != nil ? .transitioning : machine.pages.isEmpty ? .empty : .settled
-    generation = entity.generation
     pages = machine.pages.map(\.scope.key)
     bar = machine.bar
     fraction = machine.transition?.fraction

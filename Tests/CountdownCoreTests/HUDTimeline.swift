@@ -96,9 +96,9 @@ final class HUDTimeline {
 
   private func line(at moment: Instant, _ occurrence: Presentation.Occurrence) -> String {
     var words = ["\(moment.microseconds / 1_000)", occurrence.event.name]
-    if generation.value > 1 { words.append("#\(occurrence.generation.value)") }
+    if generation.value > 1 { words.append("#\(occurrence.presentation.generation.value)") }
     if let superseded = occurrence.superseded { words.append("over #\(superseded.value)") }
-    if let end = occurrence.end { words.append(end.rawValue) }
+    if let end = occurrence.presentation.end { words.append(end.rawValue) }
     return words.joined(separator: " ")
   }
 }

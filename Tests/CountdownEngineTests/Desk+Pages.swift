@@ -5,7 +5,8 @@ extension Desk {
   @discardableResult
   func appear(
     _ key: String, refresh: PageLoad.Refresh? = nil, timeout: Int64? = nil,
-    screen: String? = nil, grace: Int64? = nil, minimum: Int64? = nil, owner: Owner? = nil
+    screen: String? = nil, grace: Int64? = nil, minimum: Int64? = nil, owner: Owner? = nil,
+    uid: UInt32 = 1_000
   ) throws -> PageView {
     var appearance = PageAppearance()
     appearance.refresh = refresh
@@ -14,7 +15,7 @@ extension Desk {
     appearance.grace = grace.map { .milliseconds($0) }
     appearance.minimum = minimum.map { .milliseconds($0) }
     appearance.owner = owner
-    return try with(key) { try engine.appearPage($0, appearance, by: client(1), at: now) }
+    return try with(key) { try engine.appearPage($0, appearance, by: client(1, uid: uid), at: now) }
   }
 
   func disappear(_ key: String) throws {
@@ -35,8 +36,10 @@ extension Desk {
     }.refusal
   }
 
-  func retry(_ key: String) throws -> PageLoad.Refusal? {
-    try with(key) { try engine.retryPage($0, generation: nil, by: client(1), at: now) }.refusal
+  func retry(_ key: String, uid: UInt32 = 1_000) throws -> PageLoad.Refusal? {
+    try with(key) {
+      try engine.retryPage($0, generation: nil, by: client(1, uid: uid), at: now)
+    }.refusal
   }
 
   func closePage(_ key: String) throws {

@@ -47,6 +47,63 @@ import Testing
     }
   }
 
+  private func views(_ connection: UInt64) -> [(name: Event.Name, view: HUDView)] {
+    desk.takeEvents(connection).compactMap { event in
+      guard event.name != .snapshot, case .hud(let view) = event.subject else { return nil }
+      return (event.name, view)
+    }
+  }
+
+  @Test("did-disappear tells of what disappeared, not of what supersedes it")
+  func didDisappearIsOfItsOwnGeneration() throws {
+    desk.subscribe(1, "hud:s")
+    var black = Presentation.Request(
+      status: Array("black".utf8), fadeIn: .zero, mask: .black)
+    black.isDurable = true
+    let first = try desk.show("s", black, owner: .connection(2)).generation
+    try desk.dismiss("s")
+    _ = views(1)
+    let second = try desk.show(
+      "s", .init(kind: .success, status: Array("sent".utf8), fadeIn: .zero)
+    ).generation
+    let told = views(1)
+    #expect(told.map(\.name) == [.didDisappear, .willAppear, .didAppear])
+    #expect(told.map(\.view.generation) == [first, second, second])
+    #expect(told.map(\.view.kind) == [.loading, .success, .success])
+    #expect(
+      told.map { $0.view.status.map { String(decoding: $0, as: UTF8.self) } }
+        == ["black", "sent", "sent"])
+    #expect(told.map(\.view.mask) == [.black, .none, .none])
+    #expect(told.map(\.view.owner) == [.connection(2), .none, .none])
+    #expect(told.map(\.view.isDurable) == [true, false, false])
+    #expect(told.map(\.view.state) == [.hidden, .appearing, .visible])
+    #expect(told.map(\.view.remainingMS) == [nil, nil, 5_000])
+  }
+
+  @Test("A hold of the next generation is none of the one that disappeared")
+  func didDisappearHasNoHolds() throws {
+    desk.subscribe(1, "hud:s")
+    try desk.show("s", .init(fadeIn: .zero))
+    try desk.dismiss("s")
+    _ = views(1)
+    try desk.show("s", .init(fadeIn: .zero))
+    #expect(views(1).map(\.view.leases) == [0, 1, 1])
+  }
+
+  @Test("Of what is noticed at once, each event tells of its own moment")
+  func eventsNoticedAtOnce() throws {
+    desk.subscribe(1, "hud:s")
+    try desk.show(
+      "s", .init(grace: .milliseconds(100), maximum: .zero, fadeIn: .zero, fadeOut: .zero))
+    _ = views(1)
+    desk.late(at: 200)
+    let told = views(1)
+    #expect(told.map(\.name) == [.willAppear, .didAppear, .willDisappear, .didDisappear])
+    #expect(told.map(\.view.leases) == [1, 1, 0, 0])
+    #expect(told.map(\.view.isDismissing) == [false, false, true, false])
+    #expect(told.map(\.view.remainingMS) == [nil, 0, nil, nil])
+  }
+
   @Test("A generation on a level that it is not on is stale")
   func generationOnAnotherLevel() throws {
     let shown = try desk.show("s").generation

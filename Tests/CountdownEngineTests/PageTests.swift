@@ -287,4 +287,67 @@ import Testing
     #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("q") }
     #expect(try desk.retry("p") == nil)
   }
+
+  @Test("A HUD that is due to be gone is gone before the limits are checked", arguments: [1, 2, 3])
+  func limitsAfterSettling(how: Int) throws {
+    var settings = EngineSettings()
+    settings.presentation = Presentation.Request(fadeIn: .zero)
+    settings.limits.entitiesPerUser = 1
+    let desk = Desk(settings)
+    let limit = EngineError.limit(name: "max-entities-per-uid", value: 1)
+    // Another user's HUD: as long as it is there, the page needs none of its own.
+    try desk.show("p")
+    try desk.appear("p", uid: 2)
+    if how == 1 { _ = try desk.failed("p") } else { try desk.disappear("p") }
+    try desk.dismiss("p")
+    if how == 3 { desk.late(at: 1_000) } else { desk.unnoticed(at: 1_000) }
+    let before = desk.page("p")
+    switch how {
+    case 1: #expect(throws: limit) { try desk.retry("p", uid: 2) }
+    case 2: #expect(throws: limit) { try desk.appear("p", uid: 2) }
+    default:
+      try desk.show("s")
+      try desk.dismiss("s")
+      desk.unnoticed(at: 2_000)
+      #expect(throws: limit) { try desk.appear("p", screen: "s", uid: 2) }
+    }
+    #expect(desk.page("p")?.generation == before?.generation)
+    #expect(desk.page("p")?.state == before?.state)
+    #expect(desk.page("p")?.isVisible == before?.isVisible)
+  }
+
+  @Test("What settling the HUD frees is there for the page")
+  func roomAfterSettling() throws {
+    var settings = EngineSettings()
+    settings.presentation = Presentation.Request(fadeIn: .zero)
+    settings.limits.entities = 2
+    let desk = Desk(settings)
+    try desk.show("p")
+    try desk.dismiss("p")
+    try desk.set("t", 60_000)
+    desk.unnoticed(at: 1_000)
+    // Page and HUD are two, the timer is one.
+    #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("p") }
+    try desk.delete("t")
+    try desk.appear("p")
+    #expect(desk.engine.entityCount == 2)
+  }
+
+  @Test("A return that begins a load says so from its first event on")
+  func returnEvents() throws {
+    try desk.appear("p")
+    _ = try desk.loaded("p", items: 3)
+    try desk.disappear("p")
+    desk.subscribe(1, "page:p")
+    _ = desk.takeEvents(1)
+    let generation = try desk.appear("p").generation
+    let events = desk.takeEvents(1)
+    #expect(events.map(\.name) == [.didAppear, .loading])
+    for event in events {
+      guard case .page(let view) = event.subject else { continue }
+      #expect(event.generation == generation)
+      #expect(view.generation == generation)
+      #expect(view.state == .refreshing)
+    }
+  }
 }

@@ -43,6 +43,27 @@ import Testing
       try !desk.with("nav") { try desk.engine.dismissStack($0, generation: nil, at: desk.now) })
   }
 
+  @Test("Each event tells of the stack as it was then: how deep, and whether any page is left")
+  func eventsOfDismissing() throws {
+    try three()
+    try desk.swipe("nav")
+    desk.subscribe(1, "nav:nav")
+    _ = desk.takeEvents(1)
+    try desk.dismissed("nav")
+    let told = desk.takeEvents(1).compactMap { event -> (Event.Name, StackView)? in
+      guard case .nav(let view) = event.subject else { return nil }
+      return (event.name, view)
+    }
+    #expect(
+      told.map { "\($0.0.text) \($0.1.pages.count) \($0.1.state)" } == [
+        "cancelled 3 settled", "will-disappear 3 settled", "will-appear 3 settled",
+        "did-disappear 3 settled", "did-appear 3 settled",
+        "will-disappear 1 settled", "will-appear 1 settled", "did-disappear 1 settled",
+        "did-appear 1 settled",
+        "will-disappear 1 settled", "did-disappear 1 settled", "dismissed 0 empty",
+      ])
+  }
+
   @Test("A swipe that is cancelled: what the page owns never noticed; finished, it is cancelled")
   func swipes() throws {
     try three()

@@ -81,15 +81,16 @@ package struct CountdownModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .start(let start):
-      let (decision, view) = try engine.startCountdown(key, start, by: World.operator, at: now)
+      let (decision, view) = try engine.startCountdown(key, start, by: client, at: now)
       return .decided(decision, Facts(view))
     case .resend(let token):
       let (decision, view) = try engine.resendCountdown(
-        key, token: token, by: World.operator, at: now)
+        key, token: token, by: client, at: now)
       return .decided(decision, Facts(view))
     case .pause(let generation):
       return .facts(Facts(try engine.pauseCountdown(key, generation: generation, at: now)))

@@ -63,14 +63,15 @@ package struct DebounceModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .call(let rule, let payload, let owner):
       return .facts(
         Facts(
           try engine.callDebounce(
-            key, rule, payload: payload, owner: owner, by: World.operator, at: now)))
+            key, rule, payload: payload, owner: owner, by: client, at: now)))
     case .flush(let generation):
       return .flag(try engine.flushDebounce(key, generation: generation, at: now))
     case .cancel(let generation):

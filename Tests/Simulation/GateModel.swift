@@ -54,14 +54,15 @@ package struct GateModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .check(let check):
-      let (isAccepted, view) = try engine.checkGate(key, check, by: World.operator, at: now)
+      let (isAccepted, view) = try engine.checkGate(key, check, by: client, at: now)
       return .told(isFirst: isAccepted, Facts(view))
     case .open(let ttl):
-      return .facts(Facts(try engine.openGate(key, for: ttl, by: World.operator, at: now)))
+      return .facts(Facts(try engine.openGate(key, for: ttl, by: client, at: now)))
     case .cancel(let generation):
       return .flag(try engine.cancelGate(key, generation: generation, at: now))
     case .close(let generation):

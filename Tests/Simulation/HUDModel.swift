@@ -92,7 +92,8 @@ package struct HUDModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     func on(_ target: Target) -> HUDTarget {
       var result = HUDTarget(screen: key)
@@ -104,12 +105,12 @@ package struct HUDModel: Model {
       switch command {
       case .show(let level, let request, let owner):
         try engine.showHUD(
-          key, level: level, request, owner: owner, by: World.operator, at: now)
+          key, level: level, request, owner: owner, by: client, at: now)
       case .update(let target, let fraction, let status):
         try engine.updateHUD(on(target), fraction: fraction, status: status, at: now)
       case .dismiss(let target, let delay):
         try engine.dismissHUD(on(target), delay: delay, at: now)
-      case .pop(let target): try engine.popHUD(on(target), by: World.operator, at: now)
+      case .pop(let target): try engine.popHUD(on(target), by: client, at: now)
       case .tap(let target, let inside): try engine.tapHUD(on(target), inside: inside, at: now)
       case .pause(let target): try engine.pauseHUD(on(target), at: now)
       case .resume(let target): try engine.resumeHUD(on(target), at: now)
@@ -261,14 +262,10 @@ package struct HUDModel: Model {
     let left = stay.goesAt.map { max($0.moment - stay.own(now), 0) }
     let isOver = stay.isGone || stay.goes != nil
     return Facts(
-      state: stay.isGone
-        ? .hidden
-        : stay.goes != nil
-          ? .disappearing
-          : stay.seen != nil ? .visible : stay.appears != nil ? .appearing : .waiting,
+      state: stay.state,
       generation: stay.generation, level: stay.level, kind: stay.request.kind,
       mask: stay.request.mask, fraction: stay.fraction, leases: Int64(stay.leases.count),
-      isDismissing: !stay.isGone && (isOver || stay.dismissal != nil),
+      isDismissing: stay.isDismissing,
       isPaused: stay.pausedAt != nil, remainingMS: isOver ? nil : left?.roundedUp,
       deadlineUnixMS: isOver || stay.pausedAt != nil
         ? nil : left.map { world.now.deadlineUnixMS(now + $0) },
@@ -277,6 +274,15 @@ package struct HUDModel: Model {
 
   package static func facts(_ subject: Event.Subject) -> Facts? {
     if case .hud(let view) = subject { Facts(view) } else { nil }
+  }
+
+  package static func detail(_ event: Event) -> String? {
+    guard case .hud(let view) = event.subject else { return nil }
+    var request = Presentation.Request(kind: view.kind, status: view.status)
+    request.mask = view.mask
+    return HUDStay.detail(
+      view.state, request, view.fraction, view.leases, view.isDismissing, isPaused: view.isPaused,
+      view.owner)
   }
 
   package static func page(

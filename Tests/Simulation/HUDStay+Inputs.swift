@@ -8,6 +8,11 @@ extension HUDStay {
     _ say: (Said) -> Void
   ) {
     if pausedAt != nil { unpause(now) }
+    if goes != nil {
+      isGone = true
+      say(said(.didDisappear))
+      isGone = false
+    }
     let old = self
     let moment = own(now)
     let goesOn = goes == nil
@@ -23,13 +28,12 @@ extension HUDStay {
     if !goesOn || request.kind != old.request.kind { fraction = nil }
 
     if !goesOn {
-      say(Said(.didDisappear, old.generation, end: old.end))
       asked = moment
       goes = nil
       seen = nil
       appears = moment
       fadeIn = request.fadeIn.microseconds
-      say(Said(.willAppear, generation))
+      say(said(.willAppear))
     } else {
       if appears == nil {
         asked = moment
@@ -41,7 +45,7 @@ extension HUDStay {
           minimumFrom = moment
         }
       }
-      say(Said(.updated, generation, superseded: old.generation))
+      say(said(.updated, superseded: old.generation))
     }
     settle(now, byTime: false, say)
   }
@@ -89,7 +93,7 @@ extension HUDStay {
   }
 
   mutating func tap(inside: Bool, at now: Int64, _ say: (Said) -> Void) {
-    say(Said(.touched, generation, end: end))
+    say(said(.touched))
     if request.mask == .none, !inside, appears != nil { dismiss(.tapped, at: now, say) }
   }
 
@@ -98,20 +102,20 @@ extension HUDStay {
   ) {
     self.fraction = fraction ?? self.fraction
     request.status = status ?? request.status
-    say(Said(.updated, generation, end: end))
+    say(said(.updated))
     settle(now, byTime: false, say)
   }
 
   mutating func pause(at now: Int64, _ say: (Said) -> Void) {
     if pausedAt != nil { return }
     pausedAt = own(now)
-    say(Said(.paused, generation, end: end))
+    say(said(.paused))
   }
 
   mutating func resume(at now: Int64, _ say: (Said) -> Void) {
     if pausedAt == nil { return }
     unpause(now)
-    say(Said(.resumed, generation, end: end))
+    say(said(.resumed))
     settle(now, byTime: false, say)
   }
 

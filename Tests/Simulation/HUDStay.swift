@@ -74,6 +74,34 @@ struct HUDStay {
     return max(moment, from + request.minimum.microseconds)
   }
 
+  var state: HUDView.State {
+    if isGone { return .hidden }
+    if goes != nil { return .disappearing }
+    if seen != nil { return .visible }
+    return appears != nil ? .appearing : .waiting
+  }
+
+  var isDismissing: Bool { !isGone && (goes != nil || dismissal != nil) }
+
+  /// What an event tells, right after it.
+  func said(_ name: Event.Name, due: Int64? = nil, superseded: Generation? = nil) -> Said {
+    Said(
+      name, generation, due: due, end: end, superseded: superseded,
+      detail: Self.detail(
+        state, request, fraction, Int64(leases.count), isDismissing, isPaused: pausedAt != nil,
+        owner))
+  }
+
+  /// What an event tells of the presentation, beyond what all events tell.
+  static func detail(
+    _ state: HUDView.State, _ request: Presentation.Request, _ fraction: Double?, _ leases: Int64,
+    _ isDismissing: Bool, isPaused: Bool, _ owner: Owner
+  ) -> String {
+    "\(state) \(request.kind) \(request.mask) status \(request.status ?? []) fraction "
+      + "\(fraction ?? -1) leases \(leases) dismissing \(isDismissing) paused \(isPaused) "
+      + "owner \(owner)"
+  }
+
   /// When it begins to go, as far as is known.
   var goesAt: (moment: Int64, end: Presentation.End)? {
     guard seen != nil, goes == nil else { return nil }
@@ -128,24 +156,24 @@ struct HUDStay {
     case .appears:
       appears = moment
       fadeIn = request.fadeIn.microseconds
-      say(Said(.willAppear, generation, due: due))
+      say(said(.willAppear, due: due))
     case .isSeen:
       seen = moment
       minimumFrom = moment
       maximumFrom = moment
-      say(Said(.didAppear, generation, due: due))
+      say(said(.didAppear, due: due))
     case .goes(let why):
       goes = moment
       end = why
       leases = []
-      say(Said(.willDisappear, generation, due: due, end: end))
+      say(said(.willDisappear, due: due))
     case .isGone:
       isGone = true
-      say(Said(.didDisappear, generation, due: due, end: end))
+      say(said(.didDisappear, due: due))
     case .isNeverShown:
       isGone = true
       end = .neverShown
-      say(Said(.updated, generation, due: due, end: end))
+      say(said(.updated, due: due))
     }
   }
 }

@@ -53,6 +53,8 @@ struct InteractionModel {
     var owner: String?
     var ownerGeneration: Generation?
     var timeout: Int64?
+
+    var showsHUD: Bool { isVisible && state == .loading }
   }
 
   var now: Int64 = 0
@@ -62,6 +64,8 @@ struct InteractionModel {
   var guards: [String: Guard] = [:]
   var stacks: [String: Stack] = [:]
   var contents: [String: Content] = [:]
+  /// Until when messages are shown on the screens of pages.
+  var messages: [String: Int64] = [:]
 
   var openGenerations: Set<Generation> { Set(scopes.values.map(\.generation)) }
 
@@ -76,6 +80,7 @@ struct InteractionModel {
     for (name, entry) in guards where entry.due <= now || !isThere(entry.owner) {
       guards[name] = nil
     }
+    messages = messages.filter { $0.value > now }
     for name in Array(stacks.keys) { settle(stack: name) }
     for (name, content) in contents {
       if let owner = content.owner, scopes[owner]?.generation != content.ownerGeneration {
@@ -206,12 +211,13 @@ struct InteractionModel {
   }
 
   /// HUDs that are shown once nothing is due.
-  var hudCount: Int { contents.values.count { $0.isVisible && $0.state == .loading } }
+  var hudCount: Int { contents.values.count(where: \.showsHUD) + messages.count }
   var entityCount: Int {
     scopes.count + timers.count + guards.count + stacks.count + contents.count + hudCount
   }
   var armedCount: Int {
     timers.count + guards.count + scopes.values.count { $0.leaseEnd != nil }
       + stacks.values.count { $0.swipe != nil } + contents.values.count { $0.deadline != nil }
+      + messages.count
   }
 }

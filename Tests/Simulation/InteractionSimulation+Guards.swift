@@ -27,6 +27,7 @@ extension InteractionSimulation {
           try Self.begin(kind, bytes, .milliseconds(after), owner, &engine, client, now)
         }
       }
+      if this.isFull(asked, adding: this.model.guards[key] == nil ? 1 : 0) { return }
       guard case .success(let generation) = asked else {
         throw Disagreement(description: "\(kind.name) \(key): \(asked)")
       }

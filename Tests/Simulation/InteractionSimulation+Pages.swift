@@ -43,6 +43,7 @@ extension InteractionSimulation {
       {
         return
       }
+      if this.isFull(asked, adding: stack == nil ? 2 : 1) { return }
       if let expected = this.expected(push: page, on: stack, parent) {
         return try this.compare("PUSH \(name) \(page)", asked, expected)
       }
@@ -247,6 +248,7 @@ extension InteractionSimulation {
         guard model.contents[name]!.state == .error else { return .notFailed }
         model.contents[name]!.state = .loading
         model.contents[name]!.deadline = model.contents[name]!.timeout.map { model.now + $0 }
+        if model.contents[name]!.showsHUD { model.messages[name] = nil }
         return nil
       }
     case 8: if chance(oneIn: 2) { try closePage(name) }
@@ -278,6 +280,7 @@ extension InteractionSimulation {
           try engine.appearPage(key, said, by: client, at: now).generation
         }
       }
+      if this.isFull(asked, adding: this.model.contents[name] == nil ? 2 : 1) { return }
       guard case .success(let generation) = asked else {
         throw Disagreement(description: "APPEAR \(name): \(asked)")
       }
@@ -302,6 +305,7 @@ extension InteractionSimulation {
         this.model.contents[name]!.owner = ownerName
         this.model.contents[name]!.ownerGeneration = this.model.scopes[ownerName]!.generation
       }
+      if this.model.contents[name]!.showsHUD { this.model.messages[name] = nil }
       try this.compareContent(name)
     }
   }
@@ -348,7 +352,15 @@ extension InteractionSimulation {
       guard this.model.contents[name] != nil else {
         return try this.compare("\(what) \(name)", asked, .failure(.notFound))
       }
-      try this.compare("\(what) \(name)", asked, .success(model(&this.model)))
+      let before = this.model
+      let refusal = model(&this.model)
+      let asksForHUD =
+        this.model.contents[name]!.showsHUD && !before.contents[name]!.showsHUD
+      if asksForHUD, this.isFull(asked, adding: 1) {
+        this.model = before
+      } else {
+        try this.compare("\(what) \(name)", asked, .success(refusal))
+      }
       try this.compareContent(name)
     }
   }
@@ -364,9 +376,29 @@ extension InteractionSimulation {
     model.settle()
     let now = now
     let hud = name.withKey { engine.hud($0, level: nil, at: now)?.state }
-    let content = model.contents[name]
-    let isShown = content?.isVisible == true && content?.state == .loading
+    let isShown = model.contents[name]?.showsHUD == true || model.messages[name] != nil
     try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
+  }
+
+  /// Somebody shows a message where a page shows its HUD, unless that is there.
+  mutating func playMessages() throws(Disagreement) {
+    let name = pick(Self.contents)
+    let minimum = pick([.milliseconds(500), .seconds(5)] as [Interval])
+    let request = Presentation.Request(
+      kind: .info, fadeIn: .zero, fadeOut: .zero, messageMinimum: minimum)
+    try observe("HUD SHOW \(name)") { this throws(Disagreement) in
+      if this.model.contents[name]?.showsHUD == true { return }
+      let asked = this.ask { (engine, now, client) throws(EngineError) in
+        try name.withKeyThrowing { key throws(EngineError) in
+          try engine.showHUD(
+            key, level: .normal, request, owner: .none, by: client, at: now
+          ).state
+        }
+      }
+      if this.isFull(asked, adding: this.model.messages[name] == nil ? 1 : 0) { return }
+      try this.compare("HUD SHOW \(name)", asked, .success(.visible))
+      this.model.messages[name] = this.model.now + minimum.microseconds
+    }
   }
 
   private mutating func compareContent(_ name: String) throws(Disagreement) {

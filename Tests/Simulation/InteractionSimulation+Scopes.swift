@@ -65,6 +65,7 @@ extension InteractionSimulation {
       {
         return
       }
+      if this.isFull(asked, adding: this.model.scopes[name] == nil ? 1 : 0) { return }
       switch (asked, expected) {
       case (.success(let generation), nil):
         this.opened(name, opening, generation, below: parent ?? ownerName)
@@ -193,6 +194,7 @@ extension InteractionSimulation {
           try engine.setTimer(bytes, set, by: client, at: now).generation
         }
       }
+      if this.isFull(asked, adding: 1) { return }
       guard case .success(let generation) = asked else {
         throw Disagreement(description: "TIMER SET: \(asked)")
       }
@@ -332,19 +334,6 @@ extension InteractionSimulation {
   private struct TreePage: Equatable {
     var cursor: Int64
     var keys: [[UInt8]]
-  }
-
-  // MARK: Asking
-
-  /// What the engine says, errors as values.
-  mutating func ask<R>(
-    _ body: (inout Engine, Moment, Client) throws(EngineError) -> R
-  ) -> Result<R, EngineError> {
-    do throws(EngineError) {
-      return .success(try body(&engine, now, client(Self.watcher)))
-    } catch {
-      return .failure(error)
-    }
   }
 }
 

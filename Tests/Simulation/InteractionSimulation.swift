@@ -5,6 +5,7 @@ import CountdownEngine
 /// one another, leases end, connections vanish, time passes unseen and budgets run out.
 package struct InteractionSimulation: ~Copyable {
   private let seed: UInt64
+  private let limits: EngineSettings.Limits
   var random: SeededGenerator
   var engine: Engine
   var model = InteractionModel()
@@ -13,11 +14,14 @@ package struct InteractionSimulation: ~Copyable {
     boot: Instant(microseconds: 5_000_000), wall: Instant(microseconds: 1_790_000_000_000_000))
   /// Who must be told of the event that was just emitted.
   var expectedEmissions: [(scope: String, connection: UInt64)] = []
+  /// Who asked last.
+  private(set) var user = InteractionSimulation.users[0]
   private var nextConnection: UInt64 = 2
   private var step = 0
   private var recent: [String] = []
 
   static let watcher: UInt64 = 1
+  private static let users: [UInt32] = [1_000, 1_001]
 
   package init(seed: UInt64) {
     self.seed = seed
@@ -26,6 +30,11 @@ package struct InteractionSimulation: ~Copyable {
     settings.presentation = Presentation.Request(fadeIn: .zero, fadeOut: .zero)
     settings.limits.scopeDepth = 6
     settings.limits.stackPages = 4
+    if seed % 3 > 0 {
+      settings.limits.entities = Int.random(in: 1...30, using: &random)
+      settings.limits.entitiesPerUser = Int.random(in: 1...30, using: &random)
+    }
+    limits = settings.limits
     engine = Engine(settings: settings, at: now)
     model.now = now.boot.microseconds
     connect(Self.watcher)
@@ -62,7 +71,8 @@ package struct InteractionSimulation: ~Copyable {
     case 23..<25:
       let others = model.connections.subtracting([Self.watcher])
       if let connection = others.sorted().randomElement(using: &random) { vanish(connection) }
-    case 25..<60: try playScopes()
+    case 25..<57: try playScopes()
+    case 57..<60: try playMessages()
     case 60..<80: try playStacks()
     default: try playPages()
     }
@@ -77,10 +87,11 @@ package struct InteractionSimulation: ~Copyable {
       try close(name)
     }
     try finish()
-    guard engine.entityCount == 0, engine.armedCount == 0 else {
+    let ofUsers = Self.users.reduce(0) { $0 + engine.entityCount(of: $1) }
+    guard engine.entityCount == 0, engine.armedCount == 0, ofUsers == 0 else {
       throw Disagreement(
-        description: "left over in the end: \(engine.entityCount) entities, \(engine.armedCount) "
-          + "timers")
+        description: "left over in the end: \(engine.entityCount) entities, \(ofUsers) of "
+          + "users, \(engine.armedCount) timers")
     }
   }
 
@@ -166,7 +177,31 @@ package struct InteractionSimulation: ~Copyable {
   mutating func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
   mutating func chance(oneIn n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
 
-  func client(_ connection: UInt64) -> Client { Client(connection: connection, uid: 1_000) }
+  func client(_ connection: UInt64) -> Client { Client(connection: connection, uid: user) }
+
+  /// What the engine says, errors as values. Some user asks.
+  mutating func ask<R>(
+    _ body: (inout Engine, Moment, Client) throws(EngineError) -> R
+  ) -> Result<R, EngineError> {
+    user = pick(Self.users)
+    do throws(EngineError) {
+      return .success(try body(&engine, now, client(Self.watcher)))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// Whether something was refused as `added` entities more would be too many. There may be some that
+  /// are over and not cleared up.
+  mutating func isFull<R>(_ asked: Result<R, EngineError>, adding added: Int) -> Bool {
+    switch asked {
+    case .failure(.limit("max-entities", limits.entities)):
+      engine.entityCount + added > limits.entities
+    case .failure(.limit("max-entities-per-uid", limits.entitiesPerUser)):
+      engine.entityCount(of: user) + added > limits.entitiesPerUser
+    case .failure, .success: false
+    }
+  }
 
   /// Throws if the two are not of one mind.
   func compare<T: Equatable>(_ what: String, _ engine: T, _ model: T) throws(Disagreement) {

@@ -25,7 +25,8 @@ package protocol Model {
   func command(_ key: Int, _ world: inout World) -> Command
   /// Asks the engine.
   static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts>
   /// Whether what is due for a key happens before a command; not so if it is refused unseen.
   func settles(_ command: Command, _ key: Int) -> Bool
@@ -49,6 +50,9 @@ package protocol Model {
 
   // MARK: What is so
 
+  /// Whether the command that was answered last may have made an entity, or taken over another
+  /// user's.
+  func adds(_ key: Int, existed: Bool) -> Bool
   func exists(_ key: Int) -> Bool
   /// The views of a key, the front one last.
   func facts(_ key: Int, _ world: World) -> [Facts]
@@ -72,6 +76,7 @@ package protocol Model {
 
 extension Model {
   package static var noticeMatters: Bool { true }
+  package func adds(_ key: Int, existed: Bool) -> Bool { !existed && exists(key) }
   package static func configure(_ settings: inout EngineSettings) {}
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }

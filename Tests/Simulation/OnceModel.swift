@@ -42,12 +42,13 @@ package struct OnceModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .begin(let ttl, let owner):
       let (isAccepted, view) = try engine.beginOnce(
-        key, for: ttl, owner: owner, by: World.operator, at: now)
+        key, for: ttl, owner: owner, by: client, at: now)
       return .told(isFirst: isAccepted, Facts(view))
     case .done(let result, let generation):
       let (isAccepted, view) = try engine.finishOnce(

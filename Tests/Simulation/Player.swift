@@ -109,9 +109,11 @@ package final class Player<M: Model>: Playing {
     known[key].recent.append((world.step, world.now, command))
 
     let now = world.now
+    let client = world.client()
+    let before = (all: engine.entityCount, ofUser: engine.entityCount(of: client.uid))
     let asked: Result<Answer<M.Facts>, EngineError> = keys[key].withUnsafeBytes { bytes in
       do throws(EngineError) {
-        return .success(try M.ask(command, bytes, &engine, at: now))
+        return .success(try M.ask(command, bytes, &engine, by: client, at: now))
       } catch {
         return .failure(error)
       }
@@ -120,12 +122,24 @@ package final class Player<M: Model>: Playing {
 
     let settles = model.settles(command, key)
     if settles { settle(key, world) }
+    if let problem = world.problem(withLimitsOf: client, before: before, &engine) {
+      throw disagreement(key, problem, world)
+    }
     let existed = model.exists(key)
+    var untouched: (model: M, world: World)?
+    if case .failure(.limit) = asked { untouched = (model, world) }
     let expected: Result<Answer<M.Facts>, EngineError>
     do throws(EngineError) {
       expected = .success(try model.answer(command, key, &world))
     } catch {
       expected = .failure(error)
+    }
+    if case .failure(let error) = asked, case .success = expected, let untouched,
+      model.adds(key, existed: existed), world.isFull(error, for: client, adding: 1, &engine)
+    {
+      (model, world) = untouched
+      if settles { try check(key, world) }
+      return
     }
     take(key, existed: existed)
     if asked != expected { throw disagreement(key, "the answer", asked, expected, world) }

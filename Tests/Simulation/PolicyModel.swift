@@ -91,7 +91,8 @@ package struct PolicyModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .start(let policy, let fires, let owner, let token):
@@ -101,11 +102,11 @@ package struct PolicyModel: Model {
       start.policy = policy
       start.owner = owner
       start.token = token
-      let (decision, view) = try engine.startCountdown(key, start, by: World.operator, at: now)
+      let (decision, view) = try engine.startCountdown(key, start, by: client, at: now)
       return .decided(decision, Facts(view))
     case .resend(let token):
       let (decision, view) = try engine.resendCountdown(
-        key, token: token, by: World.operator, at: now)
+        key, token: token, by: client, at: now)
       return .decided(decision, Facts(view))
     case .refund(let generation):
       let (isFirst, view) = try engine.refundCountdown(key, generation: generation, at: now)

@@ -9,6 +9,7 @@ package struct Simulation: ~Copyable {
   private var world: World
   private var engine: Engine
   private let players: [any Playing]
+  private var settings: EngineSettings
   private var nextConnection: UInt64 = 100
   /// Something of connections or scopes that are gone may not be cleared up yet.
   private var isClearingUp = false
@@ -33,6 +34,8 @@ package struct Simulation: ~Copyable {
       Player<GateModel>(keyCount: keyCount, settings),
       Player<DebounceModel>(keyCount: keyCount, settings),
     ]
+    if seed % 3 > 0 { world.limit(&settings.limits, keyCount: keyCount * players.count) }
+    self.settings = settings
     engine = Engine(settings: settings, at: world.now)
     engine.connect(World.operator.connection)
   }
@@ -59,7 +62,7 @@ package struct Simulation: ~Copyable {
     case 89..<91: try vanish()
     case 91..<94: try listen()
     case 94..<96: try unlisten()
-    case 96..<97: setWallClock()
+    case 96: if world.chance(oneIn: 2) { setWallClock() } else { setLimits() }
     default:
       // What is due for those that are looked at happens; so it does for all, at the same moment.
       try finish()
@@ -82,11 +85,14 @@ package struct Simulation: ~Copyable {
       try finish()
     }
     let left = players.map(\.entityCount)
+    let ofUsers = World.users.reduce(0) { $0 + engine.entityCount(of: $1) }
     guard left.allSatisfy({ $0 == 0 }), engine.entityCount == 0, engine.armedCount == 0,
+      ofUsers == 0,
       engine.channelCount == 0, engine.patternCount == 0
     else {
       throw Disagreement(
-        description: "left over in the end: \(engine.entityCount) entities (models: \(left)), "
+        description:
+          "left over in the end: \(engine.entityCount) entities (models: \(left)), \(ofUsers) of users, "
           + "\(engine.armedCount) timers, \(engine.channelCount) channels, "
           + "\(engine.patternCount) patterns")
     }
@@ -133,6 +139,13 @@ package struct Simulation: ~Copyable {
     let step = world.pick([-86_400_000, -3_600_000, -1_500, -1, 1, 1_500, 3_600_000] as [Int64])
     world.now.wall = world.now.wall + .milliseconds(step)
     world.note("the wall clock is set by \(step) ms")
+  }
+
+  /// What is there beyond new limits stays.
+  private mutating func setLimits() {
+    guard settings.limits != EngineSettings.Limits() else { return }
+    world.limit(&settings.limits, keyCount: players.reduce(0) { $0 + $1.keyCount })
+    engine.reload(settings)
   }
 
   /// All that is due happens, in slices.
@@ -226,15 +239,19 @@ package struct Simulation: ~Copyable {
     var opening = ScopeOpening()
     opening.owner = world.owner()
     if world.chance(oneIn: 3) { opening.ttl = world.milliseconds([1, 300, 5_000, 600_000]) }
+    let client = world.client()
     // No name is used twice: who uses one again may have to wait.
     let name = Array("scope \(world.step)".utf8)
     let asked: Result<Owner, EngineError> = name.withUnsafeBytes { key in
       do throws(EngineError) {
-        _ = try engine.openScope(key, opening, by: World.operator, at: world.now)
+        _ = try engine.openScope(key, opening, by: client, at: world.now)
         return .success(try engine.scopeOwner(key, at: world.now))
       } catch {
         return .failure(error)
       }
+    }
+    if case .failure(let error) = asked, world.isFull(error, for: client, adding: 1, &engine) {
+      return
     }
     guard case .success(.scope(let owner)) = asked, owner.generation == world.newGeneration()
     else { throw Disagreement(description: "OPEN in step \(world.step): \(asked)") }

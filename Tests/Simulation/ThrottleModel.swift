@@ -90,12 +90,13 @@ package struct ThrottleModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .take(let rate, let cost, let isPeek):
       let (isAccepted, view) = try engine.takeThrottle(
-        key, rate, cost: cost, isPeek: isPeek, by: World.operator, at: now)
+        key, rate, cost: cost, isPeek: isPeek, by: client, at: now)
       return .told(isFirst: isAccepted, Facts(view))
     case .refund(let cost, let generation):
       let view = try engine.refundThrottle(key, cost: cost, generation: generation, at: now)

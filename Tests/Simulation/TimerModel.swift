@@ -47,6 +47,8 @@ package struct TimerModel: Model {
 
   package init(keyCount: Int, _ settings: EngineSettings) {}
 
+  package func adds(_ key: Int, existed: Bool) -> Bool { said.last?.name == .set }
+
   // MARK: Commands
 
   package func command(_ key: Int, _ world: inout World) -> Command {
@@ -69,11 +71,12 @@ package struct TimerModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, at now: Moment
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
     case .set(let set):
-      .facts(Facts(try engine.setTimer(key, set, by: World.operator, at: now)))
+      .facts(Facts(try engine.setTimer(key, set, by: client, at: now)))
     case .pause(let generation):
       .facts(Facts(try engine.pauseTimer(key, generation: generation, at: now)))
     case .resume(let generation):

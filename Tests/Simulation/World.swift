@@ -8,6 +8,7 @@ package struct World {
   /// Connections that are there; `World.operator` always is.
   package internal(set) var connections: [UInt64] = []
   package internal(set) var step = 0
+  package internal(set) var limits = EngineSettings.Limits()
   /// Scopes that are open, each after what it is below.
   private(set) var scopes: [Scope] = []
 
@@ -16,6 +17,7 @@ package struct World {
   private(set) var faults: [String] = []
 
   static let `operator` = Client(connection: 1, uid: 1_000)
+  static let users: [UInt32] = [1_000, 1_001]
 
   init(seed: UInt64) {
     random = SeededGenerator(seed: seed)
@@ -86,6 +88,42 @@ package struct World {
   /// Mostly none; else one of some more than a key remembers.
   package mutating func token() -> [UInt8]? {
     chance(oneIn: 3) ? [UInt8.random(in: 0...UInt8(SentToken.most) * 2, using: &random)] : nil
+  }
+
+  /// Makes up limits that a history with so many keys reaches.
+  mutating func limit(_ limits: inout EngineSettings.Limits, keyCount: Int) {
+    limits.entities = Int.random(in: 1...keyCount, using: &random)
+    limits.entitiesPerUser = Int.random(in: 1...keyCount, using: &random)
+    self.limits = limits
+  }
+
+  /// The operator, as one of the users.
+  package mutating func client() -> Client {
+    Client(connection: Self.operator.connection, uid: pick(Self.users))
+  }
+
+  /// What is wrong with the entities there are after a command; before it there were `before`.
+  func problem(
+    withLimitsOf client: Client, before: (all: Int, ofUser: Int), _ engine: inout Engine
+  ) -> String? {
+    let (all, ofUser) = (engine.entityCount, engine.entityCount(of: client.uid))
+    guard
+      all > max(limits.entities, before.all) || ofUser > max(limits.entitiesPerUser, before.ofUser)
+    else { return nil }
+    return "there are \(all) entities, \(ofUser) of the user, in spite of the limits"
+  }
+
+  /// Whether a refusal names a limit that `added` entities would exceed.
+  func isFull(_ error: EngineError, for client: Client, adding added: Int, _ engine: inout Engine)
+    -> Bool
+  {
+    switch error {
+    case .limit("max-entities", limits.entities):
+      engine.entityCount + added > limits.entities
+    case .limit("max-entities-per-uid", limits.entitiesPerUser):
+      engine.entityCount(of: client.uid) + added > limits.entitiesPerUser
+    default: false
+    }
   }
 
   /// Mostly none; else `current`, or one that is over.
