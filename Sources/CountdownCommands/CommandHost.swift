@@ -1,3 +1,4 @@
+import CountdownCore
 import CountdownEngine
 
 /// What commands ask of whoever runs the connections.
@@ -88,6 +89,9 @@ package struct ChangedSetting: Equatable, Sendable {
 
 /// Time that stands still and moves on command.
 package final class VirtualClock {
+  /// The last moment of the year 9999 on the wall clock: virtual time does not pass it.
+  static let end = Instant(microseconds: 253_402_300_799_999_999)
+
   package private(set) var now: Moment
   package init(_ start: Moment) { now = start }
 

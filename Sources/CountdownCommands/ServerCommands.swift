@@ -141,6 +141,12 @@ let serverCommands: [CommandSpec] = [
       throw CommandError(
         "ERR time passes by itself; start countdownd with --virtual-time to move it")
     }
+    let left = VirtualClock.end - clock.now.wall
+    guard step <= left else {
+      throw CommandError(
+        "ERR virtual time ends with the year 9999; advance by at most "
+          + "\(left.microseconds / 1_000)ms")
+    }
     let finished = call.dispatcher.advance(clock, by: step)
     let now = clock.now.wall.microseconds / 1_000
     guard finished else {

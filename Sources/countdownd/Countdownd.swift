@@ -77,7 +77,10 @@ struct Countdownd: ParsableCommand {
       valueName: "file"))
   var config: String?
 
-  @Flag(help: "Time stands still and moves by CLOCK ADVANCE only: for clients' own tests.")
+  @Flag(
+    help: """
+      Freeze time; only CLOCK ADVANCE moves it. For clients' own tests: the state is in memory only.
+      """)
   var virtualTime = false
 
   @Option(
@@ -96,6 +99,14 @@ struct Countdownd: ParsableCommand {
       "Look through the state, which no daemon may use meanwhile, say what is there and what is wrong, and end. Changes nothing."
   )
   var checksState = false
+
+  func validate() throws {
+    if virtualTime, let durability, durability != .none {
+      throw ValidationError(
+        "--virtual-time keeps its state in memory only, so not --durability "
+          + "\(durability.rawValue); leave one of them out")
+    }
+  }
 
   func run() throws {
     let configuration = try loadConfiguration()
@@ -118,9 +129,11 @@ struct Countdownd: ParsableCommand {
     var settings = ServerSettings(configuration, listener: try listener(configuration))
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
-    // What moves on command is not worth keeping.
-    if virtualTime { settings.state = nil }
-    if !virtualTime { settings.engine.firstGeneration = firstNumber(configuration, logger) }
+    if virtualTime {
+      logger.notice("time is virtual, so the state is in memory only")
+    } else {
+      settings.engine.firstGeneration = firstNumber(configuration, logger)
+    }
 
     let stopping = StopRequest()
     let reloading = Reloading(configuration, load: load, status, logger)
@@ -194,6 +207,8 @@ struct Countdownd: ParsableCommand {
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }
+    // Deadlines of a clock that moves on command mean nothing to the next daemon.
+    if virtualTime { configuration.durability = .none }
     if let logLevel { configuration.logLevel = logLevel }
     return configuration
   }

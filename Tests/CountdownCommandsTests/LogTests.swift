@@ -135,4 +135,19 @@ import Testing
     #expect(
       frames.allSatisfy { !$0.text.contains("\"late_us\":") || $0.text.contains("\"late_us\":0,") })
   }
+
+  @Test("Virtual time ends with the year 9999; what would pass that moves nothing")
+  func endOfVirtualTime() throws {
+    let clock = VirtualClock(counter.host.now)
+    counter.host.virtualClock = clock
+    counter.run(["TIMER", "SET", "t", "3650d", "EVERY", "3650d"])
+    counter.run(["COUNTDOWN", "START", "k", "COUNT", "1", "EVERY", "3650d"])
+    for _ in 0..<797 { counter.run(["CLOCK", "ADVANCE", "3650d"]) }
+    _ = try counter.take()
+    let last = clock.now
+    try counter.expectError("CLOCK ADVANCE 3650d", "virtual time ends with the year 9999")
+    #expect(clock.now == last)
+    #expect(try counter.frames(["CLOCK", "ADVANCE", "1d"]).count == 1)
+    #expect(clock.now.boot.microseconds == last.boot.microseconds + 86_400_000_000)
+  }
 }

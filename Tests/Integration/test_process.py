@@ -179,6 +179,22 @@ def test_wrong_arguments(tmp_path):
     assert run("extra").returncode == 64
 
 
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_virtual_time_stores_nothing_and_says_so(durability):
+    done = run("--virtual-time", "--durability", durability)
+    assert done.returncode == 64
+    assert "--virtual-time keeps its state in memory only" in done.stderr
+    assert f"not --durability {durability}" in done.stderr
+
+
+@pytest.mark.daemon(virtual_time=True, config="durability: power")
+def test_virtual_time_overrides_the_configured_durability(daemon, client):
+    assert "the state is in memory only" in daemon.log
+    assert client("CONFIG", "GET", "durability") == [b"durability", b"none"]
+    assert daemon.info("persistence")["durability"] == "none"
+    assert not daemon.state.exists()
+
+
 def test_version_and_help():
     assert run("--version").stdout.startswith("countdownd ")
     text = run("--help").stdout
