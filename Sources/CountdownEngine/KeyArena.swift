@@ -26,7 +26,7 @@ struct KeyArena: ~Copyable {
   private var end = 1
   /// Of each size, the first free cell, and in it the next; 0 is none.
   private var free = [UInt32](repeating: 0, count: 64)
-  /// The sizes that have a free cell, a bit for each.
+  /// The sizes that may have a free cell, a bit for each.
   private var freeSizes: UInt64 = 0
 
   init(limit: Int = mostBytes) {
@@ -89,9 +89,14 @@ struct KeyArena: ~Copyable {
     giveBack(place, Self.size(forLength: self[place].count))
   }
 
+  @inline(__always)
   private mutating func takeCell(_ size: Int) -> Place? {
-    let fitting = freeSizes >> UInt64(size)
-    guard fitting == 0 else { return takeFree(size + fitting.trailingZeroBitCount, for: size) }
+    let place = free[size]
+    if place != 0 {
+      free[size] = base[Int(place)]
+      return place
+    }
+    if freeSizes >> UInt64(size) != 0, let place = cutCell(size) { return place }
     let units = Self.units(ofSize: size)
     guard (end + units) * Self.unit <= limit else { return nil }
     defer { end += units }
@@ -102,20 +107,29 @@ struct KeyArena: ~Copyable {
     return Place(end)
   }
 
-  /// The first free cell of a size; what is not needed of it becomes free cells.
-  private mutating func takeFree(_ size: Int, for wanted: Int) -> Place {
-    let place = free[size]
-    free[size] = base[Int(place)]
-    if free[size] == 0 { freeSizes &= ~(1 << UInt64(size)) }
-    let end = Int(place) + Self.units(ofSize: size)
-    var rest = Int(place) + Self.units(ofSize: wanted)
-    while rest < end {
-      var size = Self.size(ofUnits: end - rest)
-      if Self.units(ofSize: size) > end - rest { size -= 1 }
-      giveBack(Place(rest), size)
-      rest += Self.units(ofSize: size)
+  /// Of a larger cell that is free; what is not needed of it becomes free cells.
+  @inline(never)
+  private mutating func cutCell(_ wanted: Int) -> Place? {
+    while true {
+      let fitting = freeSizes >> UInt64(wanted)
+      guard fitting != 0 else { return nil }
+      let size = wanted + fitting.trailingZeroBitCount
+      let place = free[size]
+      guard place != 0 else {
+        freeSizes &= ~(1 << UInt64(size))
+        continue
+      }
+      free[size] = base[Int(place)]
+      let end = Int(place) + Self.units(ofSize: size)
+      var rest = Int(place) + Self.units(ofSize: wanted)
+      while rest < end {
+        var size = Self.size(ofUnits: end - rest)
+        if Self.units(ofSize: size) > end - rest { size -= 1 }
+        giveBack(Place(rest), size)
+        rest += Self.units(ofSize: size)
+      }
+      return place
     }
-    return place
   }
 
   private mutating func giveBack(_ place: Place, _ size: Int) {
