@@ -76,7 +76,10 @@ package protocol Model {
 
 extension Model {
   package static var noticeMatters: Bool { true }
-  package func adds(_ key: Int, existed: Bool) -> Bool { !existed && exists(key) }
+  /// What was there only for a moment has said so.
+  package func adds(_ key: Int, existed: Bool) -> Bool {
+    !existed && (exists(key) || !said.isEmpty)
+  }
   package static func configure(_ settings: inout EngineSettings) {}
   package func settles(_ command: Command, _ key: Int) -> Bool { true }
   package func isTouchy(_ world: World) -> Bool { false }
