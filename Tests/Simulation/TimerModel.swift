@@ -47,7 +47,7 @@ package struct TimerModel: Model {
 
   package init(keyCount: Int, _ settings: EngineSettings) {}
 
-  package func adds(_ key: Int, existed: Bool) -> Bool { said.last?.name == .set }
+  package func adds(_ key: Int, existed: Bool) -> Bool { said.contains { $0.name == .set } }
 
   // MARK: Commands
 
