@@ -203,10 +203,8 @@ import Testing
 
     let report = try Store.check(directory: directory.state, .any)
     #expect(!report.problems.isEmpty)
-    var checked = options(directory.state)
-    checked.checksOnOpening = true
-    #expect(try Store(checked, at: reading()).damage?.kind == .corrupt)
     var store: Store! = try open(directory)
+    #expect(failure { try StructureCheck(of: store).run() } == .corrupt)
     #expect(failure { _ = try store.allCountdowns() } == .corrupt)
     store = nil
 

@@ -94,6 +94,48 @@ def test_a_corrupt_file_is_set_aside(filled, how):
     assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
 
 
+def swap(path, one, other, length=1024):
+    with open(path, "r+b") as file:
+        def at(place):
+            file.seek(place)
+            return file.read(length)
+
+        pages = {other: at(one), one: at(other)}
+        for place, page in pages.items():
+            file.seek(place)
+            file.write(page)
+
+
+def page_of(file, row):
+    return file.read_bytes().index(b"row %d," % row) // 1024 * 1024
+
+
+@pytest.mark.parametrize("how", ["two pages swapped", "a row that its page counts no longer"])
+def test_a_damaged_structure_is_not_loaded_silently(filled, how):
+    file = filled.state / "state.db"
+    begin = filled.newest - 1
+    if how == "two pages swapped":
+        swap(file, page_of(file, COUNT // 4), page_of(file, COUNT // 2))
+    else:
+        page = page_of(file, COUNT // 2)
+        count = file.read_bytes()[page + 4]
+        assert count > 1
+        with open(file, "r+b") as changed:
+            changed.seek(page + 4)
+            changed.write(bytes([count - 1]))
+    looked = check(filled.state)
+    assert looked.returncode == 65, looked
+    filled.start_again()
+    client = filled.connect()
+    assert "is set aside, not deleted" in filled.log
+    assert not view(client("EVENTS", "SINCE", begin))["complete"]
+    assert client("DBSIZE") > COUNT * 0.9
+    filled.restart("terminate")
+    assert not view(filled.connect()("EVENTS", "SINCE", begin))["complete"]
+    filled.stop("terminate")
+    assert check(filled.state).returncode == 0
+
+
 def test_numbers_rise_without_a_state(filled):
     for file in filled.state.glob("state.db*"):
         file.unlink()
