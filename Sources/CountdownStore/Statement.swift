@@ -10,6 +10,8 @@ final class Statement {
   private var values: [Value]
   /// Parameters are counted from here on: for statements of several rows.
   var firstParameter: Int32 = 0
+  /// Of what was bound since the last `bindSum`.
+  private var sum = RowSum()
 
   private enum Value: Equatable {
     case null, bytes
@@ -35,6 +37,7 @@ final class Statement {
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
+    sum.add(value, at: parameter)
     guard note(parameter, .number(value)) else { return }
     check(sqlite3_bind_int64(handle, firstParameter + parameter, value))
   }
@@ -45,9 +48,11 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ bytes: [UInt8]) {
     note(parameter, .bytes)
+    let relative = parameter
     let parameter = firstParameter + parameter
     check(
       bytes.withUnsafeBytes { bytes in
+        sum.add(bytes, at: relative)
         // A null pointer would be NULL.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return sqlite3_bind_zeroblob(handle, parameter, 0)
@@ -62,14 +67,23 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ text: String) {
     note(parameter, .bytes)
+    let relative = parameter
     let parameter = firstParameter + parameter
     var text = text
     check(
       text.withUTF8 { text in
-        text.withMemoryRebound(to: CChar.self) {
+        sum.add(UnsafeRawBufferPointer(text), at: relative)
+        return text.withMemoryRebound(to: CChar.self) {
           countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
         }
       })
+  }
+
+  /// Binds the sum of what was bound since the last call: of all parameters of a row.
+  func bindSum(_ parameter: Int32) {
+    let value = sum.value
+    bind(parameter, value)
+    sum = RowSum()
   }
 
   private func bindNull(_ parameter: Int32) {
@@ -113,6 +127,21 @@ final class Statement {
 
   func reset() { sqlite3_reset(handle) }
 
+  /// Whether the values before a column are those that were written with the sum in it. Rows of older
+  /// versions have none.
+  func hasRightSum(_ column: Int32) -> Bool {
+    if isNull(column) { return true }
+    var sum = RowSum()
+    for place in 0..<column {
+      switch sqlite3_column_type(handle, place) {
+      case SQLITE_INTEGER: sum.add(number(place), at: place + 1)
+      case SQLITE_NULL: break
+      default: sum.add(unsafeBytes(place), at: place + 1)
+      }
+    }
+    return sum.value == number(column)
+  }
+
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
   /// The place of an entity; nil if no table is so long.
@@ -129,9 +158,14 @@ final class Statement {
   }
 
   func bytes(_ column: Int32) -> [UInt8] {
+    Array(unsafeBytes(column))
+  }
+
+  /// Valid until the next step.
+  private func unsafeBytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
-    return Array(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
   func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }

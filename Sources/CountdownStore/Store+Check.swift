@@ -77,22 +77,26 @@ extension Store {
         the state before them; restore a backup if they matter
         """)
     }
+    if files.isEmpty, NumberFloor(directory: directory).read() != nil {
+      report.problems.append("there was a state, and now there is nothing in \(files.database)")
+    }
     // To SQLite the log of an empty file is to be removed.
     guard StateFiles.size(report.path) > 0 else { return report }
-    let knowsOfLog = decided == nil && !isLogUnreadable
-    try look(through: &report, sense, mark: knowsOfLog ? CommitMark.read(files.mark) : nil)
+    try look(through: &report, sense, files, looksForLoss: decided == nil && !isLogUnreadable)
     return report
   }
 
   private static func look(
-    through report: inout Report, _ sense: Sense, mark: CommitMark.Position?
+    through report: inout Report, _ sense: Sense, _ files: StateFiles, looksForLoss: Bool
   ) throws(StoreError) {
     let hadLog = access(report.path + "-wal", F_OK) == 0
     let database = try Database(report.path, .readWrite)
     // A log stays as it is; one that was made for looking goes.
     database.leavesLog = hadLog
     report.schemaVersion = try Schema.current.verify(database)
-    if let loss = try WriteAheadLog.loss(database, mark: mark) {
+    if looksForLoss,
+      let loss = try WriteAheadLog.loss(database, mark: CommitMark.read(files.mark))
+    {
       report.problems.append("\(loss.detail): \(loss.path)")
     }
     guard report.schemaVersion > 0 else { return }

@@ -61,7 +61,8 @@ package final class Store {
   let events: EventTail
   private let begin: Statement
   private let end: Statement
-  private let noteClocks: Statement
+  /// As it stands in `meta`.
+  private let numberFloor: Int64
   /// Nil in a store that is to take the place of another.
   private let mark: CommitMark?
   private var filesInPlace: FilesInPlace
@@ -122,6 +123,7 @@ package final class Store {
       events.highestSequence + 1)
     let isSetAside = opened.takesNumbersOver && given > 0
     let floor = isSetAside ? given : firstNumber + NumberFloor.reserve
+    numberFloor = floor
     // In this order: a start that ends in between must not look like numbers of somebody else.
     if damage == nil {
       do throws(StoreError) {
@@ -146,7 +148,6 @@ package final class Store {
     guards = try Table(database)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
-    noteClocks = try Statement(database, "UPDATE meta SET boot_us = ?, wall_us = ?")
     logPagesCell = .allocate(capacity: 1)
     logPagesCell.initialize(to: 0)
     sqlite3_wal_hook(
@@ -236,9 +237,8 @@ package final class Store {
   }
 
   private func write(_ now: StoreClock.Reading) throws(StoreError) {
-    noteClocks.bind(1, now.bootMicroseconds)
-    noteClocks.bind(2, now.wallMicroseconds)
-    try noteClocks.run()
+    try Meta.write(
+      database, product: options.product, clock, at: now, numberFloor: numberFloor)
   }
 
   /// Whether the write-ahead log is long enough to be moved to the file.
