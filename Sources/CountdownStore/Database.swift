@@ -80,6 +80,12 @@ final class Database {
     }
   }
 
+  /// The file was opened for writing, and its header forbids that; nil if not. To be called once it was read.
+  var damagedHeader: StoreError? {
+    guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
+    return StoreError(.corrupt, path, "its header forbids to write it")
+  }
+
   /// How far the log goes, as of what was last read or committed; nil if there is none.
   var logPosition: CommitMark.Position? {
     var (salt, frames): (UInt32, UInt32) = (0, 0)

@@ -86,14 +86,15 @@ final class EventTail {
     defer { rows.reset() }
     var nonsense: Int64?
     while try rows.step() {
-      let (last, after) = (rows.number(0), rows.number(1))
+      let (last, after, ordinal) = (rows.number(0), rows.number(1), rows.number(2))
+      let payload = rows.bytes(3)
       guard rows.hasRightSum(4), Self.possible.contains(last), (0...last).contains(after),
-        Self.possible.contains(rows.number(2))
+        Self.possible.contains(ordinal)
       else {
         nonsense = last
         continue
       }
-      body(StoredEvents(afterSequence: after, lastSequence: last, payload: rows.bytes(3)))
+      body(StoredEvents(afterSequence: after, lastSequence: last, payload: payload))
     }
     if let nonsense {
       throw StoreError(.corrupt, database.path, "row \(nonsense) of events makes no sense")

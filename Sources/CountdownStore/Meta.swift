@@ -16,6 +16,8 @@ struct Meta {
       """)
     defer { row.reset() }
     guard try row.step() else { return nil }
+    // For the sum.
+    _ = row.text(0)
     let reading = StoreClock.Reading(
       bootID: row.text(2), bootMicroseconds: row.number(3), wallMicroseconds: row.number(4))
     let meta = Meta(

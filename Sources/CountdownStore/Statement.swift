@@ -12,6 +12,8 @@ final class Statement {
   var firstParameter: Int32 = 0
   /// Of what was bound since the last `bindSum`.
   private var sum = RowSum()
+  /// Of what was read of the row.
+  private var readSum = RowSum()
 
   private enum Value: Equatable {
     case null, bytes
@@ -111,7 +113,9 @@ final class Statement {
   /// Goes on to the next row; false after the last, when it is reset by itself.
   func step() throws(StoreError) -> Bool {
     switch sqlite3_step(handle) {
-    case SQLITE_ROW: return true
+    case SQLITE_ROW:
+      readSum = RowSum()
+      return true
     case SQLITE_DONE:
       sqlite3_reset(handle)
       return false
@@ -127,19 +131,10 @@ final class Statement {
 
   func reset() { sqlite3_reset(handle) }
 
-  /// Whether the values before a column are those that were written with the sum in it. Rows of older
-  /// versions have none.
+  /// Whether what was read of the row, each value once, is what was written with the sum in a column.
+  /// Rows of older versions have no sum.
   func hasRightSum(_ column: Int32) -> Bool {
-    if isNull(column) { return true }
-    var sum = RowSum()
-    for place in 0..<column {
-      switch sqlite3_column_type(handle, place) {
-      case SQLITE_INTEGER: sum.add(number(place), at: place + 1)
-      case SQLITE_NULL: break
-      default: sum.add(unsafeBytes(place), at: place + 1)
-      }
-    }
-    return sum.value == number(column)
+    isNull(column) || sqlite3_column_int64(handle, column) == readSum.value
   }
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
@@ -149,23 +144,22 @@ final class Statement {
     UInt32(exactly: number(column)).flatMap { $0 < StoredPlaces.end ? $0 : nil }
   }
 
-  func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  func number(_ column: Int32) -> Int64 {
+    let value = sqlite3_column_int64(handle, column)
+    readSum.add(value, at: column + 1)
+    return value
+  }
 
   func optionalNumber(_ column: Int32) -> Int64? { isNull(column) ? nil : number(column) }
 
-  func text(_ column: Int32) -> String {
-    sqlite3_column_text(handle, column).map { String(cString: $0) } ?? ""
-  }
+  func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
   func bytes(_ column: Int32) -> [UInt8] {
-    Array(unsafeBytes(column))
-  }
-
-  /// Valid until the next step.
-  private func unsafeBytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
-    return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+    let bytes = UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+    readSum.add(bytes, at: column + 1)
+    return Array(bytes)
   }
 
   func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }

@@ -94,6 +94,7 @@ extension Store {
     // A log stays as it is; one that was made for looking goes.
     database.leavesLog = hadLog
     report.schemaVersion = try Schema.current.verify(database)
+    if let header = database.damagedHeader { report.problems.append(header.detail) }
     if looksForLoss,
       let loss = try WriteAheadLog.loss(database, mark: CommitMark.read(files.mark))
     {

@@ -18,6 +18,8 @@ extension Store {
     var database: Database
     /// How far commits have got is noted there.
     var mark: CommitMark?
+    /// Nothing may be written.
+    var damage: StoreError?
     /// Why changes are missing that were committed.
     var loss: StoreError?
     /// The log that they were in has been set aside.
@@ -58,9 +60,10 @@ extension Store {
     let loss = try WriteAheadLog.loss(database, mark: marked)
     // The tables were in the log.
     if let loss, version == 0, placeOfLog == nil { throw loss }
+    let damage = database.damagedHeader
     try prepare(database, options, schema)
     return Opened(
-      database: database, mark: mark, loss: loss, isLogSetAside: placeOfLog != nil)
+      database: database, mark: mark, damage: damage, loss: loss, isLogSetAside: placeOfLog != nil)
   }
 
   /// Has it close without touching what is in the file and its log.

@@ -97,7 +97,7 @@ package final class Store {
     database = opened.database
     mark = opened.mark
 
-    var damage: StoreError?
+    var damage = opened.damage
     var meta: Meta?
     do throws(StoreError) {
       meta = try Meta.read(database)

@@ -7,7 +7,7 @@ protocol StoredRecord {
   var index: UInt32 { get }
 
   func bind(to row: Statement)
-  /// Nil if the row holds what never was written to it.
+  /// Nil if the row holds what never was written to it. Reads each value once, for the sum of the row.
   init?(row: Statement)
 }
 
@@ -48,7 +48,8 @@ final class Table<Record: StoredRecord & Sendable> {
 
   /// Nil if the row is not as it was written, or makes no sense.
   private static func record(_ row: Statement) -> Record? {
-    row.hasRightSum(sumColumn) ? Record(row: row) : nil
+    guard let record = Record(row: row), row.hasRightSum(sumColumn) else { return nil }
+    return record
   }
 
   /// O(log n) for each.

@@ -100,6 +100,16 @@ import Testing
     }
   }
 
+  @Test func aHeaderThatForbidsWritingIsDamage() throws {
+    try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+    // The version that a writer must know. SQLite opens such a file for reading alone.
+    try write([6], to: directory.database, at: 18)
+    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    let store = try open(directory)
+    #expect(store.damage?.kind == .corrupt)
+    #expect(try store.keys() == ["a"])
+  }
+
   // MARK: Rows
 
   @Test(arguments: [
