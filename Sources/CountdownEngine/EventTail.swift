@@ -70,6 +70,12 @@ package struct EventTail: Sendable {
     droppedThrough = sequence
   }
 
+  /// Of the events up to that number some may be missing, after those that are here.
+  package mutating func noteGap(through sequence: Int64) {
+    seal()
+    droppedThrough = max(droppedThrough, sequence)
+  }
+
   // MARK: Adding
 
   /// O(length of the event).

@@ -39,6 +39,12 @@ extension Server {
         the state was corrupt and is set aside, not deleted, as was begun before; going on with what could be read \
         of it. Restore a backup, or try `sqlite3 \(place) .recover`
         """, ["file": "\(place)"])
+    case .lostChanges(let error):
+      logger.error(
+        """
+        the newest changes are lost, as the machine ended without warning. The durability `power` \
+        keeps them
+        """, metadata: ["file": "\(error.path)", "error": "\(error.detail)"])
     case .emptied(let path):
       logger.warning(
         "there was a state, and now there is nothing in it: beginning anew. Restore a backup if it matters",
@@ -64,11 +70,8 @@ extension Server {
 
   /// Goes on with what could be read of a corrupt state.
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
-    let tail = dispatcher.engine.eventTail
-    if max(tail.lastSequence, tail.droppedThrough) < loading.loaded.lastEventSequence {
-      // Those at the end could not be read.
-      dispatcher.engine.eventTail.forget(through: dispatcher.engine.lastSequence)
-    }
+    // What is lost changed without an event, and events may be lost, too.
+    dispatcher.engine.eventTail.noteGap(through: dispatcher.engine.lastSequence)
     let decided = try decideReplacement(of: loading.loaded, error)
     loading.loaded.leaveAsItIs()
     loading.close()

@@ -7,6 +7,10 @@ final class Database {
   let handle: OpaquePointer
   /// Let go of only after the file is closed.
   let lock: DirectoryLock?
+  /// Closing it changes neither the file nor its log.
+  var leavesLog = false {
+    didSet { countdownd_checkpoint_on_close(handle, leavesLog ? 0 : 1) }
+  }
 
   enum Access { case readOnly, readWrite }
 
@@ -74,6 +78,21 @@ final class Database {
       guard error.kind == .corrupt else { throw error }
       return [error.detail]
     }
+  }
+
+  /// The file was opened for writing, and its header forbids that; nil if not. To be called once it was read.
+  var damagedHeader: StoreError? {
+    guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
+    return StoreError(.corrupt, path, "its header forbids to write it")
+  }
+
+  /// How far the log goes, as of what was last read or committed; nil if there is none.
+  var logPosition: CommitMark.Position? {
+    var (salt, frames): (UInt32, UInt32) = (0, 0)
+    guard countdownd_log_position(handle, &salt, &frames) != 0, salt != 0 || frames != 0 else {
+      return nil
+    }
+    return CommitMark.Position(salt: salt, frames: frames)
   }
 
   /// All of `body` or nothing.

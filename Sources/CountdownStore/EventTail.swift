@@ -21,7 +21,8 @@ final class EventTail {
     self.database = database
     self.limit = Int64(limit)
     insert = try Statement(
-      database, "INSERT INTO events (last_seq, after_seq, ordinal, payload) VALUES (?, ?, ?, ?)")
+      database,
+      "INSERT INTO events (last_seq, after_seq, ordinal, payload, sum) VALUES (?, ?, ?, ?, ?)")
     // Rows are looked at from the oldest on, up to the first that stays.
     trim = try Statement(
       database,
@@ -73,6 +74,7 @@ final class EventTail {
     insert.bind(2, sequence)
     insert.bind(3, ordinal)
     insert.bind(4, [])
+    insert.bindSum(5)
     try insert.run()
     lastSequence = sequence
   }
@@ -80,18 +82,19 @@ final class EventTail {
   /// Oldest first, as they were committed. What makes no sense is left out; then that is thrown.
   func load(_ body: (StoredEvents) -> Void) throws(StoreError) {
     let rows = try Statement(
-      database, "SELECT after_seq, last_seq, ordinal, payload FROM events ORDER BY last_seq")
+      database, "SELECT last_seq, after_seq, ordinal, payload, sum FROM events ORDER BY last_seq")
     defer { rows.reset() }
     var nonsense: Int64?
     while try rows.step() {
-      let (after, last) = (rows.number(0), rows.number(1))
-      guard Self.possible.contains(last), (0...last).contains(after),
-        Self.possible.contains(rows.number(2))
+      let (last, after, ordinal) = (rows.number(0), rows.number(1), rows.number(2))
+      let payload = rows.bytes(3)
+      guard rows.hasRightSum(4), Self.possible.contains(last), (0...last).contains(after),
+        Self.possible.contains(ordinal)
       else {
         nonsense = last
         continue
       }
-      body(StoredEvents(afterSequence: after, lastSequence: last, payload: rows.bytes(3)))
+      body(StoredEvents(afterSequence: after, lastSequence: last, payload: payload))
     }
     if let nonsense {
       throw StoreError(.corrupt, database.path, "row \(nonsense) of events makes no sense")
@@ -105,6 +108,7 @@ final class EventTail {
     insert.bind(2, lastSequence)
     insert.bind(3, ordinal + Int64(events.count))
     insert.bind(4, events.payload)
+    insert.bindSum(5)
     lastSequence = events.lastSequence
     ordinal += Int64(events.count)
     try insert.run()

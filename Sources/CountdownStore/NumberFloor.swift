@@ -19,7 +19,7 @@ struct NumberFloor {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
-    guard Self.isFile(descriptor) else { return nil }
+    guard StateFiles.isRegularFile(descriptor) else { return nil }
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
@@ -31,18 +31,13 @@ struct NumberFloor {
     return floor
   }
 
-  private static func isFile(_ descriptor: Int32) -> Bool {
-    var status = stat()
-    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-  }
-
   /// On the disk once it returns. In place, as a disk that is full has no room for another file.
   func write(_ floor: Int64) throws(StoreError) {
     let descriptor = open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
     defer { close(descriptor) }
-    guard Self.isFile(descriptor) else {
+    guard StateFiles.isRegularFile(descriptor) else {
       throw StoreError(.inaccessible, path, "it is no regular file: remove it")
     }
     let line = Array("\(floor) \(floor)\n".utf8)

@@ -12,12 +12,21 @@ struct Schema {
 
   var version: Int { steps.count }
 
-  static let current = Schema(steps: [version1, version2, version3])
+  static let current = Schema(steps: [version1, version2, version3, version4])
 
   /// Whatever version the file is of, it is of this one afterwards; or unchanged.
   func migrate(_ database: Database) throws(StoreError) {
     let found = try verify(database)
     guard found < version else { return }
+    do throws(StoreError) {
+      try runSteps(from: found, database)
+    } catch {
+      // Our SQL is tested: what it does not find, or finds already, is damage.
+      throw error.kind == .misuse ? database.corrupt(error.detail) : error
+    }
+  }
+
+  private func runSteps(from found: Int, _ database: Database) throws(StoreError) {
     try database.transaction { () throws(StoreError) in
       for step in steps[found...] { try database.execute(step) }
       try database.execute("PRAGMA application_id = \(Self.applicationID)")
@@ -37,6 +46,10 @@ struct Schema {
       guard found == 0, application == 0, tables == 0 else {
         throw StoreError(.foreign, database.path, "application id \(application)")
       }
+    }
+    // A file gets both numbers at once.
+    if application == Self.applicationID, found < 1 {
+      throw database.corrupt("schema version \(found)")
     }
     guard found <= version else {
       throw StoreError(

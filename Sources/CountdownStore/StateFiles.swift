@@ -5,6 +5,8 @@ struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
   var log: String { database + "-wal" }
+  /// See `CommitMark`.
+  var mark: String { directory + "/committed" }
   /// Of a copy on its way to whoever asked for it. Nobody chooses such a name.
   var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
 
@@ -60,6 +62,11 @@ struct StateFiles {
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
+  static func isRegularFile(_ descriptor: Int32) -> Bool {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// Makes names that have come, gone or changed safe from a loss of power.
   func synchronize() throws(StoreError) { try Self.synchronize(directory) }
 
@@ -90,7 +97,7 @@ struct StateFiles {
   /// Where a log is to be moved that SQLite would not read, and write over; nil if it can be read, or
   /// there is none.
   func placeOfUnreadableLog(atUnixMicroseconds now: Int64) throws(StoreError) -> String? {
-    guard try LogHeader.isUnreadable(log: log, database: database) else { return nil }
+    guard try WriteAheadLog.isUnreadable(log: log, database: database) else { return nil }
     return freeName(log, atUnixMicroseconds: now)
   }
 
@@ -143,6 +150,8 @@ struct StateFiles {
   /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever of that is
   /// not done yet.
   func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
+    // It speaks of the log that goes.
+    unlink(mark)
     for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
       try move(database + suffix, to: decided.target + suffix)
     }

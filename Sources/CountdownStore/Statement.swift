@@ -12,6 +12,10 @@ final class Statement {
   private var unbound = SQLITE_OK
   /// Parameters are counted from here on: for statements of several rows.
   var firstParameter: Int32 = 0
+  /// Of what was bound since the last `bindSum`.
+  private var sum = RowSum()
+  /// Of what was read of the row.
+  private var readSum = RowSum()
 
   private enum Value: Equatable {
     case null, bytes
@@ -37,6 +41,7 @@ final class Statement {
   // MARK: Parameters
 
   func bind(_ parameter: Int32, _ value: Int64) {
+    sum.add(value, at: parameter)
     guard note(parameter, .number(value)) else { return }
     check(sqlite3_bind_int64(handle, firstParameter + parameter, value))
   }
@@ -47,9 +52,11 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ bytes: [UInt8]) {
     note(parameter, .bytes)
+    let relative = parameter
     let parameter = firstParameter + parameter
     check(
       bytes.withUnsafeBytes { bytes in
+        sum.add(bytes, at: relative)
         // A null pointer would be NULL.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return sqlite3_bind_zeroblob(handle, parameter, 0)
@@ -65,14 +72,23 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ text: String) {
     note(parameter, .bytes)
+    let relative = parameter
     let parameter = firstParameter + parameter
     var text = text
     check(
       text.withUTF8 { text in
-        text.withMemoryRebound(to: CChar.self) {
+        sum.add(UnsafeRawBufferPointer(text), at: relative)
+        return text.withMemoryRebound(to: CChar.self) {
           countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
         }
       })
+  }
+
+  /// Binds the sum of what was bound since the last call: of all parameters of a row.
+  func bindSum(_ parameter: Int32) {
+    let value = sum.value
+    bind(parameter, value)
+    sum = RowSum()
   }
 
   private func bindNull(_ parameter: Int32) {
@@ -103,7 +119,9 @@ final class Statement {
       throw error
     }
     switch sqlite3_step(handle) {
-    case SQLITE_ROW: return true
+    case SQLITE_ROW:
+      readSum = RowSum()
+      return true
     case SQLITE_DONE:
       sqlite3_reset(handle)
       return false
@@ -119,6 +137,12 @@ final class Statement {
 
   func reset() { sqlite3_reset(handle) }
 
+  /// Whether what was read of the row, each value once, is what was written with the sum in a column.
+  /// Rows of older versions have no sum.
+  func hasRightSum(_ column: Int32) -> Bool {
+    isNull(column) || sqlite3_column_int64(handle, column) == readSum.value
+  }
+
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
   /// The place of an entity; nil if no table is so long.
@@ -126,18 +150,22 @@ final class Statement {
     UInt32(exactly: number(column)).flatMap { $0 < StoredPlaces.end ? $0 : nil }
   }
 
-  func number(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+  func number(_ column: Int32) -> Int64 {
+    let value = sqlite3_column_int64(handle, column)
+    readSum.add(value, at: column + 1)
+    return value
+  }
 
   func optionalNumber(_ column: Int32) -> Int64? { isNull(column) ? nil : number(column) }
 
-  func text(_ column: Int32) -> String {
-    sqlite3_column_text(handle, column).map { String(cString: $0) } ?? ""
-  }
+  func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
   func bytes(_ column: Int32) -> [UInt8] {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
-    return Array(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    let bytes = UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+    readSum.add(bytes, at: column + 1)
+    return Array(bytes)
   }
 
   func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }

@@ -63,27 +63,43 @@ extension Store {
       report.problems.append(
         "a corrupt state is being replaced: the next start moves it to \(decided.target), and goes on with this"
       )
-    } else if try LogHeader.isUnreadable(log: files.log, database: files.database) {
+    }
+    let isLogUnreadable =
+      if decided == nil {
+        try WriteAheadLog.isUnreadable(log: files.log, database: files.database)
+      } else {
+        false
+      }
+    if isLogUnreadable {
       report.problems.append(
         """
         the log of the newest changes cannot be read: \(files.log). The next start sets it aside, and goes on with \
         the state before them; restore a backup if they matter
         """)
     }
+    if files.isEmpty, NumberFloor(directory: directory).read() != nil {
+      report.problems.append("there was a state, and now there is nothing in \(files.database)")
+    }
     // To SQLite the log of an empty file is to be removed.
     guard StateFiles.size(report.path) > 0 else { return report }
-    try look(through: &report, sense)
+    try look(through: &report, sense, files, looksForLoss: decided == nil && !isLogUnreadable)
     return report
   }
 
   private static func look(
-    through report: inout Report, _ sense: Sense
+    through report: inout Report, _ sense: Sense, _ files: StateFiles, looksForLoss: Bool
   ) throws(StoreError) {
     let hadLog = access(report.path + "-wal", F_OK) == 0
     let database = try Database(report.path, .readWrite)
     // A log stays as it is; one that was made for looking goes.
-    countdownd_checkpoint_on_close(database.handle, hadLog ? 0 : 1)
+    database.leavesLog = hadLog
     report.schemaVersion = try Schema.current.verify(database)
+    if let header = database.damagedHeader { report.problems.append(header.detail) }
+    if looksForLoss,
+      let loss = try WriteAheadLog.loss(database, mark: CommitMark.read(files.mark))
+    {
+      report.problems.append("\(loss.detail): \(loss.path)")
+    }
     guard report.schemaVersion > 0 else { return }
     report.product = try database.texts("SELECT product FROM meta").first ?? ""
     report.problems += try database.problems("integrity_check", most: 20)

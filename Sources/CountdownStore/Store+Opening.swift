@@ -8,14 +8,22 @@ extension Store {
     case unreadableLog(place: String)
     /// The process has ended while a corrupt state was replaced: that is moved to `place`.
     case unfinishedReplacement(place: String)
+    /// A power failure has cost the newest changes.
+    case lostChanges(StoreError)
     /// There was a state, and now there is nothing in the file.
     case emptied(path: String)
   }
 
   struct Opened {
     var database: Database
+    /// How far commits have got is noted there.
+    var mark: CommitMark?
     /// Nothing may be written.
     var damage: StoreError?
+    /// Why changes are missing that were committed.
+    var loss: StoreError?
+    /// The log that they were in has been set aside.
+    var isLogSetAside = false
     /// It is to take the place of one for which numbers have been set aside already: they are its own.
     var takesNumbersOver = false
   }
@@ -43,27 +51,23 @@ extension Store {
       announce(.unreadableLog(place: placeOfLog))
       try files.moveLog(to: placeOfLog)
     }
+    let marked = try CommitMark.read(files.mark)
+    let mark = try CommitMark(files.mark)
     let database = try Database(files.database, .readWrite, lock: lock)
     // What turns out not to be ours, or newer, is left as it is.
-    leaveLog(of: database)
+    database.leavesLog = true
+    let version = try schema.verify(database)
+    let loss = try WriteAheadLog.loss(database, mark: marked)
+    // The tables were in the log.
+    if let loss, version == 0, placeOfLog == nil { throw loss }
+    let damage = database.damagedHeader
     try prepare(database, options, schema)
-    var damage: StoreError?
-    // Without its log it may be half of a checkpoint.
-    if options.checksOnOpening || placeOfLog != nil {
-      let problems = try database.problems("quick_check", most: 5)
-      if !problems.isEmpty { damage = database.corrupt(problems.joined(separator: "; ")) }
-    }
-    if damage == nil { countdownd_checkpoint_on_close(database.handle, 1) }
-    return Opened(database: database, damage: damage)
-  }
-
-  /// Closing it leaves the log where it is.
-  static func leaveLog(of database: Database) {
-    countdownd_checkpoint_on_close(database.handle, 0)
+    return Opened(
+      database: database, mark: mark, damage: damage, loss: loss, isLogSetAside: placeOfLog != nil)
   }
 
   /// Has it close without touching what is in the file and its log.
-  package func leaveAsItIs() { Self.leaveLog(of: database) }
+  package func leaveAsItIs() { database.leavesLog = true }
 
   static func prepare(
     _ database: Database, _ options: Options, _ schema: Schema

@@ -26,8 +26,6 @@ package final class Store {
     package var product: String
     /// How many events are kept for those who were away; 0 for none.
     package var eventLimit = 100_000
-    /// Looks through the whole file when it is opened: about a second for each million rows.
-    package var checksOnOpening = false
     /// How many pages of 1 KiB the write-ahead log may have before a checkpoint is due.
     package var checkpointPages = 4_000
     /// No number from here on was given out, whatever the file says.
@@ -63,7 +61,10 @@ package final class Store {
   let events: EventTail
   private let begin: Statement
   private let end: Statement
-  private let noteClocks: Statement
+  /// As it stands in `meta`.
+  private let numberFloor: Int64
+  /// Nil in a store that is to take the place of another.
+  private let mark: CommitMark?
   private var filesInPlace: FilesInPlace
   /// SQLite's hook writes it.
   private let logPagesCell: UnsafeMutablePointer<Int32>
@@ -84,15 +85,17 @@ package final class Store {
     announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
     let opened = try Self.open(options, at: now, schema, lock, announce)
-    try self.init(options, at: now, opened)
+    try self.init(options, at: now, opened, announce: announce)
   }
 
   init(
-    _ options: Options, at now: StoreClock.Reading, _ opened: Opened
+    _ options: Options, at now: StoreClock.Reading, _ opened: Opened,
+    announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
     precondition(options.durability != .none, "what is not kept needs no store")
     self.options = options
     database = opened.database
+    mark = opened.mark
 
     var damage = opened.damage
     var meta: Meta?
@@ -101,6 +104,14 @@ package final class Store {
     } catch {
       guard error.kind == .corrupt else { throw error }
       damage = damage ?? error
+    }
+    if let loss = opened.loss, !opened.isLogSetAside {
+      // The file is whole after a power failure, but `process` does not wait for the disk.
+      if let meta, options.durability == .process, !meta.clock.reading.isOfSameBoot(as: now) {
+        announce(.lostChanges(loss))
+      } else {
+        damage = damage ?? loss
+      }
     }
     let numbers = NumberFloor(directory: options.directory)
     let given = numbers.read() ?? 0
@@ -112,11 +123,15 @@ package final class Store {
       events.highestSequence + 1)
     let isSetAside = opened.takesNumbersOver && given > 0
     let floor = isSetAside ? given : firstNumber + NumberFloor.reserve
+    numberFloor = floor
     // In this order: a start that ends in between must not look like numbers of somebody else.
     if damage == nil {
       do throws(StoreError) {
         // Numbers that this file knows nothing of: it is an old backup, or nothing was kept for a while.
-        if let meta, given > meta.numberFloor { try events.noteGap(through: firstNumber - 1) }
+        let isOlder = meta.map { given > $0.numberFloor } ?? false
+        if isOlder || opened.loss != nil || opened.isLogSetAside {
+          try events.noteGap(through: firstNumber - 1)
+        }
         try Meta.write(database, product: options.product, clock, at: now, numberFloor: floor)
       } catch {
         guard error.kind == .corrupt else { throw error }
@@ -125,7 +140,6 @@ package final class Store {
     }
     if !isSetAside { try numbers.write(floor) }
     self.damage = damage
-    if damage != nil { Self.leaveLog(of: database) }
 
     filesInPlace = try FilesInPlace([database.path, database.path + "-wal"])
     countdowns = try Table(database)
@@ -134,7 +148,6 @@ package final class Store {
     guards = try Table(database)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
-    noteClocks = try Statement(database, "UPDATE meta SET boot_us = ?, wall_us = ?")
     logPagesCell = .allocate(capacity: 1)
     logPagesCell.initialize(to: 0)
     sqlite3_wal_hook(
@@ -143,9 +156,13 @@ package final class Store {
         cell!.assumingMemoryBound(to: Int32.self).pointee = pages
         return SQLITE_OK
       }, logPagesCell)
+    database.leavesLog = damage != nil
+    if damage == nil { noteCommit() }
   }
 
   deinit {
+    // What is about to be moved to the file is missing in the log from then on.
+    if !database.leavesLog { mark?.clear() }
     sqlite3_wal_hook(database.handle, nil, nil)
     logPagesCell.deallocate()
   }
@@ -192,6 +209,11 @@ package final class Store {
     }
     events.didCommit()
     self.clock = clock
+    noteCommit()
+  }
+
+  private func noteCommit() {
+    if let mark, let position = database.logPosition { mark.note(position) }
   }
 
   /// Where only the last step of a commit has failed, its sync, all of it is in the log, and whoever
@@ -201,6 +223,7 @@ package final class Store {
       try begin.run()
       try write(now)
       try end.run()
+      noteCommit()
     } catch {
       // Nothing can be written: what has failed was not, either, or a crash now shows it whole.
       database.rollBack()
@@ -214,9 +237,8 @@ package final class Store {
   }
 
   private func write(_ now: StoreClock.Reading) throws(StoreError) {
-    noteClocks.bind(1, now.bootMicroseconds)
-    noteClocks.bind(2, now.wallMicroseconds)
-    try noteClocks.run()
+    try Meta.write(
+      database, product: options.product, clock, at: now, numberFloor: numberFloor)
   }
 
   /// Whether the write-ahead log is long enough to be moved to the file.

@@ -7,7 +7,7 @@ protocol StoredRecord {
   var index: UInt32 { get }
 
   func bind(to row: Statement)
-  /// Nil if the row holds what never was written to it.
+  /// Nil if the row holds what never was written to it. Reads each value once, for the sum of the row.
   init?(row: Statement)
 }
 
@@ -36,10 +36,20 @@ final class Table<Record: StoredRecord & Sendable> {
   }
 
   private static func replace(rows: Int) -> String {
-    let names = Record.columns.joined(separator: ", ")
-    let row = "(" + Record.columns.map { _ in "?" }.joined(separator: ", ") + ")"
+    let row = "(" + columns.map { _ in "?" }.joined(separator: ", ") + ")"
     let all = Array(repeating: row, count: rows).joined(separator: ", ")
     return "INSERT OR REPLACE INTO \(Record.table) (\(names)) VALUES \(all)"
+  }
+
+  /// A row ends with the sum of its values.
+  private static var columns: [String] { Record.columns + ["sum"] }
+  private static var names: String { columns.joined(separator: ", ") }
+  private static var sumColumn: Int32 { Int32(Record.columns.count) }
+
+  /// Nil if the row is not as it was written, or makes no sense.
+  private static func record(_ row: Statement) -> Record? {
+    guard let record = Record(row: row), row.hasRightSum(sumColumn) else { return nil }
+    return record
   }
 
   /// O(log n) for each.
@@ -50,18 +60,20 @@ final class Table<Record: StoredRecord & Sendable> {
     }
     // In place: each copy of a record would count its references up and down.
     try changes.current.withUnsafeBufferPointer { records throws(StoreError) in
-      let width = Int32(Record.columns.count)
+      let width = Self.sumColumn + 1
       var next = 0
       while records.count - next >= Self.several {
         for row in 0..<Self.several {
           replaceSeveral.firstParameter = Int32(row) * width
           records[next + row].bind(to: replaceSeveral)
+          replaceSeveral.bindSum(width)
         }
         try replaceSeveral.run()
         next += Self.several
       }
       for record in next..<records.count {
         records[record].bind(to: replace)
+        replace.bindSum(width)
         try replace.run()
       }
     }
@@ -69,12 +81,11 @@ final class Table<Record: StoredRecord & Sendable> {
 
   /// By rising index. What makes no sense is left out; then, after all others, that is thrown.
   func load(_ body: (Record) -> Void) throws(StoreError) {
-    let names = Record.columns.joined(separator: ", ")
-    let rows = try Statement(database, "SELECT \(names) FROM \(Record.table) ORDER BY id")
+    let rows = try Statement(database, "SELECT \(Self.names) FROM \(Record.table) ORDER BY id")
     defer { rows.reset() }
     var nonsense: [Int64] = []
     while try rows.step() {
-      if let record = Record(row: rows) { body(record) } else { nonsense.append(rows.number(0)) }
+      if let record = Self.record(rows) { body(record) } else { nonsense.append(rows.number(0)) }
     }
     guard let first = nonsense.first else { return }
     let others = nonsense.count == 1 ? "" : ", and \(nonsense.count - 1) others,"
@@ -84,12 +95,11 @@ final class Table<Record: StoredRecord & Sendable> {
 
   /// Nil if there is none.
   func row(at index: UInt32) throws(StoreError) -> Record? {
-    let names = Record.columns.joined(separator: ", ")
-    let row = try Statement(database, "SELECT \(names) FROM \(Record.table) WHERE id = ?")
+    let row = try Statement(database, "SELECT \(Self.names) FROM \(Record.table) WHERE id = ?")
     defer { row.reset() }
     row.bind(1, Int64(index))
     guard try row.step() else { return nil }
-    guard let record = Record(row: row) else {
+    guard let record = Self.record(row) else {
       throw StoreError(
         .corrupt, database.path, "row \(index) of \(Record.table) makes no sense")
     }

@@ -91,6 +91,53 @@ import Testing
     }
   }
 
+  @Test func aSchemaVersionThatCannotBeIsDamage() throws {
+    for version in [0, -1, .min, 1, 2] {
+      try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+      try change(directory, "PRAGMA user_version = \(version)")
+      #expect(failure { _ = try open(directory) } == .corrupt)
+      try change(directory, "PRAGMA user_version = \(Schema.current.version)")
+    }
+  }
+
+  @Test func aHeaderThatForbidsWritingIsDamage() throws {
+    try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+    // The version that a writer must know. SQLite opens such a file for reading alone.
+    try write([6], to: directory.database, at: 18)
+    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    let store = try open(directory)
+    #expect(store.damage?.kind == .corrupt)
+    #expect(try store.keys() == ["a"])
+  }
+
+  // MARK: Rows
+
+  @Test(arguments: [
+    "countdowns SET key = x'62'", "countdowns SET generation = generation + 1",
+    "countdowns SET deadline_store_us = deadline_store_us - 1024", "countdowns SET sends = 3",
+    "countdowns SET meta = x'006d00'", "countdowns SET meta = x''", "countdowns SET meta = NULL",
+    "countdowns SET title = meta, meta = NULL", "countdowns SET id = 6", "countdowns SET sum = 0",
+    "events SET payload = x'66'", "events SET ordinal = 2", "meta SET number_floor = 1",
+    "meta SET store_minus_boot_us = store_minus_boot_us + 1000000", "meta SET product = 'other'",
+  ])
+  func aRowThatIsNotAsItWasWrittenIsDamage(change: String) throws {
+    do {
+      let store = try open(directory)
+      try store.commit(batch([countdown(5, "a", meta: [0, 0x6D])]), at: reading())
+      try store.commit(events(store.firstNumber), at: reading())
+      let noted = reading(90_000_000)
+      try store.noteClocks(at: noted)
+    }
+    #expect(try Store.check(directory: directory.state, .any).problems == [])
+    #expect(try open(directory).damage == nil)
+    try Database(directory.database, .readWrite).execute("UPDATE \(change)")
+    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    let store = try open(directory)
+    #expect(
+      store.damage?.kind == .corrupt || failure { _ = try store.allCountdowns() } == .corrupt
+        || failure { try store.loadEvents { _ in } } == .corrupt)
+  }
+
   // MARK: Logs
 
   /// A state as `kill -9` leaves it, with its newest commits in the log.
@@ -181,14 +228,8 @@ import Testing
     let size = try #require(contents(killed.database)).count
     try write(
       [UInt8](repeating: 0xA5, count: 1_024), to: killed.database, at: UInt64(size / 2048 * 1024))
-    let copy = TemporaryDirectory()
-    try copyState(killed, copy)
-    #expect(try open(copy).damage == nil)
     try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
-    // What can be read of it is read, and nothing written.
-    let store = try open(killed)
-    #expect(store.damage?.kind == .corrupt)
-    #expect(store.path == killed.database)
+    #expect(failure { try StructureCheck(of: open(killed)).run() } == .corrupt)
   }
 
   // MARK: Looking
@@ -205,7 +246,7 @@ import Testing
     #expect(store == nil)
     try FileManager.default.removeItem(atPath: killed.state + "/lock")
     let rest = try files(killed)
-    #expect(rest.keys.sorted() == ["numbers", "state.db"])
+    #expect(rest.keys.sorted() == ["committed", "numbers", "state.db"])
     #expect(try Store.check(directory: killed.state, .any).countdowns == 2)
     #expect(try files(killed) == rest)
   }
@@ -224,6 +265,7 @@ import Testing
     #expect(try opened(directory).1 == [])
     // But it is said where there was a state before.
     try Data().write(to: URL(fileURLWithPath: directory.database))
+    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
     #expect(try opened(directory).1 == [.emptied(path: directory.database)])
   }
 
@@ -291,7 +333,7 @@ import Testing
   func eventsWithNumbersThatCannotBeAreDamage(change: String) throws {
     var store: Store! = try open(directory)
     for number in 1...3 { try store.commit(events(Int64(number) * 10), at: reading()) }
-    try store.database.execute("UPDATE events SET \(change) WHERE last_seq = 20")
+    try store.database.execute("UPDATE events SET \(change), sum = NULL WHERE last_seq = 20")
     store = nil
     store = try open(directory)
     #expect(store.firstNumber < 1 << 53)

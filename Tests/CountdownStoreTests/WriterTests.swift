@@ -72,7 +72,7 @@ private final class Desk: @unchecked Sendable {
     }
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: desk.directory.state).sorted() == [
-        "lock", "numbers", "state.db",
+        "committed", "lock", "numbers", "state.db",
       ])
   }
 

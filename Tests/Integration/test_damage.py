@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from countdownd import PATIENCE, binary, eventually, request, view
+from countdownd import PATIENCE, binary, eventually, forget_sums, request, view
 
 COUNT = 5_000
 
@@ -32,6 +32,7 @@ def query(daemon, *statements):
     with contextlib.closing(sqlite3.connect(daemon.state / "state.db")) as database:
         for statement in statements:
             assert database.execute(statement).rowcount != 0, statement
+        forget_sums(database)
         database.commit()
 
 
@@ -92,6 +93,55 @@ def test_a_corrupt_file_is_set_aside(filled, how):
     filled.restart("kill")
     assert filled.connect()("DBSIZE") == count + 1
     assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
+
+
+def swap(path, one, other, length=1024):
+    with open(path, "r+b") as file:
+        def at(place):
+            file.seek(place)
+            return file.read(length)
+
+        pages = {other: at(one), one: at(other)}
+        for place, page in pages.items():
+            file.seek(place)
+            file.write(page)
+
+
+def page_of(file, row):
+    return file.read_bytes().index(b"row %d," % row) // 1024 * 1024
+
+
+@pytest.mark.parametrize("how", ["two pages swapped", "a row that its page counts no longer"])
+def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
+    client = daemon.connect()
+    begin = client("EVENTS", "LAST")
+    for n in range(300):
+        client("COUNTDOWN", "START", n, "EVERY", "1h", "READYTITLE", f"row {n},")
+    daemon.stop("terminate")
+    file = daemon.state / "state.db"
+    page = page_of(file, 100)
+    if how == "two pages swapped":
+        swap(file, page, page_of(file, 200))
+    else:
+        with open(file, "r+b") as changed:
+            changed.seek(page + 4)
+            count = changed.read(1)[0]
+            assert count > 1
+            changed.seek(page + 4)
+            changed.write(bytes([count - 1]))
+    looked = check(daemon.state)
+    assert looked.returncode == 65, looked
+    daemon.start_again()
+    client = daemon.connect()
+    assert "is set aside, not deleted" in daemon.log
+    assert client("DBSIZE") == (300 if how == "two pages swapped" else 299)
+    for how in ("kill", "terminate"):
+        reply = view(client("EVENTS", "SINCE", begin))
+        assert not reply["complete"] and len(reply["events"]) == 300
+        daemon.restart(how)
+        client = daemon.connect()
+    daemon.stop("terminate")
+    assert check(daemon.state).returncode == 0
 
 
 def test_numbers_rise_without_a_state(filled):

@@ -22,6 +22,9 @@ final class StateLoading: @unchecked Sendable {
 
   /// Used on the thread, then handed back.
   private var store: Store?
+  private let check: StructureCheck
+  /// What the check has found.
+  private let structure = Mutex<StoreError?>(nil)
   private let isStopped = Atomic(false)
   /// Made empty: one that has less than it was made with may not end.
   private let room = DispatchSemaphore(value: 0)
@@ -30,6 +33,7 @@ final class StateLoading: @unchecked Sendable {
   /// - Parameter deliver: gets each portion, in order, on the thread; `taken` is to be called when
   ///   it has been dealt with.
   init(_ store: sending Store, deliver: @escaping @Sendable (Portion) -> Void) {
+    check = StructureCheck(of: store)
     self.store = store
     self.deliver = deliver
     for _ in 0..<Self.ahead { room.signal() }
@@ -38,13 +42,27 @@ final class StateLoading: @unchecked Sendable {
   func taken() { room.signal() }
 
   func run(_ done: @escaping @Sendable (StoreError?) -> Void) {
+    let checked = DispatchGroup()
+    DispatchQueue(label: "countdownd.check").async(group: checked) { [self] in
+      do throws(StoreError) {
+        try check.run()
+      } catch {
+        structure.withLock { $0 = error }
+      }
+    }
     DispatchQueue(label: "countdownd.load").async { [self] in
+      var problem: StoreError?
       do throws(StoreError) {
         try load()
-        done(nil)
       } catch {
-        done(error)
+        problem = error
       }
+      checked.wait()
+      // What may pass is no reason to set anything aside.
+      if let found = structure.withLock(\.self), problem == nil || found.kind != .corrupt {
+        problem = found
+      }
+      done(problem)
     }
   }
 
@@ -52,6 +70,7 @@ final class StateLoading: @unchecked Sendable {
   func stop() {
     isStopped.store(true, ordering: .relaxed)
     store?.interrupt()
+    check.interrupt()
   }
 
   /// Turns of events that cannot be read; counted on the loop.

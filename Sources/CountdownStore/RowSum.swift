@@ -1,0 +1,50 @@
+/// Tells a row as it was written from one in which something was changed since: SQLite keeps no sums.
+///
+/// The values may be added in any order. NULL adds nothing, so a column that a later version adds changes
+/// no sum of older rows. A changed row passes once in 2³².
+struct RowSum {
+  private var bits: UInt64 = 0
+
+  /// As it is stored.
+  var value: Int64 { Int64(Int32(truncatingIfNeeded: bits ^ bits >> 32)) }
+
+  /// - Parameter place: of the value in the row.
+  @inline(__always)
+  mutating func add(_ number: Int64, at place: Int32) {
+    add(UInt64(bitPattern: number), Self.seed(place))
+  }
+
+  @inline(__always)
+  mutating func add(_ bytes: UnsafeRawBufferPointer, at place: Int32) {
+    // Otherwise than a number, and with the length: zeros at the end count.
+    var seed = Self.seed(place) &+ UInt64(bytes.count) &+ 1
+    var offset = 0
+    while offset + 8 <= bytes.count {
+      seed = Self.mix(seed ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      offset += 8
+    }
+    var rest: UInt64 = 0
+    while offset < bytes.count {
+      rest = rest << 8 | UInt64(bytes[offset])
+      offset += 1
+    }
+    add(rest, seed)
+  }
+
+  @inline(__always)
+  private mutating func add(_ word: UInt64, _ seed: UInt64) { bits ^= Self.mix(word ^ seed) }
+
+  @inline(__always)
+  private static func seed(_ place: Int32) -> UInt64 {
+    UInt64(truncatingIfNeeded: place &+ 1) &* 0x9e37_79b9_7f4a_7c15
+  }
+
+  /// Source: the finalizer of MurmurHash3.
+  @inline(__always)
+  private static func mix(_ word: UInt64) -> UInt64 {
+    var word = word
+    word = (word ^ word >> 33) &* 0xff51_afd7_ed55_8ccd
+    word = (word ^ word >> 33) &* 0xc4ce_b9fe_1a85_ec53
+    return word ^ word >> 33
+  }
+}
