@@ -113,8 +113,16 @@ let package = Package(
       name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
       swiftSettings: settings),
 
-    .executableTarget(
-      name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
+    // Hands random and damaged input to what must not mind, likewise.
+    .target(
+      name: "Fuzzing",
+      dependencies: [
+        "CountdownCommands", "CountdownConfiguration", "CountdownServer", "CountdownStore",
+        "PrintableText", "TimerWheelOracle",
+      ],
+      path: "Tests/Fuzzing", exclude: ["Corpus"], swiftSettings: settings),
+    .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
+    .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: settings),
 
     // Plays random histories of the whole engine against naive models, likewise.
     .target(
