@@ -75,11 +75,18 @@ deb: man completions ## Build a Debian package: .build/countdownd_VERSION_ARCHIT
 	@scripts/install-packages.sh dpkg-dev binutils
 	@scripts/build-deb.sh
 
+.PHONY: check-deb
+check-deb: test-packages deb ## Build the Debian package and look through it; try `make install`
+	@scripts/install-packages.sh lintian
+	@lintian --allow-root --fail-on error,warning $$(ls -t .build/countdownd_*.deb | head -1)
+	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_install.py
+
 .PHONY: test-deb
-test-deb: test-packages deb ## Install, run and purge the Debian package in a clean system (root only)
-	@scripts/install-packages.sh lintian debootstrap systemd
+test-deb: check-deb ## Install, run and purge the Debian package in a clean system (root only)
+	@scripts/install-packages.sh debootstrap systemd
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
-	  scripts/integration-test.sh Tests/Integration/test_deb.py Tests/Integration/test_install.py
+	  scripts/integration-test.sh Tests/Integration/test_deb.py
 
 # One test after another: side by side, those that fill the memory with millions of things slow each
 # other and everything else down.
@@ -89,12 +96,12 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
 	@scripts/integration-test.sh
 
-SECONDS_OF_FUZZ ?= 20
+SECONDS_OF_FUZZ ?= 40
 SEED ?= 0
 .PHONY: fuzz
-fuzz: ## Play random histories of the wheel against a naive model (SECONDS_OF_FUZZ=20, SEED=0)
-	@swift build $(RELEASE_FLAGS) --product wheel-fuzz
-	@$(RELEASE)/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
+fuzz: packages ## Random and damaged input: FUZZ="wheel requests configuration state" (SECONDS_OF_FUZZ=40, SEED=0)
+	@swift build $(RELEASE_FLAGS) --product fuzz
+	@$(RELEASE)/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
 
 ROUNDS ?= 200
 .PHONY: torture
@@ -105,17 +112,22 @@ torture: test-packages build ## Kill the loaded daemon again and again, and look
 STEPS ?= 1000000
 .PHONY: simulate
 simulate: ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
-	@swift build -c release --product simulate
+	@swift build $(RELEASE_FLAGS) --product simulate
 	@$(RELEASE)/simulate $(SEED) $(STEPS)
 
 .PHONY: sanitize
-sanitize: packages ## Timers under the Thread and Address Sanitizers; the wheel's fuzzer under the latter
+sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `make fuzz` under the latter
 	@for s in thread address; do \
 	  echo "== $$s"; \
 	  ASAN_OPTIONS=detect_leaks=0 swift test --sanitize=$$s --scratch-path .build-$$s \
 	    --filter DispatchTimersTests || exit 1; done
-	@swift build -c release --sanitize=address --scratch-path .build-address --product wheel-fuzz
-	@.build-address/release/wheel-fuzz $(SECONDS_OF_FUZZ) $(SEED)
+	@swift build -c release --sanitize=address --scratch-path .build-address --product fuzz
+	@ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	  .build-address/release/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
+
+.PHONY: nightly
+nightly: ## Everything that takes long, about three hours (SEED=today's date)
+	@scripts/nightly.sh $(if $(filter command line environment,$(origin SEED)),$(SEED),$$(date +%y%m%d)0000)
 
 .PHONY: examples
 examples: ## Build the examples, and run that of the timers
@@ -152,7 +164,7 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchma
 
 .PHONY: bench-store
 bench-store: packages ## Measure commits, checkpoints and loading of the store
-	@swift build -c release --product store-bench
+	@swift build $(RELEASE_FLAGS) --product store-bench
 	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
 .PHONY: callgrind-wheel

@@ -51,10 +51,12 @@ let package = Package(
       swiftSettings: settings),
 
     // What it says on the wire.
-    .target(name: "RESP", swiftSettings: settings),
+    .target(name: "RESP", dependencies: ["PrintableText"], swiftSettings: settings),
     .target(name: "ProductVersion", swiftSettings: settings),
+    .target(name: "PrintableText", swiftSettings: settings),
     .target(
-      name: "CountdownCommands", dependencies: ["CountdownEngine", "ProductVersion", "RESP"],
+      name: "CountdownCommands",
+      dependencies: ["CountdownEngine", "PrintableText", "ProductVersion", "RESP"],
       swiftSettings: settings),
 
     // Where it meets the system.
@@ -70,15 +72,17 @@ let package = Package(
       swiftSettings: settings),
     .systemLibrary(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-    .target(name: "SystemdSupport", dependencies: ["CSystemd"], swiftSettings: settings),
+    .target(
+      name: "SystemdSupport", dependencies: ["CSystemd", "PrintableText"], swiftSettings: settings),
     .target(
       name: "CountdownConfiguration",
-      dependencies: ["CountdownCore", .product(name: "Yams", package: "Yams")],
+      dependencies: ["CountdownCore", "PrintableText", .product(name: "Yams", package: "Yams")],
       swiftSettings: settings),
     .executableTarget(
       name: "countdownd",
       dependencies: [
-        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "SystemdSupport",
+        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "PrintableText",
+        "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -88,7 +92,7 @@ let package = Package(
     .target(
       name: "CountdownClient",
       dependencies: [
-        "ProductVersion", "RESP",
+        "PrintableText", "ProductVersion", "RESP",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -96,7 +100,7 @@ let package = Package(
     .executableTarget(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient", "CountdownConfiguration",
+        "CountdownClient", "CountdownConfiguration", "PrintableText",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -108,8 +112,17 @@ let package = Package(
     .target(
       name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
       swiftSettings: settings),
-    .executableTarget(
-      name: "wheel-fuzz", dependencies: ["TimerWheelOracle"], swiftSettings: settings),
+
+    // Hands random and damaged input to what must not mind, likewise.
+    .target(
+      name: "Fuzzing",
+      dependencies: [
+        "CountdownCommands", "CountdownConfiguration", "CountdownServer", "CountdownStore",
+        "PrintableText", "TimerWheelOracle",
+      ],
+      path: "Tests/Fuzzing", exclude: ["Corpus"], swiftSettings: settings),
+    .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
+    .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: settings),
 
     // Plays random histories of the whole engine against naive models, likewise.
     .target(
@@ -124,15 +137,18 @@ let package = Package(
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
-      name: "countdownctlTests", dependencies: ["countdownctl"], swiftSettings: settings),
+      name: "countdownctlTests", dependencies: ["countdownctl", "PrintableText"],
+      swiftSettings: settings),
     .testTarget(
-      name: "countdowndTests", dependencies: ["countdownd"], swiftSettings: settings),
+      name: "countdowndTests", dependencies: ["countdownd", "PrintableText"],
+      swiftSettings: settings),
     .testTarget(
       name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
     .testTarget(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
     .testTarget(
-      name: "CountdownConfigurationTests", dependencies: ["CountdownConfiguration"],
+      name: "CountdownConfigurationTests",
+      dependencies: ["CountdownConfiguration", "PrintableText"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),

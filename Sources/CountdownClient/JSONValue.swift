@@ -1,3 +1,5 @@
+import PrintableText
+
 /// A JSON text as a value. Objects keep the order of their members, integers their digits.
 public indirect enum JSONValue: Sendable, Hashable {
   case null
@@ -103,7 +105,8 @@ extension JSONValue {
       case "\n": output += "\\n"
       case "\r": output += "\\r"
       case "\t": output += "\\t"
-      case "\u{0}"..<"\u{20}", "\u{7F}":
+      // Also what JSON need not escape: the text may be printed on a terminal.
+      case _ where !scalar.isPrintable:
         let digits = String(scalar.value, radix: 16)
         output += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
       default: output.unicodeScalars.append(scalar)

@@ -1,5 +1,6 @@
 import CountdownCore
 import CountdownEngine
+import PrintableText
 import RESP
 
 /// One call of a command: who calls, with what, and what time it is.
@@ -142,12 +143,9 @@ struct Call {
   }
 }
 
-/// A value in an error message: short, and one line.
+/// A value as a part of a message: short, and printable.
 func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
   let most = 64
   let text = String(decoding: bytes.prefix(most), as: UTF8.self)
-  let clean = String(
-    String.UnicodeScalarView(
-      text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : $0 }))
-  return bytes.count > most ? clean + "…" : clean
+  return text.printable + (bytes.count > most ? "…" : "")
 }

@@ -23,7 +23,8 @@ extension Configuration {
       case .success(let yaml): problems += configuration.merge(yaml: yaml, file: file)
       case .failure(.system(ENOENT)) where mayBeMissing: break
       case .failure(let failure):
-        problems.append(ConfigurationProblem(file: file, message: failure.description))
+        problems.append(
+          ConfigurationProblem(file: file, line: failure.line, message: failure.description))
       }
     }
 
@@ -44,7 +45,9 @@ extension Configuration {
   private enum ReadFailure: Error, CustomStringConvertible {
     case system(Int32)
     case tooLong
-    case notUTF8
+    case notUTF8(line: Int)
+
+    var line: Int? { if case .notUTF8(let line) = self { line } else { nil } }
 
     var description: String {
       switch self {
@@ -74,9 +77,19 @@ extension Configuration {
     }
     guard length <= fileLimitBytes else { return .failure(.tooLong) }
     guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
-      return .failure(.notUTF8)
+      return .failure(.notUTF8(line: lineThatIsNotUTF8(bytes[..<length])))
     }
     return .success(text)
+  }
+
+  private static func lineThatIsNotUTF8(_ bytes: ArraySlice<UInt8>) -> Int {
+    var decoder = UTF8()
+    var iterator = bytes.makeIterator()
+    var line = 1
+    while case .scalarValue(let scalar) = decoder.decode(&iterator) {
+      if scalar == "\n" { line += 1 }
+    }
+    return line
   }
 
   /// The names of the drop-ins, sorted by their bytes so that no locale changes who wins. Hidden

@@ -1,3 +1,5 @@
+import PrintableText
+
 /// Everything that is wrong with the configuration, in the order of the files and lines.
 package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
   package let problems: [ConfigurationProblem]
@@ -8,7 +10,7 @@ package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// One thing that is wrong, and where: `FILE:LINE: SETTING: what is wrong`.
+/// One thing that is wrong, and where.
 package struct ConfigurationProblem: Equatable, Sendable, CustomStringConvertible {
   package let file: String
   /// Counted from 1; nil when it is about the file as a whole.
@@ -24,8 +26,9 @@ package struct ConfigurationProblem: Equatable, Sendable, CustomStringConvertibl
     self.message = message
   }
 
+  /// `FILE:LINE: SETTING: what is wrong`, on one line and printable whatever the file says.
   package var description: String {
     let place = line.map { "\(file):\($0)" } ?? file
-    return [place, setting, message].compactMap(\.self).joined(separator: ": ")
+    return [place, setting, message].compactMap(\.self).joined(separator: ": ").printable
   }
 }

@@ -91,9 +91,17 @@ final class ProblemList {
   let file: String
   private(set) var problems: [ConfigurationProblem] = []
 
-  init(file: String) { self.file = file }
+  /// How many lines the file has.
+  private let lines: Int
+
+  init(file: String, yaml: String) {
+    self.file = file
+    lines = yaml.utf8.count { $0 == UInt8(ascii: "\n") } + 1
+  }
 
   func add(line: Int?, setting: String?, _ message: String) {
+    // The parser takes the end of the file for a line of its own, and knows other ends of lines.
+    let line = line.map { min($0, lines) }
     problems.append(
       ConfigurationProblem(file: file, line: line, setting: setting, message: message))
   }

@@ -49,11 +49,10 @@ final class AfterSockets: ChannelInboundHandler {
   /// Has `body` called once sockets have been looked at.
   func comeBack() {
     guard !isOnItsWay else { return }
-    isOnItsWay = true
     var byte: UInt8 = 0
-    // One byte is in the pipe at most, so there is room. It fails only once the loop has closed the
-    // other end, as it ends: then nothing is to be done any more.
-    _ = write(writeEnd, &byte, 1)
+    // There is room, as one byte is in the pipe at most. Nobody reads it any more once the loop closes
+    // its channels, and what is due by then is left to the next start.
+    isOnItsWay = write(writeEnd, &byte, 1) == 1
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

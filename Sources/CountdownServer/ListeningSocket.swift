@@ -21,7 +21,8 @@ struct ListeningSocket {
     guard var address = Self.address(of: path) else { throw .pathTooLong(path) }
     self.path = path
 
-    lock = open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+    // A link that somebody has put there must not make, or lock, a file elsewhere.
+    lock = open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
     guard lock >= 0 else { throw .notPossible("lock \(path).lock", errno) }
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
       let code = errno

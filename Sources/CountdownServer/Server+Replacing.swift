@@ -49,6 +49,10 @@ extension Server {
       logger.warning(
         "there was a state, and now there is nothing in it: beginning anew. Restore a backup if it matters",
         metadata: ["file": "\(path)"])
+    case .writableByAll(let path):
+      logger.warning(
+        "every user may write there, and so read, forge or remove the state: try `chmod o-w`",
+        metadata: ["file": "\(path)"])
     }
   }
 

@@ -56,6 +56,11 @@ struct StateFiles {
   /// Whether there is nothing in the database, and no log of it either.
   var isEmpty: Bool { Self.size(database) == 0 && Self.size(log) == 0 }
 
+  static func isWritableByAll(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IWOTH != 0
+  }
+
   /// 0 if there is no such file.
   static func size(_ path: String) -> Int {
     var status = stat()

@@ -12,6 +12,8 @@ extension Store {
     case lostChanges(StoreError)
     /// There was a state, and now there is nothing in the file.
     case emptied(path: String)
+    /// Every user of the system may write there, so nothing in it can be trusted.
+    case writableByAll(path: String)
   }
 
   struct Opened {
@@ -42,6 +44,9 @@ extension Store {
     }
     files.removeBackups()
     files.removeReplacement()
+    for path in [files.directory, files.database] where StateFiles.isWritableByAll(path) {
+      announce(.writableByAll(path: path))
+    }
     if files.isEmpty, NumberFloor(directory: options.directory).read() != nil {
       announce(.emptied(path: files.database))
     }

@@ -80,8 +80,9 @@ package final class DispatchAlarm: Sendable {
     }
   }
 
-  /// Disarms the alarm. Afterwards the handler does not start, until it is armed anew; on another
-  /// thread than the queue's it may be running already.
+  /// Disarms the alarm. Called on the alarm's queue, the handler does not start until the alarm is
+  /// armed again. Called elsewhere, the handler may be running, or may still start once if it was
+  /// due; what is put on the queue afterwards runs later than that.
   package func disarm() {
     state.withLock { state in
       guard state.deadline != nil else { return }

@@ -26,10 +26,16 @@ public final class TimerHandle: Sendable {
   /// Cancels the timer and lets go of its callback. O(1). May be called from any thread, often,
   /// from within the callback, and when the timer is long over.
   ///
-  /// After it returns no call of the callback begins. Called on the timer's own queue, none is
-  /// under way either (but the one `cancel()` is called from); called elsewhere, one may be.
+  /// Called on the timer's own queue, no call of the callback begins after it returns, and none is
+  /// under way but the one that `cancel()` is called from.
   ///
-  /// - Returns: whether that kept any call from coming.
+  /// Called elsewhere, one call that was due already may be under way, or may still begin. Nothing
+  /// that is put on the queue afterwards runs before that call is over:
+  ///
+  ///     handle.cancel()
+  ///     timers.queue.async { /* no call from here on */ }
+  ///
+  /// - Returns: whether it prevented a call. Of a timer that repeats it prevents all but that one.
   @discardableResult
   public func cancel() -> Bool { driver.cancel(key) }
 

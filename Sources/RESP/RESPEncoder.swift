@@ -1,3 +1,5 @@
+import PrintableText
+
 /// Writes replies, in the version of the protocol that the connection speaks.
 ///
 /// What RESP2 has no type for is written as its nearest: maps as arrays of names and values in
@@ -19,10 +21,11 @@ package struct RESPEncoder: Sendable {
     newline()
   }
 
-  /// An error. Line ends in it, which would end it early, are written as blanks.
+  /// An error. What is not printable in it, such as a line end, which would end it early, is escaped:
+  /// clients print errors as they are.
   package mutating func error(_ text: String) {
     byte("-")
-    for byte in text.utf8 { bytes.append(byte == 0x0D || byte == 0x0A ? 0x20 : byte) }
+    bytes.append(contentsOf: text.printable.utf8)
     newline()
   }
 

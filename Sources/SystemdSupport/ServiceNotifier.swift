@@ -1,5 +1,6 @@
 import CSystemd
 import Glibc
+import PrintableText
 
 /// Tells the service manager how the daemon is doing (`Type=notify`).
 ///
@@ -82,10 +83,10 @@ package struct ServiceNotifier: Sendable {
   static func oneLine(_ text: String) -> String {
     var result = String.UnicodeScalarView()
     var length = 0
-    for scalar in text.unicodeScalars {
+    for scalar in text.printable.unicodeScalars {
       length += UTF8.width(scalar)
       if length > statusLimitBytes { break }
-      result.append(scalar.properties.generalCategory == .control ? " " : scalar)
+      result.append(scalar)
     }
     return String(result)
   }

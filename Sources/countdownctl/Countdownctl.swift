@@ -57,7 +57,18 @@ struct Countdownctl: AsyncParsableCommand {
     // A reader that has seen enough, `countdownctl list | head`, is not an error: `Output` ends
     // quietly then.
     signal(SIGPIPE, SIG_IGN)
-    await main(nil)
+    do {
+      var command = try parseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      // Arguments come back in messages about them; help and completion scripts have none.
+      guard exitCode(for: error) != .success else { exit(withError: error) }
+      Output.end(fullMessage(for: error), status: exitCode(for: error).rawValue)
+    }
   }
 }
 

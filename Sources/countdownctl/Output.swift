@@ -1,3 +1,5 @@
+import PrintableText
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -7,19 +9,34 @@
 #endif
 
 /// The standard streams, unbuffered: a line is out when it is printed, also into a pipe.
+///
+/// What is not printable is escaped here at the latest, but for the colours of ``Style``.
 enum Output {
-  static func line(_ text: String) { write(text + "\n", to: STDOUT_FILENO) }
+  static func line(_ text: String) { lines([text]) }
 
   static func lines(_ lines: [String]) {
     guard !lines.isEmpty else { return }
-    write(lines.joined(separator: "\n") + "\n", to: STDOUT_FILENO)
+    write(lines.map { Style.printable($0) + "\n" }.joined(), to: STDOUT_FILENO)
   }
 
+  /// Bytes of others: as they are into a pipe or file, escaped on a terminal.
+  static func bytes(_ bytes: [UInt8]) {
+    guard isTerminal else { return write(bytes, to: STDOUT_FILENO) }
+    write(String(decoding: bytes, as: UTF8.self).printableLines, to: STDOUT_FILENO)
+  }
+
+  /// Ends the process, with lines that say why, if there are any.
+  static func end(_ text: String, status: Int32) -> Never {
+    if !text.isEmpty { write("\(text.printableLines)\n", to: STDERR_FILENO) }
+    exit(status)
+  }
+
+  static func error(_ text: String) {
+    write("countdownctl: \(text.printable)\n", to: STDERR_FILENO)
+  }
+
+  /// What moves the cursor: the text in it is printable already.
   static func raw(_ text: String) { write(text, to: STDOUT_FILENO) }
-
-  static func bytes(_ bytes: [UInt8]) { write(bytes, to: STDOUT_FILENO) }
-
-  static func error(_ text: String) { write("countdownctl: \(text)\n", to: STDERR_FILENO) }
 
   /// What is drawn over again while something goes on.
   static func progress(_ text: String) { write(text, to: STDERR_FILENO) }

@@ -22,8 +22,7 @@ extension SessionCommand {
       if patience != nil { _ = try await session.reply(["PING"]) }
       try await run(session)
     } catch let error as NoAnswer {
-      Output.error(
-        "\(session.path.printable) did not answer within \(error.patience.humanText)")
+      Output.error("\(session.path) did not answer within \(error.patience.humanText)")
       throw ExitCode.unreachable
     } catch let error as CountdownClientError {
       Output.error(session.explain(error))
@@ -120,10 +119,10 @@ struct Session {
       return "no countdownd listens at \(CountdownClient.defaultPath); start it with "
         + "'systemctl start countdownd.socket', or give --socket"
     case .daemonNotRunning(let path):
-      return "no countdownd listens at \(path.printable); start one with 'countdownd --socket "
-        + "\(path.printable) --state-directory DIR', or give another --socket"
+      return "no countdownd listens at \(path); start one with 'countdownd --socket "
+        + "\(path) --state-directory DIR', or give another --socket"
     case .notASocket(let path):
-      return "\(path.printable) is not a socket; give another --socket"
+      return "\(path) is not a socket; give another --socket"
     case .permissionDenied(let path, let group):
       let owner = group.map { ": it belongs to the group '\($0)'" } ?? ""
       let advice = group.map { "join it with 'sudo usermod -aG \($0) $USER' and log in again" }
@@ -131,9 +130,9 @@ struct Session {
     case .pathTooLong(let path, let limit):
       return "a socket's path has at most \(limit) bytes, this one has \(path.utf8.count): "
         + "\(path); use a shorter one, or a relative one from its directory"
-    case .server(let code, let message): return "\(code) \(message)".printable
+    case .server(let code, let message): return "\(code) \(message)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation:
-      return "\(error)".printable
+      return "\(error)"
     }
   }
 

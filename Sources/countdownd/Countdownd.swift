@@ -6,6 +6,7 @@ import CountdownStore
 import Dispatch
 import Glibc
 import Logging
+import PrintableText
 import Synchronization
 import SystemdSupport
 
@@ -108,10 +109,23 @@ struct Countdownd: ParsableCommand {
     }
   }
 
+  static func main() {
+    do {
+      var command = try parseAsRoot()
+      try command.run()
+    } catch {
+      // Arguments come back in messages about them; help and completion scripts have none.
+      guard exitCode(for: error) != .success else { exit(withError: error) }
+      let message = fullMessage(for: error)
+      if !message.isEmpty { complain(message, prefixed: false) }
+      Glibc.exit(exitCode(for: error).rawValue)
+    }
+  }
+
   func run() throws {
     let configuration = try loadConfiguration()
     if checkConfig {
-      for (name, value) in configuration.settings { print("\(name): \(value)") }
+      for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
     }
 
@@ -167,10 +181,10 @@ struct Countdownd: ParsableCommand {
       complain("cannot look through the state: \(error)")
       throw ExitCode(73)
     }
-    print("state: \(report.path)")
+    say("state: \(report.path)")
     print(report.text)
-    guard !report.problems.isEmpty else { return print("no problems") }
-    for problem in report.problems { print("problem: \(problem)") }
+    guard !report.problems.isEmpty else { return say("no problems") }
+    for problem in report.problems { say("problem: \(problem)") }
     throw ExitCode(65)
   }
 
@@ -344,8 +358,11 @@ private func microsecondsSince1970() -> Int64 {
 
 /// Tells the person at the terminal, or the journal, what is wrong.
 private func complain(_ text: String, prefixed: Bool = true) {
-  StandardError.write(line: (prefixed ? "countdownd: " : "") + text)
+  StandardError.write(line: (prefixed ? "countdownd: " : "") + text.printableLines)
 }
+
+/// Prints one line of what was asked for.
+private func say(_ line: String) { print(line.printable) }
 
 /// A descriptor for each connection: as many as the system lets this process have.
 private func raiseDescriptorLimit() {

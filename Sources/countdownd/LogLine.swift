@@ -1,5 +1,6 @@
 import CountdownServer
 import Logging
+import PrintableText
 
 /// One line of the log on its way out.
 struct LogLine: Sendable {
@@ -29,16 +30,7 @@ struct LogLine: Sendable {
   var wholeText: String { text + about.map { " \($0.name)=\($0.value)" }.joined() }
 
   private static func oneLine(_ text: String) -> String {
-    // What clients choose, keys say, must not look like another line.
-    text.unicodeScalars.contains { $0.properties.generalCategory == .control }
-      ? text.split(separator: "\n").joined(separator: " | ").withoutControls : text
-  }
-}
-
-extension String {
-  fileprivate var withoutControls: String {
-    String(
-      UnicodeScalarView(
-        unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
+    // What clients choose, such as keys, must not look like another line.
+    text.split(separator: "\n").joined(separator: " | ").printable
   }
 }

@@ -71,14 +71,14 @@ import Testing
     let file = try directory.write("c.yaml", "log-level: loud")
     try directory.make("c.yaml.d")
     try directory.write("c.yaml.d/a.yaml", "\nhud: {mim: 5s}")
-    try directory.write("c.yaml.d/b.yaml", [0x23, 0xff])
+    try directory.write("c.yaml.d/b.yaml", Array("# é\n# 你".utf8) + [0xff])
     try directory.make("c.yaml.d/c.yaml")
     let error = #expect(throws: ConfigurationError.self) { try Configuration.load(path: file) }
     let lines = error?.description.split(separator: "\n").map(String.init) ?? []
     #expect(lines.count == 4)
     #expect(lines[0].hasPrefix("\(file):1: log-level: \"loud\" is not allowed; allowed: one of "))
     #expect(lines[1] == "\(file).d/a.yaml:2: hud.mim: unknown setting; did you mean min?")
-    #expect(lines[2] == "\(file).d/b.yaml: not UTF-8")
+    #expect(lines[2] == "\(file).d/b.yaml:2: not UTF-8")
     #expect(lines[3] == "\(file).d/c.yaml: cannot be read: Is a directory")
   }
 

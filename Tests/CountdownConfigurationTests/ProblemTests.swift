@@ -1,4 +1,5 @@
 import CountdownConfiguration
+import PrintableText
 import Testing
 
 /// What is refused, and in which words.
@@ -133,17 +134,37 @@ import Testing
 
   @Test func whatIsNotYAMLIsRefusedWithItsLine() {
     #expect(problems("a: 1\nb: [1\n")[0].hasPrefix("f.yaml:3: not YAML: "))
+    #expect(problems("a: 1\nb: [1")[0].hasPrefix("f.yaml:2: not YAML: "))
     #expect(problems("log-level: info\n\tx: 1\n")[0].hasPrefix("f.yaml:2: not YAML: "))
     #expect(problems("log-level: info\n---\nlog-level: debug\n")[0].contains("another document"))
     #expect(problems("log-level: *nowhere")[0].contains("undefined alias"))
-    #expect(problems("log-level: \u{7}")[0].contains("control characters"))
+    #expect(
+      problems("log-level: info\n# \u{7}\n# \u{7}\n") == [
+        "f.yaml:2: not YAML: control characters are not allowed '\\u{7}'"
+      ])
   }
 
-  @Test func aSettingGivenTwiceIsRefused() {
-    #expect(
-      problems("slowlog:\n  length: 1\n  threshold: 1s\n  length: 2\n") == [
-        "f.yaml:2: length: more than once in the same section"
-      ])
+  @Test(arguments: [
+    ("slowlog:\n  length: 1\n  threshold: 1s\n  length: 2\n", 2, 4),
+    ("hud:\n  grace: 1s\n  'grace' : 2s\n", 2, 3),
+    ("# grace:\nhud:\n  grace: 1s\n  screens:\n    grace: {}\n\n  \"grace\": 2s\n", 3, 7),
+    ("slowlog: {length: 1, length: 2}", 1, 1),
+  ])
+  func reportsARepeatedSettingWhereItIsRepeated(_ yaml: String, _ first: Int, _ again: Int) {
+    let found = problems(yaml)
+    #expect(found.count == 1 && found[0].hasPrefix("f.yaml:\(again): "), "\(found)")
+    #expect(found[0].hasSuffix(": more than once in the same section, first on line \(first)"))
+  }
+
+  @Test(arguments: [
+    "\"a\\e[2Jb\": 1", "hud: {screens: {\"a\\u202Eb\": 1}}", "log-level: \"\\x9B\\u202e\"",
+    "? \"\\e\"\n: 1\n? \"\\e\"\n: 2\n", "log-level: *\u{202E}",
+  ])
+  func aMessageHasNoCharacterThatATerminalActsOn(_ yaml: String) {
+    for problem in problems(yaml) {
+      let isPrintable = problem.unicodeScalars.allSatisfy { $0.isPrintable }
+      #expect(isPrintable, "\(problem)")
+    }
   }
 
   @Test func aMessageStaysOnOneLineOfReasonableLength() {

@@ -269,6 +269,19 @@ import Testing
     #expect(try opened(directory).1 == [.emptied(path: directory.database)])
   }
 
+  @Test func stateThatEveryUserMayWriteToIsReported() throws {
+    mkdir(directory.state, 0o700)
+    #expect(try opened(directory).1 == [])
+    chmod(directory.database, 0o602)
+    #expect(try opened(directory).1 == [.writableByAll(path: directory.database)])
+    chmod(directory.state, 0o1777)
+    #expect(
+      try opened(directory).1
+        == [directory.state, directory.database].map {
+          .writableByAll(path: $0)
+        })
+  }
+
   // MARK: Replacing
 
   @Test func aReplacementHasAllThatItIsGiven() throws {

@@ -200,6 +200,34 @@ import Testing
   }
 
   @Test(
+    "Cancelled from other threads: a call that was due is over before later work on the queue",
+    arguments: bothClocks)
+  func callsNothingOnceTheQueueHasMovedOn(clock: TimerQueue.Clock) async throws {
+    let late = Counter()
+    let called = Counter()
+    await withTaskGroup { group in
+      for _ in 0..<4 {
+        group.addTask { [timers] in
+          for round in 0..<1_000 {
+            let isOver = Box<Bool>()
+            let interval: Duration? = round % 2 == 0 ? .microseconds(1) : nil
+            let handle = timers.schedule(after: .zero, repeating: interval, clock: clock) {
+              called.add()
+              if isOver.value != nil { late.add() }
+            }
+            for _ in 0..<Int.random(in: 0...300) where !handle.isPending { break }
+            handle.cancel()
+            timers.queue.sync { isOver.put(true) }
+          }
+        }
+      }
+    }
+    timers.queue.sync {}
+    #expect(late.value == 0)
+    #expect(called.value > 0)
+  }
+
+  @Test(
     "A repeating timer may cancel itself in its callback, and is not called again",
     arguments: bothClocks)
   func cancelsItself(clock: TimerQueue.Clock) async throws {

@@ -187,3 +187,25 @@ def test_policies_where_no_configuration_is():
         0, f"{STANDARD}: not there; the defaults count; no policies\n")
     done = ctl("policy", "explain")
     assert (done.returncode, done.stdout) == (0, f"no policies in {STANDARD}, which is not there\n")
+
+
+TRICKS = "\x1b[2J\x9b2J\u202e"
+
+
+@pytest.mark.parametrize("words", [
+    ["list"], ["get", TRICKS], ["get", TRICKS, "--json"], ["list", "--json"], ["get", "no" + TRICKS],
+    ["raw", "--pretty", "COUNTDOWN", "GET", TRICKS], ["raw", "--json", "COUNTDOWN", "LIST"],
+    ["resend", "no" + TRICKS], ["raw", TRICKS], ["raw", "--pretty", "CLIENT", "LIST"],
+    ["policy", "check", TRICKS], ["--socket", TRICKS, "ping"], ["get", "--" + TRICKS],
+], ids=lambda words: ascii(" ".join(words)))  # fmt: skip
+def test_what_others_choose_does_not_act_on_the_terminal(daemon, words):
+    daemon.connect()("COUNTDOWN", "START", TRICKS, "TITLE", TRICKS, "READYTITLE", TRICKS, "META", TRICKS)
+    socket = [] if words[0] in ("policy", "--socket") else ["--socket", daemon.path]
+    done = ctl(words[0], *socket, *words[1:])
+    said = done.stdout + done.stderr
+    assert said and not set("\x1b\x9b\u202e") & set(said), said
+
+
+def test_what_goes_into_a_pipe_is_as_it_was(daemon):
+    daemon.connect()("COUNTDOWN", "START", TRICKS, "META", TRICKS)
+    assert ctl("raw", "--socket", daemon.path, "ECHO", TRICKS).stdout == TRICKS + "\n"

@@ -76,17 +76,6 @@ def snapshot(machine):
     return paths
 
 
-def test_lintian_is_content():
-    if not shutil.which("lintian"):
-        pytest.skip("lintian is not installed")
-    done = subprocess.run(
-        ["lintian", "--allow-root", "--fail-on", "error,warning", PACKAGE],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_it_is_installed_enabled_and_running(installed):
     for unit in UNITS:
         assert installed.run("systemctl", "is-active", unit) == "active"

@@ -83,6 +83,28 @@ def test_what_is_not_a_socket_is_left_alone(tmp_path, kind):
     assert kind != "file" or path.read_text() == "data"
 
 
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
+    target = tmp_path / "target"
+    (tmp_path / "socket.lock").symlink_to(target)
+    done = run("--socket", tmp_path / "socket", "--state-directory", tmp_path / "state")
+    assert done.returncode == 69
+    assert f"cannot lock {tmp_path}/socket.lock: " in done.stderr and "symbolic link" in done.stderr
+    assert not target.exists() and not (tmp_path / "socket").exists()
+
+
+def test_a_fifo_in_the_place_of_the_lock_holds_nothing_up(tmp_path):
+    os.mkfifo(tmp_path / "socket.lock")
+    other = subprocess.Popen(
+        [binary(), "--socket", tmp_path / "socket", "--state-directory", tmp_path / "state"],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually((tmp_path / "socket").exists, "it listens")
+    finally:
+        other.terminate()
+        assert other.wait(timeout=10) == 0
+
+
 def test_a_path_too_long_is_refused(tmp_path):
     done = run("--socket", tmp_path / ("x" * 108), "--state-directory", tmp_path)
     assert done.returncode == 69
@@ -129,6 +151,26 @@ def test_check_config_prints_the_settings_in_force(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "limits.max-arguments: 99\n" in done.stdout
     assert "socket.path: /tmp/x\n" in done.stdout
+
+
+TRICKS = "\x1b[2J\x9b2J\u202e"
+
+
+def test_nothing_in_a_configuration_acts_on_the_terminal(tmp_path):
+    config = tmp_path / f"{TRICKS}.yaml"
+    escaped = r"\e[2J\x9b2J\u202e"
+    config.write_text(f'policies: {{p: {{title: "{escaped}"}}}}\n')
+    good = run("--check-config", "--config", config)
+    assert good.returncode == 0 and r"policies.p.title: \u{1b}[2J\u{9b}2J\u{202e}" in good.stdout
+    config.write_text(f'"{escaped}": 1\nlog-level: "{escaped}"\n')
+    bad = run("--check-config", "--config", config)
+    assert bad.returncode == 78 and r"\u{1b}[2J" in bad.stderr
+    check = run("--check", "--state-directory", tmp_path / TRICKS)
+    assert check.returncode == 73 and r"\u{1b}[2J" in check.stderr
+    wrong = run("--" + TRICKS)
+    assert wrong.returncode == 64 and r"\u{1b}[2J" in wrong.stderr
+    for done in (good, bad, check, wrong):
+        assert not set(TRICKS) & set("\x1b\x9b\u202e") & set(done.stdout + done.stderr)
 
 
 def test_the_configuration_that_is_shipped_is_the_default(tmp_path):

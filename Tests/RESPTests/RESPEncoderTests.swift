@@ -44,7 +44,8 @@ import Testing
 
   @Test("An error is one line, whatever is in it")
   func errorsAreOneLine() {
-    expect("-ERR a  b c\r\n", "-ERR a  b c\r\n") { $0.error("ERR a\r\nb\nc") }
+    let escaped = "-ERR a\\u{d}\\u{a}b\\u{1b}[2J\\u{9b}\\u{202e}\r\n"
+    expect(escaped, escaped) { $0.error("ERR a\r\nb\u{1B}[2J\u{9B}\u{202E}") }
   }
 
   @Test("Integers to the ends of their range")

@@ -37,7 +37,7 @@ import Testing
       let manager = NotifySocket()
       defer { manager.close() }
       ServiceNotifier().status("a\nMAINPID=1\r\nb\0c")
-      #expect(manager.receive() == "STATUS=a MAINPID=1  b c")
+      #expect(manager.receive() == #"STATUS=a\u{a}MAINPID=1\u{d}\u{a}b\u{0}c"#)
     }
   }
 

@@ -1,4 +1,5 @@
 import CountdownClient
+import PrintableText
 import Testing
 
 @testable import countdownctl
@@ -24,7 +25,37 @@ import Testing
 
   @Test func whatCouldMoveTheCursorIsEscaped() {
     #expect("a\u{1B}[2Jb\u{202E}c\u{9B}".printable == "a\\u{1b}[2Jb\\u{202e}c\\u{9b}")
-    #expect("+45 你".printable == "+45 你")
+    #expect("+45 你👨‍👩‍👧".printable == "+45 你👨‍👩‍👧")
+    #expect("a\nb\r\n\u{61C}".printableLines == "a\nb\\u{d}\n\\u{61c}")
+  }
+
+  /// What others can put into a key or a title to change what a terminal shows.
+  static let tricks = [
+    "\u{1B}[2J", "\u{1B}]0;x\u{7}", "\u{9B}2J", "\u{202E}", "\u{2066}", "\u{2028}",
+  ]
+
+  @Test(arguments: tricks)
+  func nothingPrintedActsOnTheTerminal(_ trick: String) throws {
+    let bytes = Array("a\(trick)".utf8)
+    let style = Style(hasColour: true)
+    for text in [
+      JSONValue.object([.init("a\(trick)", .string(trick))]).text,
+      RedisText.formatted(.bulkString(bytes)), RedisText.formatted(.simpleString(trick)),
+      RedisText.formatted(.verbatim(format: "txt", text: bytes)),
+      RedisText.formatted(.map([.init(.bulkString(bytes), .error(trick))])),
+      Style.printable("a\(trick)"),
+    ] {
+      let isPrintable = text.unicodeScalars.allSatisfy { $0.isPrintable }
+      #expect(isPrintable, "\(text.debugDescription)")
+    }
+    #expect(Style.printable(style.red("a") + trick) == style.red("a") + trick.printable)
+  }
+
+  @Test func jsonWithEscapesIsTheSameText() throws {
+    for trick in Self.tricks {
+      let value = JSONValue.string(trick)
+      #expect(try JSONValue(parsing: value.text.utf8) == value)
+    }
   }
 
   @Test(arguments: [

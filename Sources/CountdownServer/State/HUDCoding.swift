@@ -196,7 +196,7 @@ extension HUDRecord {
   }
 
   /// Nil if no screen is like this.
-  func durable(offset: Int64) -> DurableHUD? {
+  package func durable(offset: Int64) -> DurableHUD? {
     HUDCoding.decode(state, offset: offset).map {
       DurableHUD(key: key, uid: uid, presentations: $0)
     }

@@ -36,7 +36,7 @@ extension GuardRecord {
   }
 
   /// Nil if no guard is like this.
-  func durable(offset: Int64) -> DurableGuard? {
+  package func durable(offset: Int64) -> DurableGuard? {
     guard let machine = machine(offset: offset) else { return nil }
     return DurableGuard(
       key: key, machine: machine, generation: Generation(generation), uid: uid)

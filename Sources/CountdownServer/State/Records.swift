@@ -31,7 +31,7 @@ extension CountdownRecord {
   }
 
   /// Nil if no countdown is like this.
-  func durable(offset: Int64) -> DurableCountdown? {
+  package func durable(offset: Int64) -> DurableCountdown? {
     guard
       let plan = Countdown.Plan(
         count: count, every: Interval(microseconds: everyMicroseconds), firesAtOnce: firesAtOnce)
@@ -87,7 +87,7 @@ extension TimerRecord {
   }
 
   /// Nil if no timer is like this.
-  func durable(offset: Int64) -> DurableTimer? {
+  package func durable(offset: Int64) -> DurableTimer? {
     let ahead = clock == .boot ? offset : 0
     let phase: PlainTimer.Phase
     switch self.phase {
@@ -111,6 +111,15 @@ extension TimerRecord {
     return DurableTimer(
       key: key, machine: machine, generation: Generation(generation), uid: uid,
       clock: clock == .boot ? .boot : .wall, payload: payload)
+  }
+}
+
+extension StoreBatch {
+  /// What has changed since the last batch.
+  ///
+  /// - Parameter offset: of the store's clock.
+  package init(takenFrom engine: inout Engine, offset: Int64) {
+    self = StateKeeper.takeBatch(from: &engine, offset: offset)
   }
 }
 

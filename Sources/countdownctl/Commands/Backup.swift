@@ -49,7 +49,7 @@ struct Backup: SessionCommand {
       if session.json {
         Output.line(JSONValue.object([.init("bytes", .integer(size))]).text)
       } else {
-        Output.line("\(file): \(size) bytes")
+        Output.line("\(file.printable): \(size) bytes")
       }
     } catch let error as FileError {
       target.remove()

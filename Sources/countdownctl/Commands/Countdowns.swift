@@ -18,7 +18,7 @@ struct Get: SessionCommand {
 
   func run(_ session: Session) async throws {
     let view = try await session.send(["COUNTDOWN", "GET", key])
-    try session.show(view, absent: "there is no countdown '\(key.printable)'") {
+    try session.show(view, absent: "there is no countdown '\(key)'") {
       ViewText.table($0, style: Output.style)
     }
   }

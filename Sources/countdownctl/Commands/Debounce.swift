@@ -74,7 +74,7 @@ struct Debounce: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["DEBOUNCE", "GET", key])
-      try session.show(view, absent: "'\(key.printable)' is quiet") {
+      try session.show(view, absent: "'\(key)' is quiet") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -93,7 +93,7 @@ struct Gate: AsyncParsableCommand {
 
     func run(_ daemon: Session) async throws {
       let view = try await daemon.send(["GATE", "GET", session])
-      try daemon.show(view, absent: "'\(session.printable)' is closed, and nothing waits") {
+      try daemon.show(view, absent: "'\(session)' is closed, and nothing waits") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -186,7 +186,7 @@ struct HUD: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["HUD", "GET", target.screen], target.words)
-      try session.show(view, absent: "nothing is shown on '\(target.screen.printable)'") {
+      try session.show(view, absent: "nothing is shown on '\(target.screen)'") {
         ViewText.table($0, style: Output.style)
       }
     }
@@ -230,7 +230,7 @@ extension Session {
     _ command: String, _ screen: String, _ arguments: [String], _ options: [(String, String?)]
   ) async throws {
     let view = try await send(["HUD", command, screen] + arguments, options)
-    try show(view, absent: "nothing is shown on '\(screen.printable)'") {
+    try show(view, absent: "nothing is shown on '\(screen)'") {
       ViewText.line(try HUDView($0), style: Output.style)
     }
   }

@@ -156,7 +156,7 @@ struct Navigation: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["NAV", "GET", stack])
-      try session.show(view, absent: "there is no stack '\(stack.printable)'") {
+      try session.show(view, absent: "there is no stack '\(stack)'") {
         ViewText.table($0, style: Output.style)
       }
     }

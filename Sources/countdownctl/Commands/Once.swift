@@ -71,7 +71,7 @@ struct Once: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["ONCE", "GET", key])
-      try session.show(view, absent: "nothing is known of '\(key.printable)'") {
+      try session.show(view, absent: "nothing is known of '\(key)'") {
         ViewText.table($0, style: Output.style)
       }
     }

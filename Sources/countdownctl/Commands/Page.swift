@@ -127,7 +127,7 @@ struct Page: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["PAGE", "GET", page])
-      try session.show(view, absent: "there is no page '\(page.printable)'") {
+      try session.show(view, absent: "there is no page '\(page)'") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -27,7 +27,7 @@ struct Ping: SessionCommand {
           .init("round_trip_us", .integer(microseconds)),
         ]).text)
     } else {
-      Output.line("\(reply.printable)  from \(session.path) in \(microseconds) µs")
+      Output.line("\(reply.printable)  from \(session.path.printable) in \(microseconds) µs")
     }
   }
 }

@@ -63,7 +63,7 @@ struct Policy: AsyncParsableCommand {
         let list = names.isEmpty ? "no policies" : "policies: " + names.joined(separator: ", ")
         Output.line("\(file.printable): \(verdict); \(list)")
       } else {
-        for problem in problems { Output.error(problem.printable) }
+        for problem in problems { Output.error(problem) }
       }
       return problems.isEmpty
     }
@@ -84,13 +84,13 @@ struct Policy: AsyncParsableCommand {
       do {
         policies = try Configuration.load(path: config).policies
       } catch {
-        for problem in error.problems { Output.error(problem.description.printable) }
+        for problem in error.problems { Output.error(problem.description) }
         throw ExitCode.refused
       }
       let names = policies.keys.sorted()
       if let name, policies[name] == nil {
         let known = names.isEmpty ? "it has none" : "known: " + names.joined(separator: ", ")
-        Output.error("there is no policy '\(name.printable)' in \(config.printable); \(known)")
+        Output.error("there is no policy '\(name)' in \(config); \(known)")
         throw ExitCode.refused
       }
       if names.isEmpty, !global.json {

@@ -61,7 +61,7 @@ struct Raw: SessionCommand {
     if words.isEmpty {
       while let line = readLine() {
         guard let words = WordSplitter.words(line) else {
-          Output.error("unbalanced quotes: \(line.printable)")
+          Output.error("unbalanced quotes: \(line)")
           hadError = true
           continue
         }

@@ -82,7 +82,7 @@ struct Scope: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["SCOPE", "GET", scope])
-      try session.show(view, absent: "there is no scope '\(scope.printable)'") {
+      try session.show(view, absent: "there is no scope '\(scope)'") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -50,7 +50,7 @@ struct Throttle: AsyncParsableCommand {
     func run(_ session: Session) async throws {
       let view = try await session.send(
         ["THROTTLE", "REFUND", key, String(count)], generation.words)
-      try session.show(view, absent: "nothing of '\(key.printable)' is used") {
+      try session.show(view, absent: "nothing of '\(key)' is used") {
         ViewText.line(try ThrottleView($0), style: Output.style)
       }
     }
@@ -65,7 +65,7 @@ struct Throttle: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["THROTTLE", "GET", key])
-      try session.show(view, absent: "nothing of '\(key.printable)' is used") {
+      try session.show(view, absent: "nothing of '\(key)' is used") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -54,7 +54,7 @@ struct Timer: AsyncParsableCommand {
 
     func run(_ session: Session) async throws {
       let view = try await session.send(["TIMER", "GET", key])
-      try session.show(view, absent: "there is no timer '\(key.printable)'") {
+      try session.show(view, absent: "there is no timer '\(key)'") {
         ViewText.table($0, style: Output.style)
       }
     }

@@ -55,19 +55,3 @@ enum DisplayWidth {
     return result + "…"
   }
 }
-
-extension StringProtocol {
-  /// The text with what could move the cursor, or the reader, written as an escape: keys are any
-  /// bytes, and anybody may choose them.
-  var printable: String {
-    var result = ""
-    for scalar in unicodeScalars {
-      switch scalar.value {
-      case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069:
-        result += "\\u{" + String(scalar.value, radix: 16) + "}"
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
-  }
-}

@@ -17,6 +17,7 @@ enum RedisText {
       // The line ends anyway.
       let isClosed = text.last == UInt8(ascii: "\n")
       return String(decoding: isClosed ? text.dropLast() : text[...], as: UTF8.self)
+        .replacing("\r\n", with: "\n").printableLines
     case .array(let values), .push(let values):
       return numbered(values, mark: ")", empty: "(empty array)", indent: indent)
     case .set(let values):
@@ -77,25 +78,27 @@ enum RedisText {
 
   private static func spaces(_ count: Int) -> String { String(repeating: " ", count: count) }
 
-  /// In double quotes. UTF-8 stays readable, unlike with redis-cli; other bytes become `\xNN`.
+  /// In double quotes. Printable UTF-8 stays readable, unlike with redis-cli; other bytes become
+  /// `\xNN`, so that the text can be given back as an argument.
   static func quoted(_ bytes: [UInt8]) -> String {
-    let isText = String(validating: bytes, as: UTF8.self) != nil
-    var result: [UInt8] = [0x22]
-    for byte in bytes {
-      switch byte {
-      case UInt8(ascii: "\""): result += Array("\\\"".utf8)
-      case UInt8(ascii: "\\"): result += Array("\\\\".utf8)
-      case 0x0A: result += Array("\\n".utf8)
-      case 0x0D: result += Array("\\r".utf8)
-      case 0x09: result += Array("\\t".utf8)
-      case 0x20..<0x7F: result.append(byte)
-      case 0x80... where isText: result.append(byte)
-      default:
-        let digits = String(byte, radix: 16)
-        result += Array(("\\x" + (digits.count == 1 ? "0" : "") + digits).utf8)
-      }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      return "\"" + bytes.map { quoted(Unicode.Scalar($0), isText: false) }.joined() + "\""
     }
-    return String(decoding: result + [0x22], as: UTF8.self)
+    return "\"" + text.unicodeScalars.map { quoted($0, isText: true) }.joined() + "\""
+  }
+
+  private static func quoted(_ scalar: Unicode.Scalar, isText: Bool) -> String {
+    switch scalar {
+    case "\"": return "\\\""
+    case "\\": return "\\\\"
+    case "\n": return "\\n"
+    case "\r": return "\\r"
+    case "\t": return "\\t"
+    case _ where scalar.isPrintable && (isText || scalar.isASCII): return String(scalar)
+    default:
+      let bytes = isText ? Array(String(scalar).utf8) : [UInt8(truncatingIfNeeded: scalar.value)]
+      return bytes.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
   }
 }
 

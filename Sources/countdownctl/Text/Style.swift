@@ -13,6 +13,20 @@ struct Style {
     hasColour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
 
+  /// The text with everything escaped that is not printable, line feeds and the colours above apart.
+  static func printable(_ text: String) -> String {
+    var parts = text.split(separator: "\u{1B}", omittingEmptySubsequences: false)[...]
+    var result = parts.removeFirst().printableLines
+    for part in parts {
+      let isColour = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[36m"].contains {
+        part.utf8.starts(with: $0.utf8)
+      }
+      result += isColour ? "\u{1B}" : "\u{1B}".printable
+      result += part.printableLines
+    }
+    return result
+  }
+
   /// The colour of a state.
   func state(_ text: String, _ state: String) -> String {
     switch state {

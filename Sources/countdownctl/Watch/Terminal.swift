@@ -22,7 +22,7 @@ struct Terminal {
   mutating func draw(_ lines: [String], widths: [Int], columns: Int) {
     var output = top(columns)
     for (index, line) in lines.enumerated() {
-      output += line + "\u{1B}[K" + (index < lines.count - 1 ? "\r\n" : "")
+      output += Style.printable(line) + "\u{1B}[K" + (index < lines.count - 1 ? "\r\n" : "")
     }
     Output.raw(output + "\u{1B}[J")
     self.widths = widths

@@ -1,0 +1,35 @@
+extension StringProtocol {
+  /// The text with every character that is not printable written as an escape such as `\u{1b}`.
+  ///
+  /// For all text that reaches a terminal or a log: others choose keys, titles and names of files.
+  package var printable: String { escaped { $0.isPrintable } }
+
+  /// As ``printable``, for text of several lines: line feeds stay.
+  package var printableLines: String { escaped { $0.isPrintable || $0 == "\n" } }
+
+  private func escaped(unless isAllowed: (Unicode.Scalar) -> Bool) -> String {
+    if unicodeScalars.allSatisfy(isAllowed) { return String(self) }
+    var result = String.UnicodeScalarView()
+    for scalar in unicodeScalars {
+      if isAllowed(scalar) {
+        result.append(scalar)
+      } else {
+        result.append(contentsOf: "\\u{\(String(scalar.value, radix: 16))}".unicodeScalars)
+      }
+    }
+    return String(result)
+  }
+}
+
+extension Unicode.Scalar {
+  /// Whether a terminal only draws it. False for what could move the cursor, change colours, begin
+  /// another line or reverse the order of reading.
+  ///
+  /// Source: the Unicode Character Database, General_Category (Cc, Zl, Zp) and Bidi_Control.
+  package var isPrintable: Bool {
+    switch value {
+    case 0..<0x20, 0x7F..<0xA0, 0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: false
+    default: true
+    }
+  }
+}

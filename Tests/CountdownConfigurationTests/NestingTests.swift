@@ -1,0 +1,11 @@
+import CountdownConfiguration
+import Testing
+
+@Suite struct NestingTests {
+  @Test(arguments: ["[", "{", "- ", "? ", "a: [", "{a: "])
+  func nestingDeeperThanAnyStackIsRefused(_ opening: String) {
+    var configuration = Configuration()
+    let yaml = String(repeating: opening, count: 100_000)
+    #expect(!configuration.merge(yaml: yaml, file: "f").isEmpty)
+  }
+}

@@ -1,0 +1,123 @@
+import CountdownCommands
+import CountdownCore
+import CountdownEngine
+import RESP
+import TimerWheelOracle
+
+/// A client before a dispatcher, without a socket and on a clock that moves as the input decides. A
+/// second one listens to everything.
+final class Conversation {
+  let host: FuzzHost
+  let dispatcher: Dispatcher
+  private let client: Session
+  private let listener: Session
+  private var decoder: RequestDecoder
+  /// Decides how time goes on between commands.
+  private var random: SeededGenerator
+  private let movesTime: Bool
+  /// In milliseconds.
+  private let steps: [Int64]
+  private(set) var said: [UInt8] = []
+  private(set) var heard: [UInt8] = []
+
+  init(
+    seed: UInt64, _ engine: EngineSettings = EngineSettings(), limits: RESPLimits = RESPLimits(),
+    movesTime: Bool = true
+  ) {
+    host = FuzzHost()
+    random = SeededGenerator(seed: seed)
+    self.movesTime = movesTime
+    steps = random.one(of: [
+      [0], [0, 1, 100, 250], [0, 0, 0, 300, 1_000, 10_000], [0, 0, 0, 0, 999, 60_000, 86_400_000],
+    ])
+    decoder = RequestDecoder(limits: limits)
+    var settings = Dispatcher.Settings()
+    settings.access.daemonUser = 1_000
+    dispatcher = Dispatcher(
+      engine: Engine(settings: engine, at: host.now), settings: settings, host: host)
+    client = Self.session(1, .resp2, at: host.now)
+    listener = Self.session(2, .resp3, at: host.now)
+    dispatcher.open(client)
+    dispatcher.open(listener)
+    for command in [["PSUBSCRIBE", "*"], ["MONITOR"]] { execute(command) }
+    take()
+  }
+
+  private static func session(
+    _ id: UInt64, _ version: RESPEncoder.Version, at now: Moment
+  ) -> Session {
+    let session = Session(
+      connection: id, peer: Peer(uid: 1_000, pid: 1), address: "/fuzz:\(id)", at: now)
+    session.output.version = version
+    return session
+  }
+
+  var now: Moment { host.now }
+  var bufferedBytes: Int { decoder.bufferedBytes }
+  var isOver: Bool { client.isClosing }
+
+  /// Bytes that have come from the client; what can be done of them is.
+  func receive(_ bytes: UnsafeRawBufferPointer) {
+    guard !isOver else { return }
+    decoder.append(bytes)
+    do {
+      while !isOver, try decoder.next() {
+        decoder.withArguments { dispatcher.execute($0, for: client, at: host.now) }
+        // Each alone: what has not been read yet is shown by some commands.
+        take()
+        if movesTime { pass(random.one(of: steps)) }
+      }
+    } catch {
+      dispatcher.refuse(client, error)
+    }
+    take()
+  }
+
+  func receive(_ bytes: [UInt8]) { bytes.withUnsafeBytes { receive($0) } }
+
+  func pass(_ milliseconds: Int64) {
+    host.clock.advance(by: milliseconds * 1_000)
+    while !dispatcher.advance(to: host.now, budget: 1_000) {}
+    take()
+  }
+
+  private func take() {
+    said += client.takeSaid().bytes
+    heard += listener.takeSaid().bytes
+    for session in [client, listener] { dispatcher.account(session) }
+  }
+
+  private func execute(_ words: [String]) {
+    var request = RESPEncoder()
+    request.array(words.count)
+    for word in words { request.bulk(word) }
+    var decoder = RequestDecoder()
+    request.bytes.withUnsafeBytes { decoder.append($0) }
+    guard (try? decoder.next()) == true else { return }
+    decoder.withArguments { dispatcher.execute($0, for: listener, at: host.now) }
+  }
+}
+
+/// What commands ask of a daemon that there is not.
+final class FuzzHost: CommandHost {
+  let clock = VirtualClock(
+    Moment(
+      boot: Instant(microseconds: 1_000_000), wall: Instant(microseconds: 1_790_000_000_000_000)))
+  var now: Moment { clock.now }
+  var virtualClock: VirtualClock? { clock }
+  var stopwatch: () -> Int64 { { 0 } }
+  var configuration: [(name: String, value: String)] { [("limits.max-output", "67108864")] }
+
+  func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
+  func bufferedInput(of connection: UInt64) -> Int { 0 }
+  func close(_ connection: UInt64, _ reason: CloseReason) {}
+  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
+  func reload(_ done: @escaping (ReloadOutcome) -> Void) { done(.refused(["f:1: wrong"])) }
+  func shutDown() {}
+  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
+  func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+}

@@ -1,0 +1,117 @@
+import CountdownCore
+import CountdownEngine
+import RESP
+import TimerWheelOracle
+
+/// Streams of requests, some of them damaged. Whatever the pieces they come in, the answers are the
+/// same, and are RESP; what is kept of them is bounded.
+package final class RequestFuzz: FuzzTarget {
+  package static let name = "requests"
+
+  private static let inserts = Array("*$+-:\r\n\0\"' 0195\u{7F}".utf8)
+  package init() {}
+
+  package func input(seed: UInt64) -> [UInt8] {
+    var random = SeededGenerator(seed: seed)
+    // All commands, or a few families, which then meet each other more often.
+    let groups = (0..<random.one(of: [0, 1, 2, 3])).map { _ in
+      random.one(of: RequestGrammar.groups)
+    }
+    let grammar = RequestGrammar(Set(groups))
+    var stream: [UInt8] = []
+    for _ in 0..<random.one(of: [3, 10, 30, 100]) {
+      var request = encode(grammar.command(&random), &random)
+      if random.isOne(in: 40) { random.damage(&request, atMost: 2, inserting: Self.inserts) }
+      stream += request
+    }
+    if random.isOne(in: 2) { random.damage(&stream, atMost: 4, inserting: Self.inserts) }
+    return stream
+  }
+
+  package func check(_ input: [UInt8]) throws {
+    let seed = hash(input)
+    let whole = Self.conversation(seed)
+    whole.receive(input)
+    let pieces = Self.conversation(seed)
+    var random = SeededGenerator(seed: seed)
+    var rest = input[...]
+    while !rest.isEmpty {
+      let piece = rest.prefix(random.one(of: [1, 1, 2, 3, 17, 100, 5_000]))
+      rest = rest.dropFirst(piece.count)
+      pieces.receive(Array(piece))
+    }
+    for conversation in [whole, pieces] { conversation.pass(3_650 * 86_400_000) }
+    try Self.compare("the client", whole.said, pieces.said)
+    try Self.compare("the listener", whole.heard, pieces.heard)
+    for bytes in [whole.said, whole.heard] { try Self.checkIsRESP(bytes) }
+    guard whole.bufferedBytes <= input.count, pieces.bufferedBytes <= input.count else {
+      throw FuzzFailure("more input is kept than came")
+    }
+  }
+
+  /// Small limits in some, so that they are reached.
+  private static func conversation(_ seed: UInt64) -> Conversation {
+    var settings = EngineSettings()
+    settings.policies = policies
+    settings.maximumLevel = .alert
+    settings.eventsKept = 100
+    var limits = RESPLimits()
+    if seed % 3 == 0 {
+      settings.limits.entities = Int((seed >> 8) % 12) + 1
+      settings.limits.entitiesPerUser = Int((seed >> 16) % 12) + 1
+      settings.limits.subscriptions = 4
+      settings.limits.payloadLength = 64
+      settings.limits.scopeDepth = 2
+      settings.limits.scopeChildren = 2
+      settings.limits.scopeHandlers = 2
+      settings.limits.stackPages = 2
+    }
+    if seed % 4 == 0 {
+      limits = RESPLimits(bulkLength: 64, inlineLength: 64, arguments: 8, requestLength: 128)
+    }
+    return Conversation(seed: seed, settings, limits: limits)
+  }
+
+  static let policies: [String: SendPolicy] = {
+    var rules = SendPolicy.Rules()
+    rules.ladder = [.seconds(60), .seconds(120)]
+    rules.windows = [
+      .init(limit: 3, length: .seconds(600)), .init(limit: 5, length: .seconds(86_400)),
+    ]
+    rules.channels = ["sms", "call"]
+    rules.validity = .seconds(300)
+    rules.attempts = 2
+    var other = SendPolicy.Rules()
+    other.count = 3
+    other.onResend = .replace
+    return [("p", rules), ("q", other)].reduce(into: [:]) { policies, named in
+      policies[named.0] = try? SendPolicy(name: named.0, named.1)
+    }
+  }()
+
+  private static func compare(_ who: String, _ whole: [UInt8], _ pieces: [UInt8]) throws {
+    guard whole != pieces else { return }
+    let place = zip(whole, pieces).enumerated().first { $1.0 != $1.1 }?.offset
+    let start = max(0, (place ?? min(whole.count, pieces.count)) - 200)
+    func excerpt(_ bytes: [UInt8]) -> String {
+      String(decoding: bytes.dropFirst(start).prefix(300), as: UTF8.self).debugDescription
+    }
+    throw FuzzFailure(
+      "\(who) is told something else when the input comes in pieces:\n\(excerpt(whole))\n"
+        + excerpt(pieces))
+  }
+
+  private static func checkIsRESP(_ bytes: [UInt8]) throws {
+    var decoder = ReplyDecoder()
+    // One more, which would be part of the last if that were not whole.
+    decoder.feed(bytes + Array(":7777\r\n".utf8))
+    var last: RESPValue?
+    var count = 0
+    do {
+      while let next = try decoder.next() { (last, count) = (next, count + 1) }
+    } catch {
+      throw FuzzFailure("reply \(count) is not RESP: \(error)")
+    }
+    guard last == .integer(7777) else { throw FuzzFailure("the last reply is not whole") }
+  }
+}

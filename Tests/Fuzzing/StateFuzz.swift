@@ -1,0 +1,293 @@
+import CountdownCore
+import CountdownEngine
+import CountdownServer
+import CountdownStore
+import Glibc
+import TimerWheelOracle
+
+/// Stored state that is damaged: bytes of its files, or what its rows say. Whatever can be read of it
+/// is taken, and goes on without trapping. The input is the seed.
+package final class StateFuzz: FuzzTarget {
+  package static let name = "state"
+
+  private static let bootID = "fuzz"
+  private static let inserts: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF]
+  private static let names = ["state.db", "state.db-wal"]
+
+  private let directory: String
+  private var files: [String: [UInt8]] = [:]
+  private var rows = Rows()
+  private let grammar = RequestGrammar([
+    .countdown, .timer, .hud, .throttle, .once, .gate, .debounce,
+  ])
+
+  /// What a store hands out.
+  private struct Rows {
+    var countdowns: [CountdownRecord] = []
+    var timers: [TimerRecord] = []
+    var huds: [HUDRecord] = []
+    var guards: [GuardRecord] = []
+    var events: [(after: Int64, last: Int64, payload: [UInt8])] = []
+  }
+
+  package init() throws {
+    directory = try Files.makeTemporaryDirectory()
+    try makeState()
+  }
+
+  deinit {
+    Files.removeFiles(in: directory)
+    rmdir(directory)
+  }
+
+  private var settings: EngineSettings {
+    var settings = EngineSettings()
+    settings.policies = RequestFuzz.policies
+    settings.maximumLevel = .alert
+    return settings
+  }
+
+  private func open(_ now: Moment) throws -> Store {
+    try Store(
+      Store.Options(directory: directory, durability: .process, product: "fuzz"),
+      at: StoreClock.Reading(
+        bootID: Self.bootID, bootMicroseconds: now.boot.microseconds,
+        wallMicroseconds: now.wall.microseconds))
+  }
+
+  /// Something of everything that lasts.
+  private static let lasting = [
+    "COUNTDOWN START c# POLICY p TITLE %ds META m TOKEN t", "COUNTDOWN ATTEMPT c#",
+    "COUNTDOWN START d# COUNT 60 EVERY 1m READYTITLE again", "COUNTDOWN PAUSE d#",
+    "COUNTDOWN START e# POLICY q", "COUNTDOWN CANCEL e#",
+    "TIMER SET t# 1h EVERY 30s PAYLOAD x LATE skip", "TIMER SET w# 1h CLOCK wall",
+    "HUD SHOW h# STATUS s MAX 1h DURABLE", "HUD SHOW h# LEVEL alert KIND progress DURABLE",
+    "HUD PROGRESS h# 0.5", "HUD DISMISS h# DELAY 1h LEVEL alert", "HUD PAUSE h# LEVEL normal",
+    "THROTTLE l# BURST 5 RATE 1/1h", "ONCE BEGIN o# TTL 1h", "ONCE DONE o# r", "ONCE p# TTL 1h",
+    "GATE CHECK g# pay PAYLOAD x REQUIRED on", "GATE OPEN i# TTL 1h", "GATE OPEN j#",
+    "DEBOUNCE CALL b# 1h PAYLOAD x LEADING MAXWAIT 2h", "DEBOUNCE CALL b# 1h PAYLOAD y",
+  ]
+
+  /// A state as `kill -9` leaves it: some of it in the database, some in the log.
+  private func makeState() throws {
+    var random = SeededGenerator(seed: 1)
+    let talk = Conversation(seed: 1, settings, movesTime: false)
+    talk.dispatcher.engine.noteChanges()
+    var store: Store? = try open(talk.now)
+    for round in 0..<20 {
+      talk.pass(700)
+      for _ in 0..<30 { talk.receive(encode(grammar.command(&random))) }
+      for line in Self.lasting {
+        talk.receive(Array(line.replacing("#", with: "\(round)").utf8) + Array("\r\n".utf8))
+      }
+      let batch = StoreBatch(takenFrom: &talk.dispatcher.engine, offset: store!.clock.offset)
+      if round == 0 { try store!.beginEvents(after: 1) }
+      try store!.commit(
+        batch,
+        at: StoreClock.Reading(
+          bootID: Self.bootID, bootMicroseconds: talk.now.boot.microseconds,
+          wallMicroseconds: talk.now.wall.microseconds))
+      if round == 12 {
+        store = nil
+        store = try open(talk.now)
+        _ = try read(store!)
+      }
+    }
+    rows = try read(store!)
+    for name in Self.names {
+      files[name] = try Files.read("\(directory)/\(name)")
+    }
+    store = nil
+    let counts = [
+      rows.countdowns.count, rows.countdowns.count { $0.policyState != nil }, rows.timers.count,
+      rows.huds.count, Set(rows.guards.map(\.state.kind)).count / GuardRecord.Kind.allCases.count,
+      rows.events.count, files[Self.names[1]]?.count ?? 0,
+    ]
+    guard !counts.contains(0) else {
+      throw FuzzFailure("the state to be damaged has not something of everything: \(counts)")
+    }
+  }
+
+  /// All that can be read.
+  private func read(_ store: Store) throws -> Rows {
+    var rows = Rows()
+    try? store.loadCountdowns { rows.countdowns.append($0) }
+    try? store.loadTimers { rows.timers.append($0) }
+    try? store.loadHUDs { rows.huds.append($0) }
+    try? store.loadGuards { rows.guards.append($0) }
+    try? store.loadEvents {
+      rows.events.append(($0.afterSequence, $0.lastSequence, $0.payload))
+    }
+    return rows
+  }
+
+  // MARK: Damage
+
+  package func input(seed: UInt64) -> [UInt8] { Array("\(seed)".utf8) }
+
+  package func check(_ input: [UInt8]) throws {
+    var random = SeededGenerator(seed: try seed(of: input))
+    if random.isOne(in: 2) { try damageFiles(&random) } else { damageRows(&random) }
+  }
+
+  private func damageFiles(_ random: inout SeededGenerator) throws {
+    Files.removeFiles(in: directory)
+    for name in Self.names {
+      var bytes = files[name] ?? []
+      if random.isOne(in: 2) { damage(file: &bytes, &random) }
+      try Files.write(bytes, to: "\(directory)/\(name)")
+    }
+    _ = try? Store.check(directory: directory)
+    guard let store = try? open(FuzzHost().now) else { return }
+    live(try read(store), offset: store.clock.offset, first: store.firstNumber, &random)
+  }
+
+  private func damage(file bytes: inout [UInt8], _ random: inout SeededGenerator) {
+    let page = 1_024
+    for _ in 0..<random.one(of: [1, 1, 2, 10, 100]) {
+      guard !bytes.isEmpty else { return }
+      let place = random.number(below: bytes.count)
+      switch random.number(below: 8) {
+      case 0..<4: bytes[place] ^= 1 << UInt8(random.number(below: 8))
+      case 4: bytes[place] = random.one(of: Self.inserts)
+      case 5:
+        for index in place..<min(bytes.count, place + random.number(below: page)) {
+          bytes[index] = 0
+        }
+      case 6 where bytes.count >= 2 * page:
+        let pages = bytes.count / page
+        let (one, other) = (random.number(below: pages) * page, random.number(below: pages) * page)
+        for index in 0..<page { bytes.swapAt(one + index, other + index) }
+      default: if random.isOne(in: 10) { bytes.removeLast(bytes.count - place) }
+      }
+    }
+  }
+
+  private func damageRows(_ random: inout SeededGenerator) {
+    var rows = rows
+    for _ in 0..<random.one(of: [1, 3, 10]) {
+      switch random.number(below: 5) {
+      case 0: change(&rows.countdowns, &random, Self.damage)
+      case 1: change(&rows.timers, &random, Self.damage)
+      case 2:
+        change(&rows.huds, &random) { $0.damage(&$1.state, atMost: 2, inserting: Self.inserts) }
+      case 3: change(&rows.guards, &random, Self.damage)
+      default:
+        change(&rows.events, &random) {
+          $0.damage(&$1.payload, atMost: 3, inserting: Self.inserts)
+        }
+      }
+    }
+    live(rows, offset: random.one(of: [0, 1, -1, 1_789_000_000_000_000]), first: 1 << 52, &random)
+  }
+
+  private func change<Row>(
+    _ rows: inout [Row], _ random: inout SeededGenerator,
+    _ body: (inout SeededGenerator, inout Row) -> Void
+  ) {
+    let place = random.number(below: rows.count)
+    body(&random, &rows[place])
+  }
+
+  private static func damage(_ random: inout SeededGenerator, _ row: inout CountdownRecord) {
+    switch random.number(below: 9) {
+    case 0: row.generation = random.edge()
+    case 1: row.phase = .counting(untilMicroseconds: random.edge())
+    case 2: row.phase = .paused(leftMicroseconds: random.edge())
+    case 3: row.phase = .ready(sinceMicroseconds: random.edge())
+    case 4: row.phase = .idle(sinceMicroseconds: random.edge())
+    case 5: row.count = UInt32(truncatingIfNeeded: random.edge())
+    case 6: row.everyMicroseconds = random.edge()
+    case 7: row.sends = UInt32(truncatingIfNeeded: random.edge())
+    default: row.policyState.map { row.policyState = damaged($0, &random) }
+    }
+  }
+
+  private static func damage(_ random: inout SeededGenerator, _ row: inout TimerRecord) {
+    switch random.number(below: 6) {
+    case 0: row.generation = random.edge()
+    case 1: row.phase = .running(untilMicroseconds: random.edge())
+    case 2: row.phase = .paused(leftMicroseconds: random.edge())
+    case 3: row.everyMicroseconds = random.edge()
+    case 4: row.fired = random.edge()
+    default: row.missed = random.edge()
+    }
+  }
+
+  private static func damage(_ random: inout SeededGenerator, _ row: inout GuardRecord) {
+    func edge(_ value: Int64) -> Int64 { random.isOne(in: 2) ? random.edge() : value }
+    switch row.state {
+    case .throttle(let arrival, let fraction, let burst, let count, let period):
+      row.state = .throttle(
+        arrival: edge(arrival), fraction: UInt32(truncatingIfNeeded: edge(Int64(fraction))),
+        burst: edge(burst), rateCount: edge(count), ratePeriod: edge(period))
+    case .once(let deadline, let result):
+      row.state = .once(deadline: edge(deadline), result: result)
+    case .gatePending(let deadline, let action, let payload):
+      row.state = .gatePending(deadline: edge(deadline), action: action, payload: payload)
+    case .gateOpen(let deadline): row.state = .gateOpen(deadline: edge(deadline ?? 0))
+    case .debounce(let last, let quiet, let maximum, let leading, let since, let calls, let payload):
+      row.state = .debounce(
+        lastCall: edge(last), quiet: edge(quiet), maximumWait: maximum.map(edge),
+        isLeading: leading,
+        waitingSince: since.map(edge), calls: edge(calls), payload: payload)
+    }
+  }
+
+  private static func damaged(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+    var bytes = bytes
+    random.damage(&bytes, atMost: 2, inserting: inserts)
+    return bytes
+  }
+
+  // MARK: Going on with it
+
+  /// Takes what makes sense, as the daemon does, and uses it.
+  private func live(
+    _ rows: Rows, offset: Int64, first: Int64, _ random: inout SeededGenerator
+  ) {
+    var settings = settings
+    settings.firstGeneration = first
+    let talk = Conversation(seed: 1, settings, movesTime: false)
+    let dispatcher = talk.dispatcher
+    dispatcher.engine.noteChanges()
+    let now = talk.now
+    for row in rows.countdowns {
+      guard let kept = row.durable(offset: offset),
+        dispatcher.engine.canRestore(.countdown, kept.key, at: row.index)
+      else { continue }
+      dispatcher.engine.restore(kept, at: row.index, now: now)
+    }
+    for row in rows.timers {
+      guard let kept = row.durable(offset: offset),
+        dispatcher.engine.canRestore(.timer, kept.key, at: row.index)
+      else { continue }
+      dispatcher.engine.restore(kept, at: row.index, now: now)
+    }
+    for row in rows.huds {
+      guard let kept = row.durable(offset: offset),
+        dispatcher.engine.canRestore(.hud, kept.key, at: row.index)
+      else { continue }
+      dispatcher.engine.restore(kept, at: row.index, now: now)
+    }
+    for row in rows.guards {
+      guard let kept = row.durable(offset: offset),
+        dispatcher.engine.canRestore(kept.machine.kind, kept.key, at: row.place)
+      else { continue }
+      dispatcher.engine.restore(kept, at: row.place, now: now)
+    }
+    for events in rows.events {
+      dispatcher.engine.eventTail.restore(
+        events.payload, after: events.after, through: events.last)
+    }
+    talk.receive(Array("EVENTS SINCE 0\r\n".utf8))
+    for milliseconds in [0, 1, 60_000, 3_650 * 86_400_000] as [Int64] {
+      for family in ["COUNTDOWN", "TIMER", "HUD", "THROTTLE", "ONCE", "GATE", "DEBOUNCE"] {
+        talk.receive(Array("\(family) LIST\r\n".utf8))
+      }
+      for _ in 0..<5 { talk.receive(encode(grammar.command(&random))) }
+      talk.pass(milliseconds)
+      _ = StoreBatch(takenFrom: &dispatcher.engine, offset: offset)
+    }
+  }
+}
