@@ -62,7 +62,8 @@ final class Conversation {
     decoder.append(bytes)
     do {
       while !isOver, try decoder.next() {
-        decoder.withArguments { dispatcher.execute($0, for: client, at: host.now) }
+        decoder.withArguments { _ = dispatcher.execute($0, for: client, at: host.now) }
+        while client.isUnfinished { dispatcher.goOn(client, at: host.now) }
         // Each alone: what has not been read yet is shown by some commands.
         take()
         if movesTime { pass(random.one(of: steps)) }
@@ -94,7 +95,7 @@ final class Conversation {
     var decoder = RequestDecoder()
     request.bytes.withUnsafeBytes { decoder.append($0) }
     guard (try? decoder.next()) == true else { return }
-    decoder.withArguments { dispatcher.execute($0, for: listener, at: host.now) }
+    decoder.withArguments { _ = dispatcher.execute($0, for: listener, at: host.now) }
   }
 }
 
@@ -109,7 +110,9 @@ final class FuzzHost: CommandHost {
   var configuration: [(name: String, value: String)] { [("limits.max-output", "67108864")] }
 
   func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
-  func bufferedInput(of connection: UInt64) -> Int { 0 }
+  func transport(of connection: UInt64) -> TransportFacts {
+    TransportFacts(descriptor: 5, path: "/fuzz", unreadInput: 0)
+  }
   func close(_ connection: UInt64, _ reason: CloseReason) {}
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) { done(.refused(["f:1: wrong"])) }
@@ -120,4 +123,5 @@ final class FuzzHost: CommandHost {
     _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
   ) throws(BackupError) -> [UInt8] { [1, 2, 3] }
   func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  func endBackup(of connection: UInt64) {}
 }
