@@ -84,9 +84,9 @@ def test_what_is_lost_is_noticed(tmp_path, change):
                 with contextlib.closing(sqlite3.connect(self.state / "state.db")) as database:
                     assert database.execute(sql).rowcount > 0, "nothing was changed"
                     forget_sums(database)
+                    database.commit()
                 # The log is in the file by now: otherwise that alone would be noticed.
                 (self.state / "committed").unlink()
-                    database.commit()
             super().begin(environment)
 
     with pytest.raises(AssertionError) as caught:
