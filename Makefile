@@ -109,6 +109,12 @@ torture: test-packages build ## Kill the loaded daemon again and again, and look
 	@ROUNDS=$(ROUNDS) SEED=$(SEED) DURABILITY=$(DURABILITY) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_torture.py -q
 
+SECONDS_OF_DAMAGE ?= 60
+.PHONY: damage
+damage: test-packages build ## Damage stored state at random places and start the daemon on it (SEED=0, SECONDS_OF_DAMAGE=60)
+	@SECONDS=$(SECONDS_OF_DAMAGE) SEED=$(SEED) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_damaged_state.py -q
+
 STEPS ?= 1000000
 .PHONY: simulate
 simulate: ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)

@@ -19,6 +19,7 @@ for offset in 0 1000000 2000000; do
   step simulate STEPS=2000000 SEED=$((seed + offset))
 done
 step torture ROUNDS=200 SEED="$seed"
+step damage SECONDS_OF_DAMAGE=1200 SEED="$seed"
 step test-deb
 step sanitize SECONDS_OF_FUZZ=600 SEED="$seed"
 step examples
