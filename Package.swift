@@ -28,13 +28,14 @@ let package = Package(
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
 
-    // What the daemon decides: pure values, no clock, no I/O.
-    .target(name: "CountdownCore", swiftSettings: settings),
+    // What travels between the daemon and its clients: RESP, its limits, the version.
+    .target(name: "Wire", swiftSettings: settings),
+
+    // What the daemon decides: the engine, a folder for each kind, the commands. No clock, no I/O.
     .target(
-      name: "CountdownEngine",
+      name: "Countdowns",
       dependencies: [
-        "CountdownCore", "TimerWheel",
-        .product(name: "Histogram", package: "hdrhistogram-swift"),
+        "TimerWheel", "Wire", .product(name: "Histogram", package: "hdrhistogram-swift"),
       ],
       swiftSettings: settings),
 
@@ -50,21 +51,12 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    // What it says on the wire.
-    .target(name: "RESP", dependencies: ["PrintableText"], swiftSettings: settings),
-    .target(name: "ProductVersion", swiftSettings: settings),
-    .target(name: "PrintableText", swiftSettings: settings),
-    .target(
-      name: "CountdownCommands",
-      dependencies: ["CountdownEngine", "PrintableText", "ProductVersion", "RESP"],
-      swiftSettings: settings),
-
     // Where it meets the system.
     .systemLibrary(name: "CMalloc"),
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CMalloc", "CountdownCommands", "CountdownStore", "DispatchTimers",
+        "CMalloc", "Countdowns", "CountdownStore", "DispatchTimers",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
@@ -73,15 +65,15 @@ let package = Package(
     .systemLibrary(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
-      name: "SystemdSupport", dependencies: ["CSystemd", "PrintableText"], swiftSettings: settings),
+      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: settings),
     .target(
       name: "CountdownConfiguration",
-      dependencies: ["CountdownCore", "PrintableText", .product(name: "Yams", package: "Yams")],
+      dependencies: ["Countdowns", "Wire", .product(name: "Yams", package: "Yams")],
       swiftSettings: settings),
     .executableTarget(
       name: "countdownd",
       dependencies: [
-        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "PrintableText",
+        "CountdownServer", "CountdownConfiguration", "DispatchTimers", "Wire",
         "SystemdSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
@@ -92,7 +84,7 @@ let package = Package(
     .target(
       name: "CountdownClient",
       dependencies: [
-        "PrintableText", "ProductVersion", "RESP",
+        "Wire",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -100,7 +92,7 @@ let package = Package(
     .executableTarget(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient", "CountdownConfiguration", "PrintableText",
+        "CountdownClient", "CountdownConfiguration", "Wire",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -117,8 +109,8 @@ let package = Package(
     .target(
       name: "Fuzzing",
       dependencies: [
-        "CountdownCommands", "CountdownConfiguration", "CountdownServer", "CountdownStore",
-        "PrintableText", "TimerWheelOracle",
+        "Countdowns", "CountdownConfiguration", "CountdownServer", "CountdownStore",
+        "Wire", "TimerWheelOracle",
       ],
       path: "Tests/Fuzzing", exclude: ["Corpus"], swiftSettings: settings),
     .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
@@ -126,21 +118,21 @@ let package = Package(
 
     // Plays random histories of the whole engine against naive models, likewise.
     .target(
-      name: "Simulation", dependencies: ["CountdownEngine", "CountdownCore"],
+      name: "Simulation", dependencies: ["Countdowns"],
       path: "Tests/Simulation", swiftSettings: settings),
     .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
 
     .testTarget(
       name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
-    .testTarget(name: "RESPTests", dependencies: ["RESP"], swiftSettings: settings),
+    .testTarget(name: "RESPTests", dependencies: ["Wire"], swiftSettings: settings),
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
-      name: "countdownctlTests", dependencies: ["countdownctl", "PrintableText"],
+      name: "countdownctlTests", dependencies: ["countdownctl", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "countdowndTests", dependencies: ["countdownd", "PrintableText"],
+      name: "countdowndTests", dependencies: ["countdownd", "Wire"],
       swiftSettings: settings),
     .testTarget(
       name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
@@ -148,23 +140,23 @@ let package = Package(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
     .testTarget(
       name: "CountdownConfigurationTests",
-      dependencies: ["CountdownConfiguration", "PrintableText"],
+      dependencies: ["CountdownConfiguration", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownCoreTests", dependencies: ["CountdownCore"], swiftSettings: settings),
+      name: "CountdownCoreTests", dependencies: ["Countdowns"], swiftSettings: settings),
     .testTarget(
       name: "CountdownEngineTests",
-      dependencies: ["CountdownEngine", "Simulation"],
+      dependencies: ["Countdowns", "Simulation"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],
       resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",
-      dependencies: ["CountdownServer", "CountdownStore", "CountdownEngine", "CountdownCore"],
+      dependencies: ["CountdownServer", "CountdownStore", "Countdowns"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownCommandsTests", dependencies: ["CountdownCommands"],
+      name: "CountdownCommandsTests", dependencies: ["Countdowns"],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

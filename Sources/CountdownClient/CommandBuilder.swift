@@ -1,4 +1,4 @@
-import RESP
+import Wire
 
 /// Who a countdown, HUD, timer, guard or scope belongs to.
 public enum Owner: Sendable, Hashable {

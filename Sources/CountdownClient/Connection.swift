@@ -1,6 +1,6 @@
 import NIOCore
 import NIOPosix
-import RESP
+import Wire
 import Synchronization
 
 #if canImport(Glibc)

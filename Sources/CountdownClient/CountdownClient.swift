@@ -1,11 +1,10 @@
 import NIOCore
 import NIOPosix
-import ProductVersion
-import RESP
+import Wire
 import Synchronization
 
-/// A reply of the daemon: see `RESP.RESPValue`.
-public typealias RESPValue = RESP.RESPValue
+/// A reply of the daemon: see `Wire.RESPValue`.
+public typealias RESPValue = Wire.RESPValue
 
 /// A client of countdownd.
 ///

@@ -1,4 +1,4 @@
-import RESP
+import Wire
 
 /// One thing that happened to a countdown, a HUD, a timer, a guard, a scope, a stack or a page.
 public struct CountdownEvent: Sendable, Hashable {

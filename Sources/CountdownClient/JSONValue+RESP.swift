@@ -1,4 +1,4 @@
-import RESP
+import Wire
 
 extension JSONValue {
   /// A reply as the events spell the same things: maps become objects, and bytes that are not

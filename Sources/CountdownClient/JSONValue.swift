@@ -1,4 +1,4 @@
-import PrintableText
+import Wire
 
 /// A JSON text as a value. Objects keep the order of their members, integers their digits.
 public indirect enum JSONValue: Sendable, Hashable {

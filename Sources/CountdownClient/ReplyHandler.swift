@@ -1,5 +1,5 @@
 import NIOCore
-import RESP
+import Wire
 
 /// Commands on their way out, and who waits for their replies. A command without a promise gets
 /// its answers as pushes: `SUBSCRIBE` and its kin.

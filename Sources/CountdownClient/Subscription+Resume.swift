@@ -1,4 +1,4 @@
-import RESP
+import Wire
 
 /// What was missed while there was no connection is read from the daemon's tail of events: the
 /// subscriptions come first, then the question, so that nothing falls between; what comes twice is

@@ -1,5 +1,5 @@
 import NIOCore
-import RESP
+import Wire
 import Synchronization
 
 /// Keeps a set of channels subscribed, over as many connections as it takes, and puts what comes

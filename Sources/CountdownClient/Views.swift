@@ -1,4 +1,4 @@
-import RESP
+import Wire
 
 /// How a countdown stands.
 public struct CountdownView: Sendable, Hashable {

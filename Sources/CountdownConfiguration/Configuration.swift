@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 
 /// What the daemon can be told in its configuration files; as made, every setting has its default.
 ///

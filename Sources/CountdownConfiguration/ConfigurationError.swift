@@ -1,4 +1,4 @@
-import PrintableText
+import Wire
 
 /// Everything that is wrong with the configuration, in the order of the files and lines.
 package struct ConfigurationError: Error, Equatable, CustomStringConvertible {

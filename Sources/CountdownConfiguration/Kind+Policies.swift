@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 
 extension Kind where Value == [String: SendPolicy] {
   /// A policy that comes later replaces one of the same name whole: its rules belong together.

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Yams
 
 /// What a setting's value may be: how it is read, and how it is shown.

@@ -1,8 +1,7 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import NIOCore
 import NIOPosix
-import RESP
+import Wire
 
 /// One connection: bytes in, commands to the dispatcher, output out.
 ///

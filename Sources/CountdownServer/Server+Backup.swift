@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import CountdownStore
 
 /// The state directory is the daemon's alone, so a copy of the state travels over the socket.

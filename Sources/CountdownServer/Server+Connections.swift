@@ -1,5 +1,4 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import Logging
 
 /// Who comes, who is turned away, and who goes.

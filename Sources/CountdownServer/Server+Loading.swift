@@ -1,6 +1,4 @@
-import CountdownCommands
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownStore
 import Logging
 import NIOCore

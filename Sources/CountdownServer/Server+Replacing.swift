@@ -1,5 +1,4 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import CountdownStore
 import Logging
 
@@ -98,7 +97,7 @@ extension Server {
   private func put(_ decided: (Replacement, StoreBatch)) throws(StoreError) {
     nonisolated(unsafe) let store = try decided.0.open(at: reading)
     try keep(store)
-    keeper?.confirm(decided.1, &dispatcher.engine)
+    keeper?.confirm(decided.1, dispatcher.engine)
   }
 
   /// Makes another state of all that is in memory, and decides for it. Which of that is kept by it is in the
@@ -115,7 +114,7 @@ extension Server {
     }
     dispatcher.engine.noteEverything()
     let batch = StateKeeper.takeBatch(
-      from: &dispatcher.engine, offset: replacement.clock.offset)
+      from: dispatcher.engine, offset: replacement.clock.offset)
     var entities = batch
     // Those are among all that are kept.
     entities.events = nil
@@ -127,7 +126,7 @@ extension Server {
       try replacement.fill(entities, events: events, after: tail.droppedThrough, at: reading)
       try replacement.decide()
     } catch {
-      StateKeeper.keepForLater(batch, &dispatcher.engine)
+      StateKeeper.keepForLater(batch, dispatcher.engine)
       throw error
     }
     return (replacement, batch)

@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import CountdownStore
 import Logging
 import NIOCore
@@ -39,12 +39,12 @@ extension Server {
   ) -> Bool {
     guard isOneOfMany || turn.contains(where: { $0.said.hasChangedAnything }) else {
       // Time has changed things; it would do so again.
-      keeper.keepForLater(batch, &dispatcher.engine)
+      keeper.keepForLater(batch, dispatcher.engine)
       write(turn)
       return false
     }
     do throws(StoreError) {
-      try keeper.takeBack(batch, &dispatcher.engine, at: now)
+      try keeper.takeBack(batch, dispatcher.engine, at: now)
     } catch {
       // Until it can be, what was refused is seen; nothing is stored before.
       logger.critical("what could not be stored cannot be taken back yet, either: \(error)")
@@ -63,7 +63,7 @@ extension Server {
   private func takeBackWhatIsLeft(_ keeper: StateKeeper) -> Bool {
     while let batch = leftToTakeBack.first {
       do throws(StoreError) {
-        try keeper.takeBack(batch, &dispatcher.engine, at: now)
+        try keeper.takeBack(batch, dispatcher.engine, at: now)
       } catch {
         return false
       }
@@ -77,7 +77,7 @@ extension Server {
   func storeAtLast() {
     guard dispatcher.engine.isReadOnly, let keeper, !keeper.isBusy, takeBackWhatIsLeft(keeper)
     else { return }
-    keeper.store(keeper.takeBatch(from: &dispatcher.engine), at: now) { [logger] _, error in
+    keeper.store(keeper.takeBatch(from: dispatcher.engine), at: now) { [logger] _, error in
       guard let error else { return }
       logger.error("what time has done since nothing could be stored is lost: \(error)")
     }
@@ -92,13 +92,13 @@ extension Server {
     guard !mustTakeBack else { return retryLater() }
     if let error = keeper.trouble, error.kind == .corrupt { return retry(replacing: error, keeper) }
     guard takeBackWhatIsLeft(keeper) else { return retryLater() }
-    let batch = keeper.takeBatch(from: &dispatcher.engine)
+    let batch = keeper.takeBatch(from: dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {
-        keeper.confirm(batch, &dispatcher.engine)
+        keeper.confirm(batch, dispatcher.engine)
         noteWritable()
       } else {
-        keeper.keepForLater(batch, &dispatcher.engine)
+        keeper.keepForLater(batch, dispatcher.engine)
         retryLater()
       }
       // What time has changed meanwhile is stored with it, and told.
@@ -119,7 +119,7 @@ extension Server {
     if replacing == nil, !takeBackWhatIsLeft(keeper) {
       // Rather kept as it is than gone.
       logger.critical("what was refused and cannot be read back any more is kept as it is now")
-      for batch in leftToTakeBack { keeper.keepForLater(batch, &dispatcher.engine) }
+      for batch in leftToTakeBack { keeper.keepForLater(batch, dispatcher.engine) }
       leftToTakeBack = []
     }
     do throws(StoreError) {

@@ -1,7 +1,5 @@
 import CMalloc
-import CountdownCommands
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownStore
 import DispatchTimers
 
@@ -147,7 +145,7 @@ extension Server {
     guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
       dispatcher.engine.hasChanges || keeper.isBusy || keeper.isClockOutdated(at: now)
     else { return write(turn) }
-    let batch = keeper.takeBatch(from: &dispatcher.engine)
+    let batch = keeper.takeBatch(from: dispatcher.engine)
     if mustTakeBack {
       let restsOnIt = hasTakenBack && turn.contains { $0.said.tellsOfState }
       takeBack(turn, batch, keeper, isOneOfMany: restsOnIt)
@@ -158,7 +156,7 @@ extension Server {
         if let error {
           notStored(turn, batch, error, keeper)
         } else {
-          keeper.confirm(batch, &dispatcher.engine)
+          keeper.confirm(batch, dispatcher.engine)
           write(turn)
         }
         goOnAfterStoring()

@@ -1,7 +1,6 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import CountdownStore
-import RESP
+import Wire
 
 /// Where and how the server listens, and what it lets clients use.
 package struct ServerSettings: Sendable {

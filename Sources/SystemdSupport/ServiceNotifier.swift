@@ -1,6 +1,6 @@
 import CSystemd
 import Glibc
-import PrintableText
+import Wire
 
 /// Tells the service manager how the daemon is doing (`Type=notify`).
 ///

@@ -1,6 +1,6 @@
 extension TimerWheel {
   /// Stops the program if the wheel contradicts itself. O(timers); for tests and simulations.
-  public func checkInvariants() {
+  package func checkInvariants() {
     var seen = 0
     for list in 0..<(Slot.count + Slot.levels) { seen += check(list) }
     precondition(seen == count, "the count is wrong: \(seen) seen, \(count)")

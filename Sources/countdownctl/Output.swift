@@ -1,4 +1,4 @@
-import PrintableText
+import Wire
 
 #if canImport(Glibc)
   import Glibc

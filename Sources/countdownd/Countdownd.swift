@@ -1,12 +1,12 @@
 import ArgumentParser
-import CountdownCommands
+import Countdowns
 import CountdownConfiguration
 import CountdownServer
 import CountdownStore
 import Dispatch
 import Glibc
 import Logging
-import PrintableText
+import Wire
 import Synchronization
 import SystemdSupport
 

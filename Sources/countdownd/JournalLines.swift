@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import Logging
 import SystemdSupport
 

@@ -1,6 +1,6 @@
 import CountdownServer
 import Logging
-import PrintableText
+import Wire
 
 /// One line of the log on its way out.
 struct LogLine: Sendable {

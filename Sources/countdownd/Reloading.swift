@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import CountdownConfiguration
 import CountdownServer
 import Dispatch

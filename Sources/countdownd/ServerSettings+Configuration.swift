@@ -1,6 +1,5 @@
-import CountdownCommands
+import Countdowns
 import CountdownConfiguration
-import CountdownCore
 import CountdownServer
 import CountdownStore
 import Glibc

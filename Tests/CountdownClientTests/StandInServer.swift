@@ -1,7 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
-import RESP
+import Wire
 import Synchronization
 
 /// Answers as countdownd would, from a script: what is tested is the client alone.

@@ -1,6 +1,5 @@
-import CountdownCommands
-import CountdownEngine
-import RESP
+import Countdowns
+import Wire
 import Testing
 
 /// Who may do what, and what becomes of a user that takes too much.

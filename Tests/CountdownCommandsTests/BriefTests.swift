@@ -1,8 +1,7 @@
-import CountdownCore
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// START and RESEND with an answer of three integers.
 @Suite struct BriefTests {

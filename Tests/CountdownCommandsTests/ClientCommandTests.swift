@@ -1,7 +1,7 @@
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// CLIENT, as the libraries of Redis read and use it.
 @Suite struct ClientCommandTests {

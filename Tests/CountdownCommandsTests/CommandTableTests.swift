@@ -1,9 +1,8 @@
-import CountdownEngine
 import Foundation
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 extension CommandSpec {
   /// Whether it is about countdowns, HUDs, … rather than about connections or the daemon.

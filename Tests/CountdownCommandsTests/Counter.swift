@@ -1,7 +1,5 @@
-import CountdownCommands
-import CountdownCore
-import CountdownEngine
-import RESP
+import Countdowns
+import Wire
 import Testing
 
 /// Runs the connections that there are not: what it is asked to do is written down.

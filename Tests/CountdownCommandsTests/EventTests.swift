@@ -1,10 +1,8 @@
-import CountdownCore
-import CountdownEngine
 import Foundation
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// Events on their way to clients: JSON, frames, merged ticks, the output limit.
 @Suite struct EventTests {

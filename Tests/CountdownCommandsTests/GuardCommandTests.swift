@@ -1,5 +1,4 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// ONCE on the wire.

@@ -1,7 +1,7 @@
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// What MONITOR and SLOWLOG show, and what they must not.
 @Suite struct LogTests {

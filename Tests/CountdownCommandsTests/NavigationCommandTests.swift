@@ -1,8 +1,7 @@
-import CountdownEngine
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// NAV and PAGE as bytes in, bytes out.
 @Suite struct NavigationCommandTests {

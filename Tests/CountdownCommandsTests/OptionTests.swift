@@ -1,7 +1,6 @@
-import CountdownCore
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// What is said about a call that is wrong: which word, and what would be right.
 @Suite struct OptionTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 @Suite struct OutputQueueTests {
   @Test("What goes in comes out, in order; little is put together")

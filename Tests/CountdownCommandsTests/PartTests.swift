@@ -1,7 +1,6 @@
-import CountdownEngine
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// Commands whose work a client can make long are done part by part.
 @Suite struct PartTests {

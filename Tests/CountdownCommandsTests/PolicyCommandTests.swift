@@ -1,9 +1,7 @@
-import CountdownCore
-import CountdownEngine
 import Foundation
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// Policies on the wire: options, fields, errors, events.
 @Suite struct PolicyCommandTests {

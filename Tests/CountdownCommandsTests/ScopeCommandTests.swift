@@ -1,8 +1,7 @@
-import CountdownEngine
-import RESP
+import Wire
 import Testing
 
-@testable import CountdownCommands
+@testable import Countdowns
 
 /// SCOPE as bytes in, bytes out.
 @Suite struct ScopeCommandTests {

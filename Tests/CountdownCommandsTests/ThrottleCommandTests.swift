@@ -1,5 +1,4 @@
-import CountdownCommands
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// THROTTLE on the wire: what it takes, answers and refuses.

@@ -1,6 +1,4 @@
-import CountdownCommands
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// What is said of changes that turn out not to be possible is not said.

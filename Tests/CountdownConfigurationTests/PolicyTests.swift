@@ -1,5 +1,5 @@
 import CountdownConfiguration
-import CountdownCore
+import Countdowns
 import Testing
 
 /// The `policies:` section: what it says, and what is wrong with it.

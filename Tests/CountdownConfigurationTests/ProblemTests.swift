@@ -1,5 +1,5 @@
 import CountdownConfiguration
-import PrintableText
+import Wire
 import Testing
 
 /// What is refused, and in which words.

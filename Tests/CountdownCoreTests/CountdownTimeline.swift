@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// A verify-code countdown that somebody watches, on a virtual clock:

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Debounced calls on a virtual clock: `c` is a call, each character 100 ms; what fires is told as

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 @Suite struct GateTests {

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// What went wrong in other HUDs, by the number in their trackers.

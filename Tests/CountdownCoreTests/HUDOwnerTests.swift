@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Leases, taps and pauses of HUDs.

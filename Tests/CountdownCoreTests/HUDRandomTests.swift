@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Random numbers that a seed decides (SplitMix64), so that what fails can be run again.

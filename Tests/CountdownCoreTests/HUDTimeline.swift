@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// A HUD on a virtual clock, so that a test reads as the history it tells:

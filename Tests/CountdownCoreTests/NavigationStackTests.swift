@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Every way from one state of a navigation stack to another, and every reason not to go it.

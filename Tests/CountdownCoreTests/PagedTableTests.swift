@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Values by small numbers, against a Dictionary.

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// A plain timer on a virtual clock. Lines read `when fired due missed`, in milliseconds.

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 /// Who is there, to be told by hand.

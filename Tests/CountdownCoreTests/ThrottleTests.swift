@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 import Testing
 
 private func rate(_ burst: Int64, _ count: Int64, per period: Interval) -> Throttle.Rate {

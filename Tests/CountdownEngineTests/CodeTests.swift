@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// Codes: validity, attempts, what a resend does to earlier ones.

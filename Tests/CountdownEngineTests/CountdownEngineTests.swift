@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// Countdowns by key: generations, tokens, resends, what is forgotten.

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 extension Desk {
   @discardableResult
@@ -22,9 +21,9 @@ extension Desk {
   }
 
   func nav(
-    _ stack: String, _ body: (inout Engine, UnsafeRawBufferPointer) throws -> Engine.StackAnswer
+    _ stack: String, _ body: (Engine, UnsafeRawBufferPointer) throws -> Engine.StackAnswer
   ) rethrows -> NavigationStack.Refusal? {
-    try with(stack) { try body(&engine, $0).refusal }
+    try with(stack) { try body(engine, $0).refusal }
   }
 
   func dismissed(_ stack: String) throws {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// An engine on virtual clocks with clients before it, so that a test reads as what is said and
@@ -14,7 +13,7 @@ import Testing
 /// clock is `wallStart` ahead.
 final class Desk {
   static let wallStart: Int64 = 1_790_000_000_000_000
-  var engine: Engine
+  let engine: Engine
   private(set) var now = Moment(
     boot: Instant(microseconds: 0), wall: Instant(microseconds: Desk.wallStart))
   /// How many steps one `advance` may take.

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// What the engine says a store has to keep, batch by batch: a store may still be busy with a batch

@@ -1,7 +1,6 @@
-import CountdownCore
 import Testing
 
-@testable import CountdownEngine
+@testable import Countdowns
 
 @Suite struct EventTailTests {
   /// `key name` of each.

@@ -1,7 +1,6 @@
-import CountdownCore
 import Testing
 
-@testable import CountdownEngine
+@testable import Countdowns
 
 @Suite struct GlobTests {
   private func matches(_ pattern: String, _ text: String) -> Bool {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// LIST: what is there from the first page to the last is on exactly one of them.

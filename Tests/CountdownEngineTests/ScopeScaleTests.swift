@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// Trees as deep and as wide as the limits allow: each step stays small, nothing recurs.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CountdownEngine
+@testable import Countdowns
 
 @Suite struct SipHashTests {
   /// The key and the texts of the paper: bytes that count up from 0.

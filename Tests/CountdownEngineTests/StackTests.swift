@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// Navigation stacks and the scopes of their pages.

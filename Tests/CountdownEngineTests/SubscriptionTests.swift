@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// Who hears what, and from when on.

@@ -1,8 +1,7 @@
-import CountdownCore
 import Testing
 import TimerWheel
 
-@testable import CountdownEngine
+@testable import Countdowns
 
 /// The tables against a Dictionary, over random histories.
 @Suite struct TableTests {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// THROTTLE in the engine: what is kept, told and forgotten.

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Foundation
 import Testing
 
@@ -22,7 +21,7 @@ final class KeptEngine {
   /// Let go of at the end, as is its lock on the directory.
   private var database: Store?
   let keeper: StateKeeper
-  var engine: Engine
+  let engine: Engine
   private(set) var now: Moment
   /// Nothing can be stored while it is.
   var isBroken = false {
@@ -100,7 +99,7 @@ final class KeptEngine {
   // MARK: Turns
 
   /// Ends a turn that is stored, or not, later: what comes meanwhile does not wait for it.
-  func endTurn() -> StateKeeper.Batch { keeper.takeBatch(from: &engine) }
+  func endTurn() -> StateKeeper.Batch { keeper.takeBatch(from: engine) }
 
   /// Stores a turn, the one under way if none is given; the error that it was answered with.
   @discardableResult
@@ -114,7 +113,7 @@ final class KeptEngine {
       keeper.store(turn ?? endTurn(), at: now) { [self] batch, error in
         failure = error
         do {
-          if error == nil { keeper.confirm(batch, &engine) } else { try whenItFails(batch) }
+          if error == nil { keeper.confirm(batch, engine) } else { try whenItFails(batch) }
         } catch { problem = error }
       }
     }
@@ -124,13 +123,13 @@ final class KeptEngine {
 
   /// A turn of commands that cannot be stored.
   func takeBack(_ turn: StateKeeper.Batch? = nil) throws {
-    let error = try store(turn) { [self] in try keeper.takeBack($0, &engine, at: now) }
+    let error = try store(turn) { [self] in try keeper.takeBack($0, engine, at: now) }
     #expect(error?.kind == .readOnly)
   }
 
   /// A turn of time alone that cannot be stored.
   func keepForLater() throws {
-    let error = try store { [self] in keeper.keepForLater($0, &engine) }
+    let error = try store { [self] in keeper.keepForLater($0, engine) }
     #expect(error?.kind == .readOnly)
   }
 

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// What is sent under a policy is stored whoever owns the countdown; the countdown itself is not.

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import Testing
 
 /// What commands have changed of guards in a turn that cannot be stored is as it was.

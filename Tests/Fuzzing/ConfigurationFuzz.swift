@@ -1,6 +1,6 @@
 import CountdownConfiguration
 import Glibc
-import PrintableText
+import Wire
 import TimerWheelOracle
 
 /// Configuration files that are damaged: read or refused, with the line, in one line.

@@ -1,7 +1,5 @@
-import CountdownCommands
-import CountdownCore
-import CountdownEngine
-import RESP
+import Countdowns
+import Wire
 import TimerWheelOracle
 
 /// A client before a dispatcher, without a socket and on a clock that moves as the input decides. A

@@ -1,6 +1,5 @@
-import CountdownCore
-import CountdownEngine
-import RESP
+import Countdowns
+import Wire
 import TimerWheelOracle
 
 /// Streams of requests, some of them damaged. Whatever the pieces they come in, the answers are the

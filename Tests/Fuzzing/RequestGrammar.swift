@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import TimerWheelOracle
 
 /// Makes requests up from the syntax lines of the command table.

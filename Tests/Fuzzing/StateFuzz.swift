@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownServer
 import CountdownStore
 import Glibc
@@ -80,7 +79,7 @@ package final class StateFuzz: FuzzTarget {
       for line in Self.lasting {
         talk.receive(Array(line.replacing("#", with: "\(round)").utf8) + Array("\r\n".utf8))
       }
-      let batch = StoreBatch(takenFrom: &talk.dispatcher.engine, offset: store!.clock.offset)
+      let batch = StoreBatch(takenFrom: talk.dispatcher.engine, offset: store!.clock.offset)
       if round == 0 { try store!.beginEvents(after: 1) }
       try store!.commit(
         batch,
@@ -287,7 +286,7 @@ package final class StateFuzz: FuzzTarget {
       }
       for _ in 0..<5 { talk.receive(encode(grammar.command(&random))) }
       talk.pass(milliseconds)
-      _ = StoreBatch(takenFrom: &dispatcher.engine, offset: offset)
+      _ = StoreBatch(takenFrom: dispatcher.engine, offset: offset)
     }
   }
 }

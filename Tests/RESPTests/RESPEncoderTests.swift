@@ -1,4 +1,4 @@
-import RESP
+import Wire
 import Testing
 
 @Suite struct RESPEncoderTests {

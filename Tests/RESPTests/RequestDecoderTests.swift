@@ -1,4 +1,4 @@
-import RESP
+import Wire
 import Testing
 
 /// Requests as they come: whole, in pieces, damaged, too big.

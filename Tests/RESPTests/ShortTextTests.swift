@@ -1,5 +1,5 @@
 import Glibc
-import RESP
+import Wire
 import Testing
 
 @Suite struct ShortTextTests {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Gates, naively.
 package struct GateModel: Model {
@@ -54,7 +53,7 @@ package struct GateModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -170,7 +169,7 @@ package struct GateModel: Model {
   }
 
   package static func page(
-    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+    _ query: ListQuery, _ engine: Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
     let page = engine.listGates(query, at: now)
     return (page.cursor, page.views.map { ($0.key, Facts($0)) })

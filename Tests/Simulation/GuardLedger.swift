@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// What the models of guards have in common: a list in the order of their deadlines.
 ///

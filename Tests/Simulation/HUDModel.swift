@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Screens: a stay on each level, and who holds what.
 package struct HUDModel: Model {
@@ -92,7 +91,7 @@ package struct HUDModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     func on(_ target: Target) -> HUDTarget {
@@ -286,7 +285,7 @@ package struct HUDModel: Model {
   }
 
   package static func page(
-    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+    _ query: ListQuery, _ engine: Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
     let page = engine.listHUDs(query, at: now)
     return (page.cursor, page.views.map { ($0.key, Facts($0)) })

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// What one level of a screen shows, naively: a list of moments, and arithmetic on them.
 ///

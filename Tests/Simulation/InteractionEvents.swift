@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// What must be true of the events of scopes, stacks and pages, whenever the engine comes to them.
 struct InteractionEvents {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// What scopes, stacks and pages must be, done naively: by their names, and each time anew from the
 /// top down. The second opinion about trees, doom and leases of the engine.

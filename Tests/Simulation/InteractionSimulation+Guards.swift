@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Guards that scopes own, asked of the engine and of the model. What else guards do is for models of
 /// their own; here it is when and in which order they end.
@@ -24,7 +23,7 @@ extension InteractionSimulation {
       }
       let asked = this.ask { (engine, now, client) throws(EngineError) in
         try key.withKeyThrowing { bytes throws(EngineError) in
-          try Self.begin(kind, bytes, .milliseconds(after), owner, &engine, client, now)
+          try Self.begin(kind, bytes, .milliseconds(after), owner, engine, client, now)
         }
       }
       if this.isFull(asked, adding: this.model.guards[key] == nil ? 1 : 0) { return }
@@ -50,7 +49,7 @@ extension InteractionSimulation {
   /// Nil if it was refused.
   private static func begin(
     _ kind: EntityKind, _ key: UnsafeRawBufferPointer, _ after: Interval, _ owner: Owner,
-    _ engine: inout Engine, _ client: Client, _ now: Moment
+    _ engine: Engine, _ client: Client, _ now: Moment
   ) throws(EngineError) -> Generation? {
     switch kind {
     case .once:

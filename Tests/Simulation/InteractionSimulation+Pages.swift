@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Commands on stacks and pages, asked of the engine and of the model.
 extension InteractionSimulation {
@@ -171,13 +170,13 @@ extension InteractionSimulation {
 
   private mutating func change(
     _ what: String, _ name: String,
-    engine body: (inout Engine, UnsafeRawBufferPointer, Moment) throws(EngineError)
+    engine body: (Engine, UnsafeRawBufferPointer, Moment) throws(EngineError)
       -> Engine.StackAnswer,
     model: (inout InteractionModel) -> NavigationStack.Refusal?
   ) throws(Disagreement) {
     try observe("\(what) \(name)") { this throws(Disagreement) in
       let asked = this.stackAnswer(name) { (engine, key, now, _) throws(EngineError) in
-        try body(&engine, key, now)
+        try body(engine, key, now)
       }
       guard this.model.stacks[name] != nil else {
         return try this.compare("\(what) \(name)", asked, .failure(.notFound))
@@ -189,12 +188,12 @@ extension InteractionSimulation {
 
   private mutating func stackAnswer(
     _ name: String,
-    _ body: (inout Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+    _ body: (Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
       -> Engine.StackAnswer
   ) -> Result<NavigationStack.Refusal?, EngineError> {
     ask { (engine, now, client) throws(EngineError) in
       try name.withKeyThrowing { key throws(EngineError) in
-        try body(&engine, key, now, client).refusal
+        try body(engine, key, now, client).refusal
       }
     }
   }
@@ -338,7 +337,7 @@ extension InteractionSimulation {
 
   private mutating func answer(
     _ what: String, _ name: String,
-    _ body: (inout Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+    _ body: (Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
       -> Engine.PageAnswer,
     model: (inout InteractionModel) -> PageLoad.Refusal?
   ) throws(Disagreement) {
@@ -346,7 +345,7 @@ extension InteractionSimulation {
       let asked: Result<PageLoad.Refusal?, EngineError> = this.ask {
         (engine, now, client) throws(EngineError) in
         try name.withKeyThrowing { key throws(EngineError) in
-          try body(&engine, key, now, client).refusal
+          try body(engine, key, now, client).refusal
         }
       }
       guard this.model.contents[name] != nil else {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Commands on scopes and what they own, asked of the engine and of the model.
 extension InteractionSimulation {

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// One seeded random history of scopes, stacks and pages: they are opened, pushed and closed all over
 /// one another, leases end, connections vanish, time passes unseen and budgets run out.
@@ -7,7 +6,7 @@ package struct InteractionSimulation: ~Copyable {
   private let seed: UInt64
   private let limits: EngineSettings.Limits
   var random: SeededGenerator
-  var engine: Engine
+  let engine: Engine
   var model = InteractionModel()
   var events = InteractionEvents()
   var now = Moment(
@@ -181,11 +180,11 @@ package struct InteractionSimulation: ~Copyable {
 
   /// What the engine says, errors as values. Some user asks.
   mutating func ask<R>(
-    _ body: (inout Engine, Moment, Client) throws(EngineError) -> R
+    _ body: (Engine, Moment, Client) throws(EngineError) -> R
   ) -> Result<R, EngineError> {
     user = pick(Self.users)
     do throws(EngineError) {
-      return .success(try body(&engine, now, client(Self.watcher)))
+      return .success(try body(engine, now, client(Self.watcher)))
     } catch {
       return .failure(error)
     }

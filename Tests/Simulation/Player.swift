@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Plays one model against the engine: commands, what is heard, and listings.
 package protocol Playing: AnyObject {
@@ -9,16 +8,16 @@ package protocol Playing: AnyObject {
   var keyCount: Int { get }
 
   /// One random command.
-  func play(_ engine: inout Engine, _ world: inout World) throws(Disagreement)
+  func play(_ engine: Engine, _ world: inout World) throws(Disagreement)
   /// Ends whatever there is; some of it only some time later.
-  func playEnding(_ engine: inout Engine, _ world: inout World) throws(Disagreement)
+  func playEnding(_ engine: Engine, _ world: inout World) throws(Disagreement)
   /// One page of a listing.
-  func playListing(_ engine: inout Engine, _ world: inout World) throws(Disagreement)
+  func playListing(_ engine: Engine, _ world: inout World) throws(Disagreement)
 
   func owns(_ key: [UInt8]) -> Bool
   func channel(_ key: Int) -> [UInt8]
   func hear(_ publication: Publication, _ world: World) throws(Disagreement)
-  func listen(_ connection: UInt64, to key: Int?, _ engine: inout Engine, _ world: World)
+  func listen(_ connection: UInt64, to key: Int?, _ engine: Engine, _ world: World)
     throws(Disagreement)
   func unlisten(_ connection: UInt64, from key: Int?)
   func checkSnapshots(_ key: Int?, _ world: World) throws(Disagreement)
@@ -89,21 +88,21 @@ package final class Player<M: Model>: Playing {
 
   // MARK: Commands
 
-  package func play(_ engine: inout Engine, _ world: inout World) throws(Disagreement) {
+  package func play(_ engine: Engine, _ world: inout World) throws(Disagreement) {
     let key = Int.random(in: 0..<keyCount, using: &world.random)
-    try play(model.command(key, &world), key, &engine, &world)
+    try play(model.command(key, &world), key, engine, &world)
   }
 
   package func playEnding(
-    _ engine: inout Engine, _ world: inout World
+    _ engine: Engine, _ world: inout World
   ) throws(Disagreement) {
     for key in 0..<keyCount where model.exists(key) {
-      for command in M.ending where model.exists(key) { try play(command, key, &engine, &world) }
+      for command in M.ending where model.exists(key) { try play(command, key, engine, &world) }
     }
   }
 
   private func play(
-    _ command: M.Command, _ key: Int, _ engine: inout Engine, _ world: inout World
+    _ command: M.Command, _ key: Int, _ engine: Engine, _ world: inout World
   ) throws(Disagreement) {
     if known[key].recent.count >= 24 { known[key].recent.removeFirst(12) }
     known[key].recent.append((world.step, world.now, command))
@@ -113,7 +112,7 @@ package final class Player<M: Model>: Playing {
     let before = (all: engine.entityCount, ofUser: engine.entityCount(of: client.uid))
     let asked: Result<Answer<M.Facts>, EngineError> = keys[key].withUnsafeBytes { bytes in
       do throws(EngineError) {
-        return .success(try M.ask(command, bytes, &engine, by: client, at: now))
+        return .success(try M.ask(command, bytes, engine, by: client, at: now))
       } catch {
         return .failure(error)
       }
@@ -122,7 +121,7 @@ package final class Player<M: Model>: Playing {
 
     let settles = model.settles(command, key)
     if settles { settle(key, world) }
-    if let problem = world.problem(withLimitsOf: client, before: before, &engine) {
+    if let problem = world.problem(withLimitsOf: client, before: before, engine) {
       throw disagreement(key, problem, world)
     }
     let existed = model.exists(key)
@@ -135,7 +134,7 @@ package final class Player<M: Model>: Playing {
       expected = .failure(error)
     }
     if case .failure(let error) = asked, case .success = expected, let untouched,
-      model.adds(key, existed: existed), world.isFull(error, for: client, adding: 1, &engine)
+      model.adds(key, existed: existed), world.isFull(error, for: client, adding: 1, engine)
     {
       (model, world) = untouched
       if settles { try check(key, world) }
@@ -220,7 +219,7 @@ package final class Player<M: Model>: Playing {
 
   /// `key` nil: to all of them, by a pattern.
   package func listen(
-    _ connection: UInt64, to key: Int?, _ engine: inout Engine, _ world: World
+    _ connection: UInt64, to key: Int?, _ engine: Engine, _ world: World
   ) throws(Disagreement) {
     let client = Client(connection: connection, uid: 1_000)
     guard let key else {
@@ -307,10 +306,10 @@ package final class Player<M: Model>: Playing {
   // MARK: Listings
 
   package func playListing(
-    _ engine: inout Engine, _ world: inout World
+    _ engine: Engine, _ world: inout World
   ) throws(Disagreement) {
     var listing = self.listing ?? begin(&world)
-    let page = M.page(listing.query, &engine, at: world.now)
+    let page = M.page(listing.query, engine, at: world.now)
     for (bytes, facts) in page.entries {
       guard let key = number(bytes) else { continue }
       let expected = model.facts(key, world).last
@@ -366,7 +365,7 @@ package final class Player<M: Model>: Playing {
     lines += world.faults.suffix(12).map { "  \($0)" }
     // Without the names of modules and of plain numbers, or it takes long to read.
     var text = lines.joined(separator: "\n")
-    for noise in ["Simulation.", "CountdownCore.", "CountdownEngine.", "\(M.self)."] {
+    for noise in ["Simulation.", "Countdowns.", "\(M.self)."] {
       text = text.replacing(noise, with: "")
     }
     return Disagreement(description: text)

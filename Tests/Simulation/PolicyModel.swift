@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Countdowns with policies: `SendHistory` on the engine's terms.
 package struct PolicyModel: Model {
@@ -91,7 +90,7 @@ package struct PolicyModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -330,7 +329,7 @@ package struct PolicyModel: Model {
   }
 
   package static func page(
-    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+    _ query: ListQuery, _ engine: Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
     let page = engine.listCountdowns(query, at: now)
     return (page.cursor, page.views.map { ($0.key, Facts($0)) })

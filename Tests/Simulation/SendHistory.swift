@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 
 /// What was sent to one key under policies, and its cooldown, as naively as can be: a list of sends,
 /// and plain arithmetic over all of it each time something is asked. Times are in microseconds.

@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 
 extension SendPolicy {
   /// Policies of all kinds, the same ones in each history.

@@ -1,4 +1,4 @@
-import CountdownEngine
+import Countdowns
 
 /// The number that the listeners of a countdown were told last.
 ///

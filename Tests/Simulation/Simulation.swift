@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// One seeded random history of the whole engine: commands on many keys, time in small and huge
 /// steps, budgets that run out, clocks that are set and connections that vanish; all of it against
@@ -7,7 +6,7 @@ import CountdownEngine
 package struct Simulation: ~Copyable {
   private let seed: UInt64
   private var world: World
-  private var engine: Engine
+  private let engine: Engine
   private let players: [any Playing]
   private var settings: EngineSettings
   private var nextConnection: UInt64 = 100
@@ -55,7 +54,7 @@ package struct Simulation: ~Copyable {
   private mutating func step() throws(Disagreement) {
     switch Int.random(in: 0..<100, using: &world.random) {
     case 0..<28: try pass()
-    case 28..<82: try player().play(&engine, &world)
+    case 28..<82: try player().play(engine, &world)
     case 82..<85: try openScope()
     case 85: try closeScope()
     case 86..<89: connect()
@@ -66,7 +65,7 @@ package struct Simulation: ~Copyable {
     default:
       // What is due for those that are looked at happens; so it does for all, at the same moment.
       try finish()
-      try player().playListing(&engine, &world)
+      try player().playListing(engine, &world)
     }
     try hear()
   }
@@ -79,7 +78,7 @@ package struct Simulation: ~Copyable {
     while let scope = world.scopes.last { try closeScope(scope.name) }
     try finish()
     for _ in 0..<8 where players.contains(where: { $0.entityCount > 0 }) {
-      for player in players { try player.playEnding(&engine, &world) }
+      for player in players { try player.playEnding(engine, &world) }
       try hear()
       move(.seconds(20_000))
       try finish()
@@ -250,7 +249,7 @@ package struct Simulation: ~Copyable {
         return .failure(error)
       }
     }
-    if case .failure(let error) = asked, world.isFull(error, for: client, adding: 1, &engine) {
+    if case .failure(let error) = asked, world.isFull(error, for: client, adding: 1, engine) {
       return
     }
     guard case .success(.scope(let owner)) = asked, owner.generation == world.newGeneration()
@@ -290,7 +289,7 @@ package struct Simulation: ~Copyable {
     let player = Int.random(in: 0..<players.count, using: &world.random)
     guard world.chance(oneIn: 5) else {
       let key = Int.random(in: 0..<players[player].keyCount, using: &world.random)
-      try players[player].listen(connection, to: key, &engine, world)
+      try players[player].listen(connection, to: key, engine, world)
       channels.removeAll { $0 == (player, key, connection) }
       channels.append((player, key, connection))
       return
@@ -301,7 +300,7 @@ package struct Simulation: ~Copyable {
     _ = engine.subscribe(
       Client(connection: connection, uid: 1_000), toPattern: kind.channelPrefix + [0x2A])
     let listening = players.filter { $0.kind == kind }
-    for player in listening { try player.listen(connection, to: nil, &engine, world) }
+    for player in listening { try player.listen(connection, to: nil, engine, world) }
     patterns.removeAll { $0 == (player, connection) }
     patterns.append((player, connection))
     while engine.connectionsAwaitingSnapshots.contains(connection) {

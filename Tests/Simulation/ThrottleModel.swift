@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Rate limits, naively: a bucket that fills by `use` with each use, and leaks by `count` with each
 /// microsecond.
@@ -90,7 +89,7 @@ package struct ThrottleModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -170,7 +169,7 @@ package struct ThrottleModel: Model {
   }
 
   package static func page(
-    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+    _ query: ListQuery, _ engine: Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
     let page = engine.listThrottles(query, at: now)
     return (page.cursor, page.views.map { ($0.key, Facts($0)) })

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// Plain timers, naively: a list in the order of their deadlines.
 package struct TimerModel: Model {
@@ -71,7 +70,7 @@ package struct TimerModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: inout Engine, by client: Client,
+    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -206,7 +205,7 @@ package struct TimerModel: Model {
   }
 
   package static func page(
-    _ query: ListQuery, _ engine: inout Engine, at now: Moment
+    _ query: ListQuery, _ engine: Engine, at now: Moment
   ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
     let page = engine.listTimers(query, at: now)
     return (page.cursor, page.views.map { ($0.key, Facts($0)) })

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 
 /// What the engine and the models are told alike: what time it is, and who is there.
 package struct World {
@@ -104,7 +103,7 @@ package struct World {
 
   /// What is wrong with the entities there are after a command; before it there were `before`.
   func problem(
-    withLimitsOf client: Client, before: (all: Int, ofUser: Int), _ engine: inout Engine
+    withLimitsOf client: Client, before: (all: Int, ofUser: Int), _ engine: Engine
   ) -> String? {
     let (all, ofUser) = (engine.entityCount, engine.entityCount(of: client.uid))
     guard
@@ -114,7 +113,7 @@ package struct World {
   }
 
   /// Whether a refusal names a limit that `added` entities would exceed.
-  func isFull(_ error: EngineError, for client: Client, adding added: Int, _ engine: inout Engine)
+  func isFull(_ error: EngineError, for client: Client, adding added: Int, _ engine: Engine)
     -> Bool
   {
     switch error {

@@ -1,5 +1,5 @@
 import CountdownClient
-import PrintableText
+import Wire
 import Testing
 
 @testable import countdownctl

@@ -1,5 +1,5 @@
 import Logging
-import PrintableText
+import Wire
 import Testing
 
 @testable import countdownd

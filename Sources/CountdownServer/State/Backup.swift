@@ -1,4 +1,4 @@
-import CountdownCommands
+import Countdowns
 import CountdownStore
 import Glibc
 

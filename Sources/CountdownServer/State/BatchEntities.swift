@@ -1,4 +1,4 @@
-import CountdownEngine
+import Countdowns
 import CountdownStore
 
 extension StoreBatch {

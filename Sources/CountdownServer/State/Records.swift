@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownStore
 
 /// Between what the engine calls durable and the rows of the store. Instants of the boot clock are
@@ -118,8 +117,8 @@ extension StoreBatch {
   /// What has changed since the last batch.
   ///
   /// - Parameter offset: of the store's clock.
-  package init(takenFrom engine: inout Engine, offset: Int64) {
-    self = StateKeeper.takeBatch(from: &engine, offset: offset)
+  package init(takenFrom engine: Engine, offset: Int64) {
+    self = StateKeeper.takeBatch(from: engine, offset: offset)
   }
 }
 

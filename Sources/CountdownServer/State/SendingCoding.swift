@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import NIOCore
 
 /// Tokens of accepted starts, as the bytes that a store keeps. Integers are big-endian.

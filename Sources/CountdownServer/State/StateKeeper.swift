@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownStore
 
 /// Brings what the engine keeps to the store, turn by turn, and back from it.
@@ -64,12 +63,12 @@ final class StateKeeper {
   // MARK: Storing
 
   /// What has changed since the last call.
-  func takeBatch(from engine: inout Engine) -> Batch {
-    Self.takeBatch(from: &engine, offset: offset)
+  func takeBatch(from engine: Engine) -> Batch {
+    Self.takeBatch(from: engine, offset: offset)
   }
 
   /// - Parameter offset: that of the store's clock.
-  static func takeBatch(from engine: inout Engine, offset: Int64) -> Batch {
+  static func takeBatch(from engine: Engine, offset: Int64) -> Batch {
     var batch = Batch()
     batch.number = engine.beginBatch()
     engine.takeCountdownChanges(
@@ -109,11 +108,11 @@ final class StateKeeper {
   }
 
   /// Changes that time has made, and that could not be stored: they are tried again.
-  func keepForLater(_ batch: Batch, _ engine: inout Engine) {
-    Self.keepForLater(batch, &engine)
+  func keepForLater(_ batch: Batch, _ engine: Engine) {
+    Self.keepForLater(batch, engine)
   }
 
-  static func keepForLater(_ batch: Batch, _ engine: inout Engine) {
+  static func keepForLater(_ batch: Batch, _ engine: Engine) {
     if let events = batch.events { engine.eventTail.keepForLater(events.lastSequence) }
     for (kind, index) in batch.changed { engine.noteAgain(kind, index, wasGone: false) }
     for (kind, index) in batch.ended { engine.noteAgain(kind, index, wasGone: true) }
@@ -121,7 +120,7 @@ final class StateKeeper {
 
   /// Changes that commands have made, and that could not be stored: everything is as it is stored.
   /// To be called from within an answer.
-  func takeBack(_ batch: Batch, _ engine: inout Engine, at now: Moment) throws(StoreError) {
+  func takeBack(_ batch: Batch, _ engine: Engine, at now: Moment) throws(StoreError) {
     if let events = batch.events { engine.eventTail.takeBack(events.lastSequence) }
     let entities = batch.changed + batch.ended
     // Nothing is thrown away before all that takes its place has been read.
@@ -130,13 +129,13 @@ final class StateKeeper {
     }
     engine.discardWhatRestsOnChanges()
     for (kind, index) in entities { engine.discard(kind, index, at: now) }
-    for case let putBack? in stored { putBack(&engine) }
+    for case let putBack? in stored { putBack(engine) }
   }
 
   /// Reads what is stored of an entity; what puts it back, or nil if nothing is.
   private func putBack(
     _ kind: EntityKind, _ index: UInt32, at now: Moment
-  ) throws(StoreError) -> ((inout Engine) -> Void)? {
+  ) throws(StoreError) -> ((Engine) -> Void)? {
     switch kind {
     case .countdown:
       try writer.countdown(at: index)?.durable(offset: offset).map { stored in
@@ -158,7 +157,7 @@ final class StateKeeper {
   }
 
   /// A batch was stored.
-  func confirm(_ batch: Batch, _ engine: inout Engine) {
+  func confirm(_ batch: Batch, _ engine: Engine) {
     engine.noteStored(batch.number)
     for (kind, index) in batch.ended { engine.noteGone(kind, index, in: batch.number) }
   }

@@ -1,5 +1,4 @@
-import CountdownCore
-import CountdownEngine
+import Countdowns
 import CountdownStore
 import Dispatch
 import Synchronization

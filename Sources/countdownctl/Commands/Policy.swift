@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 import CountdownConfiguration
-import CountdownCore
+import Countdowns
 
 #if canImport(Glibc)
   import Glibc

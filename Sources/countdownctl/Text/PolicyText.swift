@@ -1,4 +1,4 @@
-import CountdownCore
+import Countdowns
 
 /// A policy as a person would read it out.
 enum PolicyText {

@@ -1,0 +1,68 @@
+import Wire
+
+/// Why there is no copy of the state, in the words of an error reply.
+package struct BackupError: Error, Equatable {
+  package let text: String
+  package init(_ text: String) { self.text = text }
+}
+
+let backupCommands: [CommandSpec] = [
+  CommandSpec(
+    "BACKUP", "BEGIN", group: .server, [.admin, .afterLoading],
+    complexity: "O(1); then O(state), beside everything else",
+    "Begins a copy of the state of this moment, for this connection; answers its id."
+  ) { call throws(CommandError) in
+    let host = call.dispatcher.host
+    let connection = call.session.client.connection
+    let id = try run { () throws(BackupError) in try host.beginBackup(for: connection) }
+    call.session.output.integer(id)
+  },
+
+  CommandSpec(
+    "BACKUP", "SIZE", "id", group: .server, [.admin],
+    "How long the copy is, in bytes; null while it is being made."
+  ) { call throws(CommandError) in
+    let (id, host) = (try call.backupID(), call.dispatcher.host)
+    let connection = call.session.client.connection
+    let size = try run { () throws(BackupError) in try host.backupSize(id, of: connection) }
+    if let size { call.session.output.integer(size) } else { call.session.output.null() }
+  },
+
+  CommandSpec(
+    "BACKUP", "READ", "id offset count", group: .server, [.admin, .unlogged],
+    complexity: "O(count)", "Up to so many bytes of the copy, at most 1048576; none at its end."
+  ) { call throws(CommandError) in
+    let (id, host) = (try call.backupID(), call.dispatcher.host)
+    let connection = call.session.client.connection
+    let offset = try call.integer(call.arguments[3], "offset", in: 0...Int64.max / 2)
+    let count = Int(try call.integer(call.arguments[4], "count", in: 1...1_048_576))
+    call.session.output.bulk(
+      try run { () throws(BackupError) in
+        try host.readBackup(id, of: connection, at: offset, count: count)
+      })
+  },
+
+  CommandSpec(
+    "BACKUP", "END", "id", group: .server, [.admin],
+    "Removes the copy; the end of the connection does the same."
+  ) { call throws(CommandError) in
+    let (id, host) = (try call.backupID(), call.dispatcher.host)
+    let connection = call.session.client.connection
+    try run { () throws(BackupError) in try host.endBackup(id, of: connection) }
+    call.ok()
+  },
+]
+
+private func run<R>(_ body: () throws(BackupError) -> R) throws(CommandError) -> R {
+  do {
+    return try body()
+  } catch {
+    throw CommandError(error.text)
+  }
+}
+
+extension Call {
+  fileprivate func backupID() throws(CommandError) -> Int64 {
+    try integer(arguments[2], "id", in: 0...Int64.max)
+  }
+}

@@ -1,0 +1,148 @@
+import Wire
+
+/// One call of a command: who calls, with what, and what time it is.
+struct Call {
+  let dispatcher: Dispatcher
+  let session: Session
+  let spec: CommandSpec
+  let arguments: Arguments
+  let now: Moment
+
+  /// Where the command's own arguments begin: after its one or two names.
+  var first: Int { spec.subcommand == nil ? 1 : 2 }
+
+  func bytes(_ index: Int) -> [UInt8] { Array(arguments[index]) }
+  func text(_ index: Int) -> String { String(decoding: arguments[index], as: UTF8.self) }
+
+  func problem(_ text: String) -> CommandError { .syntax(text, spec) }
+
+  /// Options from `index` on.
+  func options(from index: Int) -> OptionReader { OptionReader(arguments, spec, from: index) }
+
+  // MARK: Values
+
+  /// A key: 1 to 512 bytes.
+  func key() throws(CommandError) -> UnsafeRawBufferPointer { try key(arguments[first], "a key") }
+
+  func key(
+    _ key: UnsafeRawBufferPointer, _ what: String
+  ) throws(CommandError) -> UnsafeRawBufferPointer {
+    guard key.count >= 1, key.count <= 512 else {
+      throw CommandError("ERR \(what) has 1 to 512 bytes, this one \(key.count)")
+    }
+    return key
+  }
+
+  func duration(_ bytes: UnsafeRawBufferPointer, _ what: String) throws(CommandError) -> Interval {
+    try spec.duration(bytes, what)
+  }
+
+  func integer(
+    _ bytes: UnsafeRawBufferPointer, _ what: String, in range: ClosedRange<Int64>
+  ) throws(CommandError) -> Int64 {
+    try spec.integer(bytes, what, in: range)
+  }
+
+  func text(
+    _ bytes: UnsafeRawBufferPointer, _ what: String, atMost most: Int
+  ) throws(CommandError) -> [UInt8] {
+    try spec.text(bytes, what, atMost: most)
+  }
+
+  /// What a new entity is to go with.
+  func owner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
+    if let scope = scope(ownedBy: bytes) {
+      return try run { () throws(EngineError) in
+        try dispatcher.engine.scopeOwner(scope, at: now)
+      }
+    }
+    switch String(decoding: bytes, as: UTF8.self).lowercased() {
+    case "none": return .none
+    case "connection": return .connection(session.client.connection)
+    default: throw problem("OWNER '\(quoted(bytes))' is not one of none, connection, scope:ID")
+    }
+  }
+
+  /// The ID of `scope:ID`, which can be any bytes.
+  private func scope(ownedBy bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let prefix = Array("scope:".utf8)
+    guard bytes.count > prefix.count, bytes.count <= prefix.count + 512,
+      zip(bytes, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
+    else { return nil }
+    return UnsafeRawBufferPointer(rebasing: bytes[prefix.count...])
+  }
+
+  // MARK: Parts
+
+  /// Does something for each of many elements, a few at a time: other clients come in between. The
+  /// command's arguments are not there any more by then.
+  func forEach<S: Sequence>(
+    _ elements: S, _ body: @escaping (S.Element, _ now: Moment) throws(CommandError) -> Void,
+    finally: @escaping () -> Void = {}
+  ) throws(CommandError) {
+    var iterator = elements.makeIterator()
+    let part: Unfinished.Part = { now throws(CommandError) in
+      for _ in 0..<Unfinished.elementsPerPart {
+        guard let element = iterator.next() else {
+          finally()
+          return true
+        }
+        try body(element, now)
+      }
+      return false
+    }
+    if try !part(now) { session.unfinished = Unfinished(part: part) }
+  }
+
+  // MARK: Replies
+
+  func ok() { session.output.simple("OK") }
+
+  /// Errors of the engine in words.
+  func run<R>(_ body: () throws(EngineError) -> R) throws(CommandError) -> R {
+    do {
+      return try body()
+    } catch {
+      if case .limit(let name, let value) = error {
+        let key = spec.keyPosition > 0 ? bytes(spec.keyPosition) : nil
+        dispatcher.host.limitReached(name, value, by: session.client, key: key)
+      }
+      throw CommandError(describe(error))
+    }
+  }
+
+  private func describe(_ error: EngineError) -> String {
+    let key = arguments.count > first ? quoted(arguments[first]) : ""
+    switch error {
+    case .notFound:
+      return "NOTFOUND no \(spec.group.noun) '\(key)'"
+    case .stale(let now):
+      return "STALE '\(key)' has generation \(now.value) by now"
+    case .limit(let name, let value):
+      return "LIMIT \(name) is \(value) and reached"
+    case .isReady:
+      return "ERR nothing of '\(key)' counts; COUNTDOWN START or RESEND it first"
+    case .noPolicy:
+      return "ERR '\(key)' was started without a policy, so it has no codes to be tried; "
+        + "COUNTDOWN START it with POLICY"
+    case .noCodes(let policy):
+      return "ERR the policy '\(policy)' of '\(key)' has no validity, so nothing is known of its "
+        + "codes; policies.\(policy).validity in the configuration says how long they are good"
+    case .readOnly:
+      return "READONLY state cannot be stored now, so nothing is accepted that would be lost; "
+        + "INFO persistence says why, OWNER connection needs no storing"
+    case .levelNotAllowed(let level, let maximum):
+      return "ERR '\(key)' shows no level above \(maximum.rawValue), so not \(level.rawValue); "
+        + "hud.max-level or hud.screens in the configuration can allow it"
+    case .scope(let problem):
+      return describe(problem, key)
+    }
+  }
+}
+
+/// A value as a part of a message: short, and printable.
+func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
+  let most = 64
+  let text = String(decoding: bytes.prefix(most), as: UTF8.self)
+  return text.printable + (bytes.count > most ? "…" : "")
+}

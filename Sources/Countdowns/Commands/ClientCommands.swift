@@ -1,0 +1,249 @@
+import Wire
+
+let clientCommands: [CommandSpec] = [
+  CommandSpec("CLIENT", "ID", group: .connection, [.fast], "This connection's id.") {
+    call throws(CommandError) in
+    call.session.output.integer(Int64(clamping: call.session.client.connection))
+  },
+
+  CommandSpec("CLIENT", "INFO", group: .connection, [.fast], "This connection, as in CLIENT LIST.")
+  {
+    call throws(CommandError) in
+    call.session.output.text(call.dispatcher.clientLine(call.session, at: call.now) + "\n")
+  },
+
+  CommandSpec(
+    "CLIENT", "LIST", "[TYPE normal|master|replica|slave|pubsub] [ID id ...]",
+    group: .connection, [.admin], complexity: "O(connections)", "All connections, a line each."
+  ) { call throws(CommandError) in
+    var sessions = call.dispatcher.sessions.values.sorted {
+      $0.client.connection < $1.client.connection
+    }
+    var options = call.options(from: 2)
+    while let option = try options.next() {
+      switch option {
+      case "ID":
+        var ids: Set<Int64> = []
+        repeat { ids.insert(try options.integer(in: 0...Int64.max)) } while options.hasNumber
+        sessions.removeAll { !ids.contains(Int64(clamping: $0.client.connection)) }
+      case "TYPE":
+        let type = try options.choice() as ClientType
+        sessions.removeAll { call.dispatcher.type(of: $0) != type }
+      default:
+        throw options.unknown()
+      }
+    }
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    var lines = ""
+    try call.forEach(sessions) { shown, now in
+      if !shown.isGone { lines += dispatcher.clientLine(shown, at: now) + "\n" }
+    } finally: {
+      session.output.text(lines)
+    }
+  },
+
+  CommandSpec(
+    "CLIENT", "SETNAME", "name", group: .connection, [.fast],
+    "Names this connection, for CLIENT LIST and the log."
+  ) { call throws(CommandError) in
+    call.session.name = try call.clientName(call.arguments[2])
+    call.ok()
+  },
+
+  CommandSpec("CLIENT", "GETNAME", group: .connection, [.fast], "This connection's name, or null.")
+  { call throws(CommandError) in
+    if call.session.name.isEmpty {
+      call.session.output.null()
+    } else {
+      call.session.output.bulk(call.session.name)
+    }
+  },
+
+  CommandSpec(
+    "CLIENT", "SETINFO", "attribute value", group: .connection, [.fast],
+    "Tells the client library's name and version: LIB-NAME, LIB-VER."
+  ) { call throws(CommandError) in
+    let value = try call.clientName(call.arguments[3])
+    switch call.text(2).uppercased() {
+    case "LIB-NAME": call.session.libraryName = value
+    case "LIB-VER": call.session.libraryVersion = value
+    default:
+      throw call.problem("'\(quoted(call.arguments[2]))' is not one of LIB-NAME, LIB-VER")
+    }
+    call.ok()
+  },
+
+  CommandSpec(
+    "CLIENT", "KILL",
+    "[address] [ID id] [ADDR address] [LADDR address] [UID uid] [USER uid] "
+      + "[TYPE normal|master|replica|slave|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
+    group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
+    "Closes the connections that fit all filters, and answers how many."
+  ) { call throws(CommandError) in
+    if call.arguments.count == 3 { try killOne(call) } else { try kill(call) }
+  },
+
+  CommandSpec(
+    "CLIENT", "REPLY", "ON|OFF|SKIP", group: .connection, [.fast],
+    "Turns replies off or on again, or skips the next one. Events still come."
+  ) { call throws(CommandError) in
+    let session = call.session
+    switch try call.spec.choice(call.arguments[2], "REPLY") as ReplyChoice {
+    case .on:
+      session.replies = .all
+      call.ok()
+    case .off: session.replies = .none
+    case .skip: if session.replies != .none { session.replies = .allButNext }
+    }
+  },
+
+  CommandSpec(
+    "CLIENT", "NO-EVICT", "on|off", group: .connection, [.fast],
+    "Accepted for compatibility: nothing is ever evicted."
+  ) { call throws(CommandError) in
+    _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
+    call.ok()
+  },
+
+  CommandSpec(
+    "CLIENT", "NO-TOUCH", "on|off", group: .connection, [.fast],
+    "Accepted for compatibility: nothing is ever evicted."
+  ) { call throws(CommandError) in
+    _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
+    call.ok()
+  },
+]
+
+/// As Redis has them. Here a connection is never another server.
+enum ClientType: String, CaseIterable { case normal, master, replica, slave, pubsub }
+
+private enum YesNo: String, CaseIterable { case yes, no }
+
+private enum ReplyChoice: String, CaseIterable { case on, off, skip }
+
+/// `CLIENT KILL address`, as it was before there were filters.
+private func killOne(_ call: Call) throws(CommandError) {
+  let address = call.text(2)
+  let victims = call.dispatcher.sessions.values.filter { $0.address == address }
+  guard !victims.isEmpty else {
+    throw CommandError("ERR no such client: \(quoted(call.arguments[2]))")
+  }
+  try call.kill(victims) { $0.simple("OK") }
+}
+
+private func kill(_ call: Call) throws(CommandError) {
+  guard call.arguments.count > 2 else { throw call.problem("which connections?") }
+  var victims = Array(call.dispatcher.sessions.values)
+  var skipsMe = true
+  var options = call.options(from: 2)
+  while let option = try options.next() {
+    switch option {
+    case "ID":
+      let id = try options.integer(in: 0...Int64.max)
+      victims.removeAll { Int64(clamping: $0.client.connection) != id }
+    case "ADDR":
+      let address = String(decoding: try options.value(), as: UTF8.self)
+      victims.removeAll { $0.address != address }
+    case "LADDR":
+      let address = String(decoding: try options.value(), as: UTF8.self)
+      victims.removeAll { call.dispatcher.localAddress(of: $0) != address }
+    case "UID", "USER":
+      let uid = try options.integer(in: 0...Int64(UInt32.max))
+      victims.removeAll { Int64($0.client.uid) != uid }
+    case "TYPE":
+      let type = try options.choice() as ClientType
+      victims.removeAll { call.dispatcher.type(of: $0) != type }
+    case "MAXAGE":
+      let age = try options.integer(in: 1...Int64.max)
+      victims.removeAll { $0.connectedAt.seconds(until: call.now) < age }
+    case "SKIPME":
+      skipsMe = try options.choice() as YesNo == .yes
+    default:
+      throw options.unknown()
+    }
+  }
+  if skipsMe { victims.removeAll { $0 === call.session } }
+  let count = Int64(victims.count)
+  try call.kill(victims) { $0.integer(count) }
+}
+
+extension Call {
+  fileprivate func kill(
+    _ victims: [Session], reply: @escaping (inout RESPEncoder) -> Void
+  ) throws(CommandError) {
+    let (host, session) = (dispatcher.host, session)
+    let isMeToo = victims.contains { $0 === session }
+    try forEach(victims) { victim, _ in
+      if victim !== session { host.close(victim.client.connection, .killed) }
+    } finally: {
+      reply(&session.output)
+      if isMeToo { session.isClosing = true }
+    }
+  }
+
+  func replyHelp(_ family: String) {
+    let rows = dispatcher.table.family(family)
+    session.output.array(rows.count * 2 + 1)
+    session.output.bulk("\(family) <subcommand> [<arg> ...]. Subcommands are:")
+    for row in rows {
+      let usage = row.usage.dropFirst(family.count + 1)
+      session.output.bulk(String(usage))
+      session.output.bulk("    " + row.summary)
+    }
+  }
+}
+
+extension Dispatcher {
+  func type(of session: Session) -> ClientType {
+    engine.subscriptionCount(of: session.client.connection) > 0 ? .pubsub : .normal
+  }
+
+  func localAddress(of session: Session) -> String {
+    localAddress(host.transport(of: session.client.connection))
+  }
+
+  private func localAddress(_ transport: TransportFacts) -> String {
+    // Libraries split a line of CLIENT LIST at blanks and equals signs.
+    let path = transport.path.unicodeScalars.map { scalar in
+      scalar.value > 0x20 && scalar.value != 0x7F && scalar != "=" ? Character(scalar) : "?"
+    }
+    return String(path) + ":0"
+  }
+
+  /// A line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others: libraries refuse
+  /// fields that they do not know. What does not exist here is 0 or -1.
+  func clientLine(_ session: Session, at now: Moment) -> String {
+    func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    let id = session.client.connection
+    let transport = host.transport(of: id)
+    let (channels, patterns) = (engine.channels(of: id).count, engine.patterns(of: id).count)
+    let command = session.lastCommand.map { table.rows[$0].wireName } ?? "NULL"
+    let flags =
+      (session.isMonitor ? "O" : "") + (channels + patterns > 0 ? "P" : "") + "U"
+    let input = transport.unreadInput
+    let output = session.pendingOutput
+    return "id=\(id) addr=\(session.address) laddr=\(localAddress(transport)) "
+      + "fd=\(transport.descriptor) name=\(text(session.name)) "
+      + "age=\(session.connectedAt.seconds(until: now)) "
+      + "idle=\(session.lastActive.seconds(until: now)) flags=\(flags) db=0 "
+      + "sub=\(channels) psub=\(patterns) ssub=0 multi=-1 "
+      + "qbuf=\(input) qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 "
+      + "oll=\(session.outbound.pieceCount) omem=\(output) tot-mem=\(input + output) "
+      + "events=\(session.isBackedUp ? "rw" : "r") cmd=\(command) user=\(session.client.uid) "
+      + "redir=-1 resp=\(session.output.version.rawValue) "
+      + "lib-name=\(text(session.libraryName)) lib-ver=\(text(session.libraryVersion))"
+  }
+}
+
+extension Moment {
+  /// Whole seconds, whatever the wall clock does.
+  fileprivate func seconds(until later: Moment) -> Int64 {
+    (later.boot - boot).microseconds / 1_000_000
+  }
+}
+
+extension String {
+  func replacingBlank(with mark: Character) -> String {
+    String(map { $0 == " " ? mark : $0 })
+  }
+}

@@ -1,0 +1,104 @@
+/// What commands ask of whoever runs the connections.
+package protocol CommandHost: AnyObject {
+  /// The time, on both clocks.
+  var now: Moment { get }
+  /// For timing commands, in microseconds. Asked for once.
+  var stopwatch: () -> Int64 { get }
+  /// The settings in force, by their full names.
+  var configuration: [(name: String, value: String)] { get }
+  /// Lines of a section of INFO that only the host knows; they come first.
+  func facts(_ section: InfoSection) -> [(name: String, value: String)]
+  /// What only the connection itself knows, for CLIENT LIST.
+  func transport(of connection: UInt64) -> TransportFacts
+  /// Ends a connection.
+  func close(_ connection: UInt64, _ reason: CloseReason)
+  /// A client was refused what is beyond a limit.
+  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
+  /// Reads the configuration anew, and says what came of it, on the event loop.
+  func reload(_ done: @escaping (ReloadOutcome) -> Void)
+  /// Begins a copy of what is kept, for that connection alone; the copy's id.
+  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
+  /// In bytes; nil while the copy is being made.
+  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64?
+  /// Up to so many bytes of the copy; none at its end.
+  func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8]
+  /// Removes the copy.
+  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError)
+  /// Removes the copy of that connection, if it has one.
+  func endBackup(of connection: UInt64)
+  /// Ends the daemon, as SIGTERM does.
+  func shutDown()
+  /// Nil unless time stands still and moves on command.
+  var virtualClock: VirtualClock? { get }
+}
+
+/// The socket of a connection.
+package struct TransportFacts: Sendable {
+  package var descriptor: Int32
+  /// Where the daemon listens.
+  package var path: String
+  /// Bytes that have come and are not a whole command yet.
+  package var unreadInput: Int
+
+  package init(descriptor: Int32, path: String, unreadInput: Int) {
+    self.descriptor = descriptor
+    self.path = path
+    self.unreadInput = unreadInput
+  }
+}
+
+/// Why the daemon ends a connection, in words for the log.
+package enum CloseReason: Equatable, Sendable {
+  case killed
+  /// It, or its user, has not read too much of what it was sent.
+  case outputLimit(String)
+
+  package var description: String {
+    switch self {
+    case .killed: "CLIENT KILL"
+    case .outputLimit(let text): text
+    }
+  }
+}
+
+/// What came of reading the configuration anew.
+package enum ReloadOutcome: Equatable, Sendable {
+  /// It counts from now on; `kept` has changed too, but takes a restart.
+  case taken(changed: [ChangedSetting], kept: [String])
+  /// Nothing has changed; each problem with its place.
+  case refused([String])
+}
+
+/// Nil where there is no such setting, as with a policy that is new.
+package struct ChangedSetting: Equatable, Sendable {
+  package var name: String
+  package var old: String?
+  package var new: String?
+
+  package init(name: String, old: String?, new: String?) {
+    self.name = name
+    self.old = old
+    self.new = new
+  }
+}
+
+/// Time that stands still and moves on command.
+package final class VirtualClock {
+  /// The last moment of the year 9999 on the wall clock: virtual time does not pass it.
+  static let end = Instant(microseconds: 253_402_300_799_999_999)
+
+  package private(set) var now: Moment
+  package init(_ start: Moment) { now = start }
+
+  /// Both clocks move together.
+  package func advance(by microseconds: Int64) {
+    now.boot.microseconds += microseconds
+    now.wall.microseconds += microseconds
+  }
+}
+
+package enum InfoSection: String, CaseIterable, Sendable {
+  case server, clients, memory, cpu, stats, timers, lateness, persistence, systemd, commandstats
+}

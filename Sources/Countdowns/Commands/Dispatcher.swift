@@ -1,0 +1,353 @@
+import Wire
+
+/// Takes commands to the engine, and replies and events to sessions.
+///
+/// Knows no sockets: whoever drives it hands in arguments and time, and writes what sessions have
+/// in their `output`. Not thread-safe: one event loop owns it.
+package final class Dispatcher {
+  package struct Settings: Sendable {
+    /// Events a connection has not read, in bytes, beyond which it is closed.
+    package var maxOutput = 64 << 20
+    /// What all connections of a user have not read, in bytes, beyond which no command of it is
+    /// done, and for each event that is to be added a connection of it is closed.
+    package var maxOutputPerUser = 256 << 20
+    package var access = AccessRules()
+    /// Commands that take at least this long are logged, in microseconds.
+    package var slowCommand: Int64 = 10_000
+    package var slowLogLength = 128
+
+    package init() {}
+  }
+
+  package let engine: Engine
+  package internal(set) var table: CommandTable
+  package private(set) var settings: Settings
+  /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than asking.)
+  package unowned(unsafe) let host: any CommandHost
+
+  package private(set) var sessions: [UInt64: Session] = [:]
+  /// Those who have connections, by uid.
+  package private(set) var users: [UInt32: User] = [:]
+  /// Counts turns.
+  private(set) var turn = 0
+  /// Counts the rounds in which each client gets its share.
+  private(set) var round = 0
+  private let stopwatch: () -> Int64
+  private var lapBegan: Int64?
+  /// The events that are being delivered, and the line and frames of one; their memory is used again.
+  var delivering = Outbox()
+  var line = JSONLine()
+  var frame = SharedFrame()
+  var targets = Targets()
+  /// Sessions whose output has grown since it was last asked for.
+  private var touched: [Session] = []
+
+  var slowLog: SlowLog
+  var statistics: CommandStatistics
+  private var monitors: [UInt64] = []
+  /// What no client has read yet, in bytes; and the most of it since memory was returned last.
+  var unreadBytes = 0
+  var mostUnread = 0
+  /// The reply to the command under way tells of what this turn has changed.
+  var replyTellsOfChanges = false
+  /// Nothing is there yet of what was kept, so nothing can be said about it.
+  package var isLoading = false
+  /// Turns that are being stored: what they have changed may have to be taken back.
+  package var turnsUnderWay = 0
+  /// Changes may yet have to be taken back: those of such turns, or of this one.
+  package var mayTakeBack: Bool { turnsUnderWay > 0 || engine.hasChanges }
+
+  package init(engine: Engine, settings: Settings = Settings(), host: any CommandHost) {
+    self.engine = engine
+    self.settings = settings
+    self.host = host
+    stopwatch = host.stopwatch
+    table = CommandTable()
+    slowLog = SlowLog(threshold: settings.slowCommand, length: settings.slowLogLength)
+    statistics = CommandStatistics(commands: table.rows.count)
+  }
+
+  /// New settings count from now on.
+  package func reload(_ settings: Settings) {
+    self.settings = settings
+    slowLog.reload(threshold: settings.slowCommand, length: settings.slowLogLength)
+  }
+
+  // MARK: Sessions
+
+  package func open(_ session: Session) {
+    sessions[session.client.connection] = session
+    let user = users[session.client.uid] ?? User()
+    users[session.client.uid] = user
+    user.connections += 1
+    session.user = user
+    engine.connect(session.client.connection)
+    statistics.connections += 1
+  }
+
+  /// The connection is gone: what it owned goes with it, as time goes on.
+  package func close(_ session: Session) {
+    sessions[session.client.connection] = nil
+    monitors.removeAll { $0 == session.client.connection }
+    engine.disconnect(session.client.connection)
+    session.isClosing = true
+    session.isGone = true
+    session.discardOutput()
+    account(session)
+    session.user?.connections -= 1
+    if session.user?.connections == 0 { users[session.client.uid] = nil }
+  }
+
+  // MARK: Commands
+
+  /// Does one command, or its first part; the reply, and events that it causes, go to the sessions'
+  /// output.
+  ///
+  /// - Returns: how much of the session's share of a turn it took.
+  @discardableResult
+  package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
+    session.lastActive = now
+    session.replies.nextCommand()
+    statistics.commands += 1
+    let start = begin(session)
+    var isAnswerOfState = false
+    var took: Int64 = 0
+    do throws(CommandError) {
+      let index = try find(arguments)
+      let spec = table.rows[index]
+      session.lastCommand = index
+      try check(spec, arguments, session)
+      isAnswerOfState = spec.showsState
+      if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
+        showMonitors(arguments, of: spec, by: session, at: now)
+      }
+      let call = Call(
+        dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
+      let before = lapBegan ?? stopwatch()
+      do throws(CommandError) {
+        try spec.handler(call)
+      } catch {
+        took = lap(since: before)
+        statistics.record(index, microseconds: took, failed: true)
+        throw error
+      }
+      took = lap(since: before)
+      statistics.record(index, microseconds: took)
+      if took >= slowLog.threshold, !spec.flags.contains(.unlogged) {
+        slowLog.append(arguments, of: spec, took: took, session: session, at: now)
+      }
+    } catch {
+      refuse(session, error, since: start)
+    }
+    finish(session, since: start, isAnswerOfState: isAnswerOfState)
+    return spend(took, session)
+  }
+
+  /// Does another part of a command that is not finished.
+  ///
+  /// - Returns: how much of the session's share of a turn it took.
+  @discardableResult
+  package func goOn(_ session: Session, at now: Moment) -> Int {
+    guard let unfinished = session.unfinished else { return 1 }
+    let start = begin(session)
+    let before = lapBegan ?? stopwatch()
+    do throws(CommandError) {
+      if try unfinished.part(now) { session.unfinished = nil }
+    } catch {
+      session.unfinished = nil
+      refuse(session, error, since: start)
+    }
+    let took = lap(since: before)
+    finish(session, since: start, isAnswerOfState: false)
+    return spend(took, session)
+  }
+
+  /// How things were before a command, or a part of one.
+  private struct Start {
+    /// Where its reply begins.
+    let mark: Int
+    let changes: UInt64
+    let anyChanges: UInt64
+  }
+
+  private func begin(_ session: Session) -> Start {
+    let mark = session.output.bytes.count
+    if mark == 0 { session.makeRoom() }
+    engine.restsOnBatch = nil
+    return Start(mark: mark, changes: engine.changeCount, anyChanges: engine.anyChangeCount)
+  }
+
+  private func refuse(_ session: Session, _ error: CommandError, since start: Start) {
+    // A reply that had begun is taken back; there is none where a monitor went over its limit
+    // by the line about this very command, and all of its output was dropped.
+    if session.output.bytes.count > start.mark {
+      session.output.bytes.removeSubrange(start.mark...)
+    }
+    session.collected.bytes = []
+    session.output.error(error.text)
+    statistics.errors += 1
+  }
+
+  private func finish(_ session: Session, since start: Start, isAnswerOfState: Bool) {
+    if session.replies.areDropped, session.output.bytes.count > start.mark {
+      session.output.bytes.removeSubrange(start.mark...)
+    }
+    // What is read of a change counts no sooner than the change. What has changed something that is
+    // not kept is not taken back, so neither is its answer.
+    let hasChanged = engine.changeCount != start.changes
+    let isUncertain =
+      hasChanged || replyTellsOfChanges
+      || isAnswerOfState && engine.anyChangeCount == start.anyChanges && mayTakeBack
+    // It may be where something was that may come back.
+    let batch = isUncertain ? engine.nextBatch : engine.restsOnBatch
+    if let batch, session.output.bytes.count > start.mark {
+      session.provisional.append(
+        Provisional(
+          range: start.mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
+          batch: batch))
+    }
+    replyTellsOfChanges = false
+    touch(session)
+    account(session)
+    deliver()
+  }
+
+  /// A command counts for one, and for one more for each so many microseconds.
+  private static let microsecondsPerUnit: Int64 = 4
+
+  private func spend(_ microseconds: Int64, _ session: Session) -> Int {
+    let units = 1 + Int(clamping: max(microseconds, 0) / Self.microsecondsPerUnit)
+    session.user?.spend(units)
+    return units
+  }
+
+  /// Commands follow each other from now on: each is timed from the end of the one before, as looking
+  /// at the clock takes about as long as a small command.
+  package func beginLaps() { lapBegan = stopwatch() }
+
+  package func endLaps() { lapBegan = nil }
+
+  /// How long something took, in microseconds, that began then and has just ended.
+  private func lap(since before: Int64) -> Int64 {
+    let now = stopwatch()
+    if lapBegan != nil { lapBegan = now }
+    return now - before
+  }
+
+  /// Gives the reply that a command is owed since it was done, and goes on with those after it.
+  func answerLater(_ session: Session, _ reply: (Session) -> Void) {
+    session.isWaiting = false
+    guard sessions[session.client.connection] != nil, !session.isClosing else { return }
+    let mark = session.output.bytes.count
+    reply(session)
+    if session.replies.areDropped { session.output.bytes.removeSubrange(mark...) }
+    touch(session)
+    account(session)
+  }
+
+  /// The stream of `session` is no longer understood: says why, and takes nothing more.
+  package func refuse(_ session: Session, _ error: RESPProtocolError) {
+    session.output.error("ERR Protocol error: \(error.description)")
+    session.isClosing = true
+    statistics.protocolErrors += 1
+    touch(session)
+  }
+
+  private func find(_ arguments: Arguments) throws(CommandError) -> Int {
+    let second = arguments.count > 1 ? arguments[1] : nil
+    switch table.find(arguments[0], second) {
+    case .found(let index):
+      return index
+    case .unknown:
+      throw CommandError(
+        "ERR unknown command '\(quoted(arguments[0]))'; COMMAND LIST shows those there are")
+    case .unknownSubcommand:
+      let name = String(decoding: arguments[0], as: UTF8.self).uppercased()
+      let known = table.family(name).compactMap(\.subcommand).joined(separator: ", ")
+      guard let second else { throw CommandError("ERR \(name) needs one of \(known)") }
+      throw CommandError("ERR unknown subcommand '\(quoted(second))' of \(name); known: \(known)")
+    }
+  }
+
+  private func check(
+    _ spec: CommandSpec, _ arguments: Arguments, _ session: Session
+  ) throws(CommandError) {
+    let (least, most) = spec.arguments
+    guard arguments.count >= least, most.map({ arguments.count <= $0 }) ?? true else {
+      throw CommandError(
+        "ERR wrong number of arguments for '\(spec.fullName.lowercased())'; usage: \(spec.usage)")
+    }
+    if spec.flags.contains(.admin) {
+      try settings.access.checkAdmin(session.peer, for: spec.fullName)
+    }
+    if !spec.flags.contains(.makesRoom) { try checkRoom(session) }
+    if isLoading, spec.needsState {
+      throw CommandError("LOADING state is being read; INFO persistence tells how far it is")
+    }
+    guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
+      engine.subscriptionCount(of: session.client.connection) > 0
+    else { return }
+    throw CommandError(
+      "ERR Can't execute '\(spec.fullName.lowercased())': only (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, "
+        + "QUIT and RESET are allowed while subscribed, unless the connection says HELLO 3")
+  }
+
+  // MARK: Time
+
+  /// Does what is due; false if the budget ran out first.
+  package func advance(to now: Moment, budget: Int) -> Bool {
+    let finished = engine.advance(to: now, budget: budget)
+    deliver()
+    return finished
+  }
+
+  // MARK: Output
+
+  /// Has a session looked at when the turn ends, though nothing was said to it.
+  package func touch(_ session: Session) {
+    guard !session.isTouched else { return }
+    session.isTouched = true
+    touched.append(session)
+  }
+
+  /// Everybody has had a share: from now on there is another.
+  package func beginRound() { round += 1 }
+
+  /// The sessions that have something to be written since the last call.
+  package func takeTouched() -> [Session] {
+    turn += 1
+    guard !touched.isEmpty else { return [] }
+    for session in touched { session.isTouched = false }
+    defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
+    return touched
+  }
+
+  // MARK: Monitors
+
+  func startMonitor(_ session: Session) {
+    guard !session.isMonitor else { return }
+    session.isMonitor = true
+    monitors.append(session.client.connection)
+  }
+
+  func stopMonitor(_ session: Session) {
+    session.isMonitor = false
+    monitors.removeAll { $0 == session.client.connection }
+  }
+
+  private func showMonitors(
+    _ arguments: Arguments, of spec: CommandSpec, by session: Session, at now: Moment
+  ) {
+    let line = MonitorLine.text(arguments, of: spec, session: session, at: now)
+    for id in monitors {
+      guard let monitor = sessions[id], !monitor.isClosing else { continue }
+      var encoder = RESPEncoder()
+      encoder.bytes.append(UInt8(ascii: "+"))
+      encoder.bytes.append(contentsOf: line.utf8)
+      encoder.bytes.append(contentsOf: [0x0D, 0x0A])
+      monitor.output.bytes.append(contentsOf: encoder.bytes)
+      touch(monitor)
+      closeIfFull(monitor, "what MONITOR shows")
+    }
+  }
+}

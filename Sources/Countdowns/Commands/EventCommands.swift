@@ -1,0 +1,84 @@
+import Wire
+
+let eventCommands: [CommandSpec] = [
+  CommandSpec(
+    "EVENTS", "SINCE", "seq [MATCH pattern] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
+    [.readOnly, .pubsub, .afterLoading],
+    complexity: "O(log events), and O(1) for each that is looked at",
+    "What happened after an event, to what nobody owns."
+  ) { call throws(CommandError) in
+    try eventsSince(call)
+  },
+
+  CommandSpec(
+    "EVENTS", "LAST", group: .pubsub, [.readOnly, .fast, .pubsub, .afterLoading],
+    "The number of the newest event: to ask from there later."
+  ) { call throws(CommandError) in
+    call.session.output.integer(call.dispatcher.engine.lastSequence)
+  },
+]
+
+/// A page ends with the event that brings it to so many bytes, so that others need not wait long for it.
+private let pageLength = 1 << 20
+
+private func eventsSince(_ call: Call) throws(CommandError) {
+  let sequence = try call.integer(call.arguments[2], "seq", in: 0...Int64.max)
+  var pattern: [UInt8]?
+  var isOwn = false
+  var limit = 1_000
+  var options = call.options(from: 3)
+  while let option = try options.next() {
+    switch option {
+    case "MATCH": pattern = try options.text(atMost: 1_024)
+    case "SUBSCRIBED": isOwn = true
+    case "LIMIT": limit = Int(try options.integer(in: 1...10_000))
+    default: throw options.unknown()
+    }
+  }
+  let dispatcher = call.dispatcher
+  let connection = call.session.client.connection
+  var events = RESPEncoder(call.session.output.version)
+  var count = 0
+  let reading = dispatcher.engine.eventTail.read(
+    after: sequence, newest: dispatcher.engine.lastSequence, limit: limit
+  ) { kind, key, budget in
+    if let pattern {
+      budget -= Glob.cost(pattern, kind.channelPrefix.count + key.count)
+      guard Glob.matches(pattern, kind.channelPrefix + key) else { return false }
+    }
+    return !isOwn
+      || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
+  } _: { event in
+    events.array(2)
+    events.bulk(event.channel)
+    events.bulk(event.encoded())
+    count += 1
+    return events.bytes.count < pageLength
+  }
+  // Some of them may turn out not to be possible to keep.
+  dispatcher.replyTellsOfChanges = true
+  call.session.output.map(4)
+  call.session.output.field("last_seq", reading.lastSequence)
+  call.session.output.field("complete", reading.isComplete)
+  call.session.output.field("more", reading.hasMore)
+  call.session.output.bulk("events" as StaticString)
+  call.session.output.array(count)
+  call.session.output.bytes += events.bytes
+}
+
+extension Event {
+  /// Where it is published.
+  fileprivate var channel: [UInt8] {
+    switch subject {
+    case .countdown(let view): EntityKind.countdown.channelPrefix + view.key
+    case .hud(let view): EntityKind.hud.channelPrefix + view.key
+    case .timer(let view): EntityKind.timer.channelPrefix + view.key
+    case .guarded(let view): view.kind.channelPrefix + view.key
+    case .scope(let view): EntityKind.scope.channelPrefix + view.key
+    case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
+    case .nav(let view): EntityKind.nav.channelPrefix + view.key
+    case .page(let view): EntityKind.page.channelPrefix + view.key
+    case .nothing(let kind, let key, _): kind.channelPrefix + key
+    }
+  }
+}

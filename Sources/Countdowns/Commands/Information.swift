@@ -1,0 +1,106 @@
+extension Dispatcher {
+  /// The text of INFO.
+  func information(_ sections: [InfoSection], at now: Moment) -> String {
+    sections.map { section in
+      let title = section.rawValue.prefix(1).uppercased() + section.rawValue.dropFirst()
+      let lines = host.facts(section) + facts(section)
+      return "# \(title)\r\n" + lines.map { "\($0.name):\($0.value)\r\n" }.joined()
+    }.joined(separator: "\r\n")
+  }
+
+  /// What the dispatcher and the engine know.
+  private func facts(_ section: InfoSection) -> [(name: String, value: String)] {
+    switch section {
+    case .server, .memory, .cpu, .systemd: []
+    case .persistence: []
+    case .clients: clientFacts()
+    case .stats: statisticsFacts()
+    case .timers: timerFacts()
+    case .lateness: latenessFacts()
+    case .commandstats: commandFacts()
+    }
+  }
+
+  private func clientFacts() -> [(name: String, value: String)] {
+    [
+      ("connected_clients", "\(sessions.count)"),
+      ("pubsub_clients", "\(sessions.values.count { type(of: $0) == .pubsub })"),
+      ("monitors", "\(sessions.values.count { $0.isMonitor })"),
+      ("backed_up_clients", "\(sessions.values.count { $0.isBackedUp })"),
+      ("output_bytes", "\(sessions.values.reduce(0) { $0 + $1.pendingOutput })"),
+    ]
+  }
+
+  private func statisticsFacts() -> [(name: String, value: String)] {
+    let engine = engine.statistics
+    return [
+      ("total_connections_received", "\(statistics.connections)"),
+      ("total_commands_processed", "\(statistics.commands)"),
+      ("total_error_replies", "\(statistics.errors)"),
+      ("protocol_errors", "\(statistics.protocolErrors)"),
+      ("starts_accepted", "\(engine.accepted)"),
+      ("starts_refused", "\(engine.refused)"),
+      ("sends_refunded", "\(engine.refunded)"),
+      ("cancelled", "\(engine.cancelled)"),
+      ("owner_gone", "\(engine.ownerGone)"),
+      ("events", "\(engine.events)"),
+      ("events_published", "\(engine.publications)"),
+      ("events_sent", "\(statistics.eventsSent)"),
+      ("snapshots", "\(engine.snapshots)"),
+      ("ticks_merged", "\(statistics.ticksMerged)"),
+      ("output_limit_disconnections", "\(statistics.outputLimitDisconnections)"),
+      ("pubsub_channels", "\(self.engine.channelCount)"),
+      ("pubsub_patterns", "\(self.engine.patternCount)"),
+      ("slowlog_len", "\(slowLog.entries.count)"),
+    ]
+  }
+
+  private func timerFacts() -> [(name: String, value: String)] {
+    let (boot, wall) = engine.nextDeadline
+    let now = host.now
+    let left = [boot.map { $0 - now.boot }, wall.map { $0 - now.wall }].compactMap { $0 }.min()
+    return [
+      ("entities", "\(engine.entityCount)"),
+      ("countdowns", "\(engine.countdownCount)"),
+      ("huds", "\(engine.hudCount)"),
+      ("timers", "\(engine.timerCount)"),
+      ("throttles", "\(engine.guardCount(.throttle))"),
+      ("onces", "\(engine.guardCount(.once))"),
+      ("gates", "\(engine.guardCount(.gate))"),
+      ("debounces", "\(engine.guardCount(.debounce))"),
+      ("scopes", "\(engine.scopeCount)"),
+      ("stacks", "\(engine.stackCount)"),
+      ("pages", "\(engine.pageCount)"),
+      ("armed", "\(engine.armedCount)"),
+      ("next_deadline_in_ms", left.map { "\(max($0.millisecondsRoundedUp, 0))" } ?? ""),
+    ]
+  }
+
+  private func latenessFacts() -> [(name: String, value: String)] {
+    let lateness = engine.statistics.lateness
+    let isEmpty = lateness.totalCount == 0
+    func percentile(_ percent: Double) -> String {
+      isEmpty ? "0" : "\(lateness.valueAtPercentile(percent))"
+    }
+    return [
+      ("expired", "\(lateness.totalCount)"),
+      ("late_us_p50", percentile(50)),
+      ("late_us_p99", percentile(99)),
+      ("late_us_p999", percentile(99.9)),
+      ("late_us_max", "\(engine.statistics.maximumLateness)"),
+    ]
+  }
+
+  private func commandFacts() -> [(name: String, value: String)] {
+    zip(table.rows, statistics.perCommand).filter { $0.1.calls > 0 }.map { row, counted in
+      let name = row.fullName.lowercased().replacingBlank(with: "|")
+      let hundredths = counted.microseconds * 100 / counted.calls
+      let average = "\(hundredths / 100).\(String(hundredths % 100 + 100).dropFirst())"
+      return (
+        "cmdstat_\(name)",
+        "calls=\(counted.calls),usec=\(counted.microseconds),usec_per_call=\(average),"
+          + "failed_calls=\(counted.failed)"
+      )
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import Wire
+
+let introspectionCommands: [CommandSpec] = [
+  CommandSpec(
+    "COMMAND", nil, group: .server, [], complexity: "O(commands)", "All commands, as INFO tells."
+  ) { call throws(CommandError) in
+    let names = call.dispatcher.table.names
+    call.session.output.array(names.count)
+    for name in names { call.replyInfo(name) }
+  },
+
+  CommandSpec("COMMAND", "COUNT", group: .server, [], "How many commands there are.") {
+    call throws(CommandError) in
+    call.session.output.integer(Int64(call.dispatcher.table.names.count))
+  },
+
+  CommandSpec(
+    "COMMAND", "LIST", "[FILTERBY MODULE|ACLCAT|PATTERN value]", group: .server, [],
+    complexity: "O(commands)",
+    "The names of all commands, or of those that match a PATTERN. No command has a module or category."
+  ) { call throws(CommandError) in
+    var rows = call.dispatcher.table.rows
+    var options = call.options(from: 2)
+    while let option = try options.next() {
+      guard option == "FILTERBY" else { throw options.unknown() }
+      let filter = try options.choice() as CommandFilter
+      let value = Array(String(decoding: try options.value(), as: UTF8.self).lowercased().utf8)
+      rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
+    }
+    call.session.output.array(rows.count)
+    for row in rows { call.session.output.bulk(row.wireName) }
+  },
+
+  CommandSpec(
+    "COMMAND", "INFO", "[name ...]", group: .server, [], complexity: "O(commands)",
+    "Arity, flags and key positions of commands."
+  ) { call throws(CommandError) in
+    let given = try call.commandNames()
+    let names = given.isEmpty ? call.dispatcher.table.names : given
+    call.session.output.array(names.count)
+    for name in names { call.replyInfo(name) }
+  },
+
+  CommandSpec(
+    "COMMAND", "DOCS", "[name ...]", group: .server, [], complexity: "O(commands)",
+    "What commands are for and what they take."
+  ) { call throws(CommandError) in
+    let known = call.dispatcher.table.names
+    // A map: each name once.
+    var seen: Set<String> = []
+    let given = try call.commandNames().filter {
+      (known.contains($0) || call.dispatcher.table.row($0) != nil) && seen.insert($0).inserted
+    }
+    let names = call.arguments.count == 2 ? known : given
+    call.session.output.map(names.count)
+    for name in names { call.replyDocs(name) }
+  },
+
+  CommandSpec(
+    "COMMAND", "GETKEYS", "command [argument ...]", group: .server, [],
+    "The keys in a command."
+  ) { call throws(CommandError) in
+    let second = call.arguments.count > 3 ? call.arguments[3] : nil
+    guard case .found(let index) = call.dispatcher.table.find(call.arguments[2], second) else {
+      throw CommandError("ERR unknown command '\(quoted(call.arguments[2]))'")
+    }
+    let position = call.dispatcher.table.rows[index].keyPosition
+    guard position > 0, 2 + position < call.arguments.count else {
+      throw CommandError("ERR the command has no key")
+    }
+    call.session.output.array(1)
+    call.session.output.bulk(call.arguments[2 + position])
+  },
+]
+
+private enum CommandFilter: String, CaseIterable { case module, aclcat, pattern }
+
+extension CommandSpec {
+  /// As Redis writes it: `countdown|start`.
+  var wireName: String { fullName.lowercased().replacingBlank(with: "|") }
+}
+
+extension Call {
+  /// No more than there are: each takes a while, and once is enough.
+  fileprivate func commandNames() throws(CommandError) -> [String] {
+    let most = dispatcher.table.rows.count
+    guard arguments.count - 2 <= most else {
+      throw problem("there are \(most) commands, and not \(arguments.count - 2)")
+    }
+    return (2..<arguments.count).map(commandName)
+  }
+
+  /// A name as the table has it: `countdown|start` is `COUNTDOWN START`.
+  fileprivate func commandName(_ index: Int) -> String {
+    String(text(index).uppercased().map { $0 == "|" ? " " : $0 })
+  }
+
+  /// The ten elements of COMMAND INFO; null for a command that does not exist.
+  fileprivate func replyInfo(_ name: String) {
+    // One of a family is asked for as `countdown|start`.
+    let family = dispatcher.table.family(name)
+    let single = dispatcher.table.row(String(name.map { $0 == "|" ? " " : $0 }))
+    guard single != nil || !family.isEmpty else { return session.output.null() }
+    replyInfo(
+      name.lowercased().replacingBlank(with: "|"), arity: single?.arity ?? -2,
+      flags: single?.flags ?? [], keyPosition: single?.keyPosition ?? 0, family: family)
+  }
+
+  private func replyInfo(
+    _ name: String, arity: Int, flags: CommandSpec.Flags, keyPosition: Int, family: [CommandSpec]
+  ) {
+    session.output.array(10)
+    session.output.bulk(name)
+    session.output.integer(Int64(arity))
+    let names = CommandSpec.Flags.names.filter { flags.contains($0.0) }
+    session.output.set(names.count)
+    for (_, flag) in names { session.output.simple(flag) }
+    session.output.integer(Int64(keyPosition))
+    session.output.integer(Int64(keyPosition))
+    session.output.integer(keyPosition > 0 ? 1 : 0)
+    session.output.set(0)  // ACL categories
+    session.output.array(0)  // tips
+    session.output.array(0)  // key specifications
+    session.output.array(family.count)
+    for row in family {
+      replyInfo(
+        row.wireName, arity: row.arity, flags: row.flags, keyPosition: row.keyPosition, family: [])
+    }
+  }
+
+  fileprivate func replyDocs(_ name: String) {
+    let family = dispatcher.table.family(name)
+    session.output.bulk(name.lowercased().replacingBlank(with: "|"))
+    if let single = dispatcher.table.row(name) {
+      replyDocs(single, family: family)
+    } else {
+      let group = family[0].group.rawValue
+      session.output.map(4)
+      session.output.field("summary", "A container for \(group) commands.")
+      session.output.field("since", Product.version)
+      session.output.field("group", group)
+      replySubcommands(family)
+    }
+  }
+
+  private func replyDocs(_ row: CommandSpec, family: [CommandSpec]) {
+    let parameters = row.parameters
+    session.output.map(4 + (parameters.isEmpty ? 0 : 1) + (family.isEmpty ? 0 : 1))
+    session.output.field("summary", row.summary)
+    session.output.field("since", Product.version)
+    session.output.field("group", row.group.rawValue)
+    session.output.field("complexity", row.complexity)
+    if !parameters.isEmpty {
+      session.output.bulk("arguments" as StaticString)
+      session.output.array(parameters.count)
+      for parameter in parameters { reply(parameter) }
+    }
+    if !family.isEmpty { replySubcommands(family) }
+  }
+
+  private func replySubcommands(_ family: [CommandSpec]) {
+    session.output.bulk("subcommands" as StaticString)
+    session.output.map(family.count)
+    for row in family {
+      session.output.bulk(row.wireName)
+      replyDocs(row, family: [])
+    }
+  }
+
+  /// One argument as redis-cli wants it for its hints.
+  private func reply(_ parameter: Syntax.Parameter) {
+    var flags: [StaticString] = []
+    if parameter.isOptional { flags.append("optional") }
+    if parameter.repeats { flags.append("multiple") }
+    let type: StaticString =
+      if !parameter.hasValue {
+        "pure-token"
+      } else if !parameter.choices.isEmpty {
+        "oneof"
+      } else if CommandSpec.keyNames.contains(parameter.name) {
+        "key"
+      } else {
+        "string"
+      }
+    session.output.map(3 + (parameter.token == nil ? 0 : 1) + (flags.isEmpty ? 0 : 1))
+    session.output.field("name", parameter.name)
+    session.output.field("type", type)
+    if parameter.choices.isEmpty {
+      session.output.field("display_text", parameter.name)
+    } else {
+      session.output.bulk("arguments" as StaticString)
+      session.output.array(parameter.choices.count)
+      for choice in parameter.choices {
+        session.output.map(3)
+        session.output.field("name", choice)
+        session.output.field("type", "pure-token" as StaticString)
+        session.output.field("token", choice)
+      }
+    }
+    if let token = parameter.token { session.output.field("token", token) }
+    if !flags.isEmpty {
+      session.output.bulk("flags" as StaticString)
+      session.output.array(flags.count)
+      for flag in flags { session.output.simple(flag) }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import Wire
+
+/// The fields of a map, put together in memory that is large enough and then appended in one go.
+struct MapText: FieldWriter {
+  var text: ShortText
+  let version: RESPEncoder.Version
+
+  mutating func field(_ name: StaticString, _ value: Int64) {
+    text.bulk(name)
+    text.integer(value)
+  }
+
+  mutating func field(_ name: StaticString, _ value: Bool) {
+    text.bulk(name)
+    switch version {
+    case .resp2: text.raw(value ? ":1\r\n" : ":0\r\n")
+    case .resp3: text.raw(value ? "#t\r\n" : "#f\r\n")
+    }
+  }
+
+  mutating func field(_ name: StaticString, _ value: Double) {
+    text.bulk(name)
+    var digits = "\(value)"
+    digits.withUTF8 { digits in
+      switch version {
+      case .resp2: text.bulk(UnsafeRawBufferPointer(digits))
+      case .resp3:
+        text.byte(UInt8(ascii: ","))
+        text.raw(UnsafeRawBufferPointer(digits))
+        text.newline()
+      }
+    }
+  }
+
+  mutating func field(_ name: StaticString, _ value: String) {
+    text.bulk(name)
+    var value = value
+    value.withUTF8 { text.bulk(UnsafeRawBufferPointer($0)) }
+  }
+
+  mutating func field(_ name: StaticString, _ value: StaticString) {
+    text.bulk(name)
+    text.bulk(value)
+  }
+
+  mutating func field(_ name: StaticString, bytes: [UInt8]) {
+    text.bulk(name)
+    bytes.withUnsafeBytes { text.bulk($0) }
+  }
+
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    text.bulk(name)
+    text.byte(UInt8(ascii: "*"))
+    text.decimal(Int64(list.count))
+    text.newline()
+    for element in list { element.withUnsafeBytes { text.bulk($0) } }
+  }
+
+  mutating func null(_ name: StaticString) {
+    text.bulk(name)
+    text.raw(version == .resp3 ? "_\r\n" : "$-1\r\n")
+  }
+}

@@ -1,0 +1,142 @@
+import Wire
+
+/// Goes through options, each at most once.
+struct OptionReader {
+  private let arguments: Arguments
+  private let spec: CommandSpec
+  private var index: Int
+  /// Most often there is one, which takes no memory.
+  private var first: CommandName?
+  private var others: Set<CommandName>?
+  private var current: CommandName?
+
+  init(_ arguments: Arguments, _ spec: CommandSpec, from index: Int) {
+    self.arguments = arguments
+    self.spec = spec
+    self.index = index
+  }
+
+  /// The next option's name in capitals; nil when there is none.
+  mutating func next() throws(CommandError) -> CommandName? {
+    guard index < arguments.count else { return nil }
+    let word = arguments[index]
+    index += 1
+    guard let name = CommandName(word) else { throw unknown(word) }
+    if first == nil {
+      first = name
+    } else {
+      guard name != first, others?.contains(name) != true else {
+        throw .syntax("\(quoted(word).uppercased()) is given twice", spec)
+      }
+      others = (others ?? []).union([name])
+    }
+    current = name
+    return name
+  }
+
+  /// The value of the option that `next` returned.
+  mutating func value() throws(CommandError) -> UnsafeRawBufferPointer {
+    guard index < arguments.count else { throw .syntax("\(name) needs a value", spec) }
+    index += 1
+    return arguments[index - 1]
+  }
+
+  /// Of the option that `next` returned.
+  private var name: String { current?.text ?? "" }
+
+  /// Whether the next word is a number, and so one more value of the same option.
+  var hasNumber: Bool {
+    index < arguments.count && Int64(String(decoding: arguments[index], as: UTF8.self)) != nil
+  }
+
+  /// The error for an option that the command does not have.
+  func unknown() -> CommandError { unknown(arguments[index - 1]) }
+
+  private func unknown(_ word: UnsafeRawBufferPointer) -> CommandError {
+    .syntax("unknown option '\(quoted(word))'", spec)
+  }
+
+  // MARK: Values by type
+
+  mutating func duration() throws(CommandError) -> Interval {
+    try spec.duration(try value(), name)
+  }
+
+  mutating func integer(in range: ClosedRange<Int64>) throws(CommandError) -> Int64 {
+    try spec.integer(try value(), name, in: range)
+  }
+
+  mutating func choice<T: RawRepresentable & CaseIterable>() throws(CommandError) -> T
+  where T.RawValue == String {
+    try spec.choice(try value(), name)
+  }
+
+  mutating func text(atMost most: Int) throws(CommandError) -> [UInt8] {
+    try spec.text(try value(), name, atMost: most)
+  }
+
+  mutating func generation() throws(CommandError) -> Generation {
+    Generation(try spec.integer(try value(), "GENERATION", in: 0...Int64.max))
+  }
+}
+
+/// The two values of what can be switched.
+enum Switch: String, CaseIterable { case on, off }
+
+/// Values of arguments; what is wrong with one is said with the command's usage.
+extension CommandSpec {
+  func duration(
+    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String
+  ) throws(CommandError) -> Interval {
+    guard let interval = DurationText.parse(bytes) else {
+      throw .syntax(
+        "\(what()) '\(quoted(bytes))' is not a duration: an integer with ms, s, m, h or d, "
+          + "0 to 3650d", self)
+    }
+    return interval
+  }
+
+  func integer(
+    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String,
+    in range: ClosedRange<Int64>
+  ) throws(CommandError) -> Int64 {
+    guard let value = Int64(decimal: bytes), range.contains(value) else {
+      throw .syntax(
+        "\(what()) '\(quoted(bytes))' is not an integer from \(range.lowerBound) to "
+          + "\(range.upperBound)", self)
+    }
+    return value
+  }
+
+  func choice<T: RawRepresentable & CaseIterable>(
+    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String
+  ) throws(CommandError) -> T where T.RawValue == String {
+    let text = String(decoding: bytes, as: UTF8.self).lowercased()
+    if let value = T(rawValue: text) { return value }
+    let allowed = T.allCases.map(\.rawValue).joined(separator: ", ")
+    throw .syntax("\(what()) '\(quoted(bytes))' is not one of \(allowed)", self)
+  }
+
+  func text(
+    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String, atMost most: Int
+  ) throws(CommandError) -> [UInt8] {
+    guard bytes.count <= most else {
+      throw .syntax("\(what()) has \(bytes.count) bytes, at most \(most) are allowed", self)
+    }
+    return Array(bytes)
+  }
+}
+
+extension Int64 {
+  /// Nil for what is no integer, or too large.
+  fileprivate init?(decimal text: UnsafeRawBufferPointer) {
+    // So many digits always fit; what else there is, is rare.
+    guard (1...18).contains(text.count),
+      text.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") })
+    else {
+      self.init(String(decoding: text, as: UTF8.self))
+      return
+    }
+    self = text.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+  }
+}

@@ -1,0 +1,144 @@
+import Wire
+
+let pubSubCommands: [CommandSpec] = [
+  CommandSpec(
+    "SUBSCRIBE", nil, "channel [channel ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .afterLoading], complexity: "O(channels)",
+    "Listens to channels; first comes a snapshot of each."
+  ) { call throws(CommandError) in
+    let client = call.session.client
+    let channels = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkLimits(client, channels: channels)
+    }
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    try call.forEach(channels) { channel, now in
+      let count = dispatcher.engine.subscribe(client, to: channel, at: now)
+      session.confirm("subscribe", channel, count)
+      dispatcher.engine.snapshot(of: channel, to: client.connection, at: now)
+    }
+  },
+
+  CommandSpec(
+    "PSUBSCRIBE", nil, "pattern [pattern ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .afterLoading],
+    complexity: "O(patterns); then O(entities), bit by bit",
+    "Listens to channels that match; first comes a snapshot of each entity."
+  ) { call throws(CommandError) in
+    let client = call.session.client
+    let patterns = try call.channelNames()
+    try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.checkLimits(client, patterns: patterns)
+    }
+    for pattern in patterns {
+      let count = call.dispatcher.engine.subscribe(client, toPattern: pattern)
+      call.session.confirm("psubscribe", pattern, count)
+    }
+  },
+
+  CommandSpec(
+    "UNSUBSCRIBE", nil, "[channel ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .makesRoom],
+    complexity: "O(channels)", "Listens no more: to these channels, or to any."
+  ) { call throws(CommandError) in
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    let id = session.client.connection
+    let given = (1..<call.arguments.count).map(call.bytes)
+    let channels = given.isEmpty ? Array(dispatcher.engine.channels(of: id)) : given
+    if channels.isEmpty {
+      session.confirm("unsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
+    }
+    try call.forEach(channels) { channel, _ in
+      let count = dispatcher.engine.unsubscribe(id, from: channel)
+      session.confirm("unsubscribe", channel, count)
+    }
+  },
+
+  CommandSpec(
+    "PUNSUBSCRIBE", nil, "[pattern ...]", group: .pubsub,
+    [.pubsub, .whileSubscribed, .makesRoom],
+    complexity: "O(patterns)", "Listens no more: to these patterns, or to any."
+  ) { call throws(CommandError) in
+    let (dispatcher, session) = (call.dispatcher, call.session)
+    let id = session.client.connection
+    let given = (1..<call.arguments.count).map(call.bytes)
+    let patterns = given.isEmpty ? Array(dispatcher.engine.patterns(of: id)) : given
+    if patterns.isEmpty {
+      session.confirm("punsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
+    }
+    try call.forEach(patterns) { pattern, _ in
+      let count = dispatcher.engine.unsubscribe(id, fromPattern: pattern)
+      session.confirm("punsubscribe", pattern, count)
+    }
+  },
+
+  CommandSpec(
+    "PUBSUB", "CHANNELS", "[pattern]", group: .pubsub, [.pubsub],
+    complexity: "O(channels)", "Channels that somebody listens to."
+  ) { call throws(CommandError) in
+    try listChannels(call)
+  },
+
+  CommandSpec(
+    "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
+    complexity: "O(channels)", "How many listen to each channel."
+  ) { call throws(CommandError) in
+    // Redis answers an array in RESP3 too, and its libraries read nothing else.
+    call.session.output.array((call.arguments.count - 2) * 2)
+    for index in 2..<call.arguments.count {
+      call.session.output.bulk(call.arguments[index])
+      call.session.output.integer(
+        Int64(call.dispatcher.engine.subscriberCount(of: call.bytes(index))))
+    }
+  },
+
+  CommandSpec("PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "How many patterns are listened to.") {
+    call throws(CommandError) in
+    call.session.output.integer(Int64(call.dispatcher.engine.patternCount))
+  },
+]
+
+/// Goes from connection to connection: each channel is told of with the first of those who listen to it.
+private func listChannels(_ call: Call) throws(CommandError) {
+  let (dispatcher, session) = (call.dispatcher, call.session)
+  let pattern =
+    call.arguments.count > 2 ? try call.text(call.arguments[2], "a pattern", atMost: 1_024) : nil
+  let channels = dispatcher.sessions.keys.lazy.flatMap { id in
+    dispatcher.engine.channels(of: id).lazy.map { (id, $0) }
+  }
+  var count = 0
+  try call.forEach(channels) { channel, _ throws(CommandError) in
+    let (id, name) = channel
+    guard dispatcher.engine.isFirst(id, of: name) else { return }
+    if let pattern, !Glob.matches(pattern, name) { return }
+    count += 1
+    session.collected.bulk(name)
+    let most = dispatcher.settings.maxOutput
+    guard session.collected.bytes.count <= most else {
+      throw CommandError("LIMIT max-output is \(most) and reached; a pattern shows fewer channels")
+    }
+  } finally: {
+    session.output.array(count)
+    session.output.bytes += session.collected.bytes
+    session.collected.bytes = []
+  }
+}
+
+extension Call {
+  fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
+    var names: [[UInt8]] = []
+    for index in 1..<arguments.count {
+      names.append(try text(arguments[index], "a channel", atMost: 1_024))
+    }
+    return names
+  }
+}
+
+extension Session {
+  fileprivate func confirm(_ word: StaticString, _ name: [UInt8]?, _ count: Int) {
+    output.push(3)
+    output.bulk(word)
+    if let name { output.bulk(name) } else { output.null() }
+    output.integer(Int64(count))
+  }
+}

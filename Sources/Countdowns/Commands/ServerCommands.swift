@@ -1,0 +1,205 @@
+import Wire
+
+let serverCommands: [CommandSpec] = [
+  CommandSpec(
+    "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading],
+    "Countdowns, HUDs and timers together."
+  ) { call throws(CommandError) in
+    call.session.output.integer(Int64(call.dispatcher.engine.entityCount))
+  },
+
+  CommandSpec(
+    "TIME", nil, group: .server, [.fast], "The daemon's clock: seconds since 1970, microseconds."
+  ) { call throws(CommandError) in
+    let wall = call.dispatcher.host.now.wall.microseconds
+    call.session.output.array(2)
+    call.session.output.bulk(String(wall / 1_000_000))
+    call.session.output.bulk(String(wall % 1_000_000))
+  },
+
+  CommandSpec(
+    "INFO", nil, "[section ...]", group: .server, [], complexity: "O(commands)",
+    "How the daemon is, as text in sections."
+  ) { call throws(CommandError) in
+    var sections: [InfoSection] = []
+    for index in 1..<call.arguments.count {
+      let name = call.text(index).lowercased()
+      if ["all", "default", "everything"].contains(name) {
+        sections = InfoSection.allCases
+      } else if let section = InfoSection(rawValue: name), !sections.contains(section) {
+        sections.append(section)
+      }
+      // As in Redis, a section that does not exist is not an error: tools ask for theirs.
+    }
+    if call.arguments.count == 1 { sections = InfoSection.allCases }
+    call.session.output.text(call.dispatcher.information(sections, at: call.now))
+  },
+
+  CommandSpec(
+    "CONFIG", "GET", "pattern [pattern ...]", group: .server, [.admin],
+    complexity: "O(settings)", "The settings in force whose names match."
+  ) { call throws(CommandError) in
+    let settings = call.dispatcher.host.configuration
+    guard call.arguments.count - 2 <= settings.count else {
+      throw call.problem("there are \(settings.count) settings, and more patterns than that")
+    }
+    let patterns = (2..<call.arguments.count).map { Array(call.text($0).lowercased().utf8) }
+    let matching = settings.filter { setting in
+      patterns.contains { Glob.matches($0, Array(setting.name.utf8)) }
+    }
+    call.session.output.map(matching.count)
+    for (name, value) in matching {
+      call.session.output.bulk(name)
+      call.session.output.bulk(value)
+    }
+  },
+
+  CommandSpec(
+    "CONFIG", "RESETSTAT", group: .server, [.admin],
+    "Counters of INFO begin anew."
+  ) { call throws(CommandError) in
+    call.dispatcher.engine.statistics = EngineStatistics()
+    call.dispatcher.statistics = CommandStatistics(commands: call.dispatcher.table.rows.count)
+    call.ok()
+  },
+
+  CommandSpec(
+    "CONFIG", "RELOAD", group: .server, [.admin], complexity: "O(settings)",
+    "Reads the configuration anew, as SIGHUP does, and tells what has changed."
+  ) { call throws(CommandError) in
+    let dispatcher = call.dispatcher
+    let session = call.session
+    session.isWaiting = true
+    dispatcher.host.reload { outcome in
+      dispatcher.answerLater(session) { $0.output.reply(outcome) }
+    }
+  },
+
+  CommandSpec(
+    "MONITOR", nil, group: .server, [.admin, .unlogged],
+    "Shows every command as it comes."
+  ) { call throws(CommandError) in
+    call.dispatcher.startMonitor(call.session)
+    call.ok()
+  },
+
+  CommandSpec(
+    "SLOWLOG", "GET", "[count]", group: .server, [.admin, .unlogged],
+    complexity: "O(count)", "The newest commands that took long."
+  ) { call throws(CommandError) in
+    var count = 10
+    if call.arguments.count > 2 {
+      let wanted = try call.integer(call.arguments[2], "count", in: -1...Int64(Int32.max))
+      count = wanted == -1 ? .max : Int(wanted)
+    }
+    let entries = call.dispatcher.slowLog.entries.prefix(count)
+    call.session.output.array(entries.count)
+    for entry in entries {
+      call.session.output.array(6)
+      call.session.output.integer(entry.id)
+      call.session.output.integer(entry.unixSeconds)
+      call.session.output.integer(entry.microseconds)
+      call.session.output.array(entry.arguments.count)
+      for argument in entry.arguments { call.session.output.bulk(argument) }
+      call.session.output.bulk(entry.address)
+      call.session.output.bulk(entry.name)
+    }
+  },
+
+  CommandSpec("SLOWLOG", "LEN", group: .server, [.admin], "How many commands took long.") {
+    call throws(CommandError) in
+    call.session.output.integer(Int64(call.dispatcher.slowLog.entries.count))
+  },
+
+  CommandSpec("SLOWLOG", "RESET", group: .server, [.admin], "Forgets what took long.") {
+    call throws(CommandError) in
+    call.dispatcher.slowLog.reset()
+    call.ok()
+  },
+
+  CommandSpec(
+    "SHUTDOWN", nil, "[NOSAVE] [SAVE]", group: .server, [.admin, .makesRoom],
+    "Ends the daemon, as SIGTERM does."
+  ) { call throws(CommandError) in
+    var options = call.options(from: 1)
+    while let option = try options.next() {
+      guard option == "NOSAVE" || option == "SAVE" else { throw options.unknown() }
+    }
+    call.session.isClosing = true
+    call.dispatcher.host.shutDown()
+  },
+
+  CommandSpec(
+    "CLOCK", "ADVANCE", "d", group: .server, [.admin, .afterLoading],
+    complexity: "O(what falls due)",
+    "With --virtual-time: lets that much time pass, event by event; answers the new time."
+  ) { call throws(CommandError) in
+    let step = try call.duration(call.arguments[2], "the time")
+    guard let clock = call.dispatcher.host.virtualClock else {
+      throw CommandError(
+        "ERR time passes by itself; start countdownd with --virtual-time to move it")
+    }
+    let left = VirtualClock.end - clock.now.wall
+    guard step <= left else {
+      throw CommandError(
+        "ERR virtual time ends with the year 9999; advance by at most "
+          + "\(left.microseconds / 1_000)ms")
+    }
+    let finished = call.dispatcher.advance(clock, by: step)
+    let now = clock.now.wall.microseconds / 1_000
+    guard finished else {
+      throw CommandError(
+        "LIMIT CLOCK ADVANCE stopped at \(now) after \(Dispatcher.mostVirtualSteps) moments with "
+          + "something due; advance again")
+    }
+    call.session.output.integer(now)
+  },
+]
+
+extension RESPEncoder {
+  fileprivate mutating func reply(_ outcome: ReloadOutcome) {
+    switch outcome {
+    case .refused(let problems):
+      error(
+        "ERR the configuration is refused, the old one stays: " + problems.joined(separator: "; "))
+    case .taken(let changed, let kept):
+      map(2)
+      bulk("changed" as StaticString)
+      array(changed.count)
+      for setting in changed {
+        array(3)
+        bulk(setting.name)
+        for value in [setting.old, setting.new] {
+          if let value { bulk(value) } else { null() }
+        }
+      }
+      bulk("needs_restart" as StaticString)
+      array(kept.count)
+      for name in kept { bulk(name) }
+    }
+  }
+}
+
+extension Dispatcher {
+  static let mostVirtualSteps = 1_000_000
+
+  /// Lets virtual time pass, stopping at each moment at which something is due. False if there
+  /// were too many of them to do at one go.
+  fileprivate func advance(_ clock: VirtualClock, by step: Interval) -> Bool {
+    let end = clock.now.boot + step
+    for _ in 0..<Self.mostVirtualSteps {
+      while !engine.advance(to: clock.now, budget: 10_000) {}
+      let now = clock.now
+      let (boot, wall) = engine.nextDeadline
+      // Both clocks move together, so a moment of one is a moment of the other.
+      let next = [boot, wall.map { now.boot + ($0 - now.wall) }].compactMap { $0 }.min()
+      guard let next, next <= end else {
+        clock.advance(by: (end - now.boot).microseconds)
+        while !engine.advance(to: clock.now, budget: 10_000) {}
+        return true
+      }
+      clock.advance(by: max((next - now.boot).microseconds, 0))
+    }
+    return false
+  }
+}

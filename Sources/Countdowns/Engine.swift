@@ -1,0 +1,363 @@
+import TimerWheel
+
+/// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
+///
+/// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
+/// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
+/// drives it. Not thread-safe: one event loop owns it.
+///
+/// Before a command touches an entity, whatever is due for that entity happens first; so an answer
+/// never depends on how far behind the wheel is.
+package final class Engine {
+  package private(set) var settings: EngineSettings
+  /// What START means without COUNT and EVERY.
+  package private(set) var defaultPlan: Countdown.Plan
+  package var statistics = EngineStatistics()
+
+  var countdowns: CountdownTable
+  var huds = EntityTable<HUDEntity>()
+  var timers = EntityTable<TimerEntity>()
+  var scopes = Scopes()
+  var guards = GuardTables()
+  var stacks = EntityTable<StackEntity>()
+  var pages = EntityTable<PageEntity>()
+
+  var connections = Connections()
+  var subscriptions = Subscriptions()
+  var snapshotWalks: [UInt64: SnapshotWalks] = [:]
+  var changes = Changes()
+  /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
+  /// Time goes on: what becomes ready becomes ready.
+  package var isReadOnly = false
+
+  /// On the boot clock and on the wall clock, in microseconds.
+  private var wheel: TimerWheel
+  private var wallWheel: TimerWheel
+  /// The most that were armed since memory was given back last.
+  private var mostArmed = 0
+  /// As few do not take enough memory to be worth it.
+  private static let few = 1 << 16
+
+  private var lastGeneration: Int64
+  /// The number of the newest event.
+  package internal(set) var lastSequence: Int64
+  var outbox = Outbox()
+  /// The newest events of what nobody owns.
+  package var eventTail: EventTail
+
+  package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
+    self.settings = settings
+    defaultPlan = settings.defaultPlan
+    countdowns = CountdownTable(keyMemory: settings.limits.keyMemory)
+    wheel = TimerWheel(startingAt: now.boot.tick)
+    wallWheel = TimerWheel(startingAt: now.wall.tick)
+    lastGeneration = settings.firstGeneration - 1
+    lastSequence = settings.firstGeneration - 1
+    eventTail = EventTail(limit: settings.eventsKept, after: lastSequence)
+  }
+
+  /// New settings count from now on. What is under way goes on as it was started.
+  package func reload(_ settings: EngineSettings) {
+    self.settings = settings
+    defaultPlan = settings.defaultPlan
+  }
+
+  package var entityCount: Int {
+    countdowns.count + huds.count + timers.count + guards.count + scopes.count
+      + stacks.count + pages.count
+  }
+  package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
+  package var countdownCount: Int { countdowns.count }
+  package var hudCount: Int { huds.count }
+  package var timerCount: Int { timers.count }
+  package var scopeCount: Int { scopes.count }
+  package var stackCount: Int { stacks.count }
+  package var pageCount: Int { pages.count }
+  /// Timers armed in the wheels.
+  package var armedCount: Int { wheel.count + wallWheel.count }
+
+  // MARK: Connections
+
+  package func connect(_ connection: UInt64) { connections.join(connection) }
+
+  /// The connection is gone. O(1): what it owned is mute from now on, and cleared up by `advance`.
+  package func disconnect(_ connection: UInt64) {
+    connections.leave(connection)
+    scopes.tree.connectionLeft()
+  }
+
+  // MARK: Time
+
+  /// When `advance` should next be called, on each clock; nil when nothing is pending there.
+  package var nextDeadline: (boot: Instant?, wall: Instant?) {
+    get {
+      (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
+    }
+  }
+
+  /// Does what is due by `now`, in the order of deadlines, and clears up after connections that
+  /// are gone.
+  ///
+  /// - Parameter budget: about how many steps it may take, each O(1), so that a mass expiry does
+  ///   not keep sockets waiting.
+  /// - Returns: whether it is finished; if not, call again soon.
+  package func advance(to now: Moment, budget: Int) -> Bool {
+    // The wall clock has been set back: no deadline has changed, but the wheel has gone too far.
+    if now.wall.tick < wallWheel.elapsed { rebuildWallWheel(at: now) }
+
+    var budget = budget
+    while let due = wheel.advance(to: now.boot.tick, budget: &budget) {
+      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+    }
+    while let due = wallWheel.advance(to: now.wall.tick, budget: &budget) {
+      fire(EntityRef(payload: due.payload), due: Instant(tick: due.deadline), at: now)
+    }
+    closeScopes(at: now, budget: &budget)
+    clearUp(at: now, budget: &budget)
+    releaseUnusedMemory()
+    return budget > 0
+  }
+
+  /// Once there are an eighth of the timers left, what a peak took is given back.
+  private func releaseUnusedMemory() {
+    mostArmed = max(mostArmed, armedCount)
+    guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
+    wheel.releaseUnusedMemory()
+    wallWheel.releaseUnusedMemory()
+    mostArmed = armedCount
+  }
+
+  private func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
+    switch entity.kind {
+    case .countdown:
+      countdowns.alarms[entity.index] = nil
+      expireCountdown(entity.index, due: due, at: now)
+    case .hud:
+      huds[entity.index].alarm = nil
+      expireHUD(entity.index, at: now)
+    case .timer:
+      timers[entity.index].alarm = nil
+      expireTimer(entity.index, at: now)
+    case .scope:
+      scopes.table[entity.index].alarm = nil
+      expireScope(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce:
+      guards[entity].alarm = nil
+      expireGuard(entity, at: now)
+    case .nav:
+      stacks[entity.index].alarm = nil
+      expireStack(entity.index, at: now)
+    case .page:
+      pages[entity.index].alarm = nil
+      expirePage(entity.index, at: now)
+    }
+  }
+
+  private func clearUp(at now: Moment, budget: inout Int) {
+    while budget > 0, connections.hasDeparted {
+      let (connection, entity) = connections.nextDeparted()
+      if let entity {
+        budget -= 1
+        ownerGone(entity, .connection(connection), at: now)
+        // One scope after the other, so that there is never a long list of those to be closed.
+        closeScopes(at: now, budget: &budget)
+      } else {
+        subscriptions.unsubscribe(connection, budget: &budget)
+        guard budget > 0 else { return }
+        snapshotWalks[connection] = nil
+        connections.forgetDeparted(connection)
+      }
+    }
+  }
+
+  func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
+    // It may be over by now, and its index another's.
+    let index = Int(entity.index)
+    switch entity.kind {
+    case .countdown
+    where countdowns.contains(entity.index) && countdowns.owner(entity.index) == owner:
+      cancelCountdown(entity.index, reason: .ownerGone, at: now)
+    case .hud where huds.entity(at: index)?.owners.contains(owner) == true:
+      giveBackLeases(entity.index, of: owner, at: now)
+    case .timer where timers.entity(at: index)?.owner == owner:
+      cancelTimer(entity.index, reason: .ownerGone, at: now)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
+    case .scope where scopes.tree.contains(entity.index):
+      scopeOwnerGone(entity.index, owner, at: now)
+    case .page where pages.entity(at: index)?.owner == owner:
+      removePage(entity.index, reason: .ownerGone, at: now)
+    case .countdown, .hud, .timer, .scope, .nav, .page:
+      break
+    }
+  }
+
+  // MARK: Alarms
+
+  /// When an alarm on the boot clock is to go off.
+  func due(_ alarm: TimerWheel.Token?) -> Instant? {
+    alarm.flatMap { wheel.deadline(of: $0) }.map(Instant.init(tick:))
+  }
+
+  /// Arms, moves or disarms an entity's one timer. O(1).
+  func arm(
+    _ alarm: TimerWheel.Token?, for deadline: Instant?, _ entity: EntityRef,
+    on clock: TimerClock = .boot
+  ) -> TimerWheel.Token? {
+    switch clock {
+    case .boot: Self.arm(alarm, for: deadline, entity, in: &wheel)
+    case .wall: Self.arm(alarm, for: deadline, entity, in: &wallWheel)
+    }
+  }
+
+  private static func arm(
+    _ alarm: TimerWheel.Token?, for deadline: Instant?, _ entity: EntityRef,
+    in wheel: inout TimerWheel
+  ) -> TimerWheel.Token? {
+    guard let deadline else {
+      if let alarm { wheel.cancel(alarm) }
+      return nil
+    }
+    guard let alarm else { return wheel.schedule(deadline: deadline.tick, payload: entity.payload) }
+    if wheel.deadline(of: alarm) != deadline.tick {
+      wheel.reschedule(alarm, deadline: deadline.tick)
+    }
+    return alarm
+  }
+
+  private func rebuildWallWheel(at now: Moment) {
+    // In the order of the old one: equal deadlines keep theirs.
+    var armed: [EntityRef] = []
+    var budget = Int.max
+    while let next = wallWheel.advance(to: .max, budget: &budget) {
+      armed.append(EntityRef(payload: next.payload))
+    }
+    wallWheel = TimerWheel(startingAt: now.wall.tick)
+    for entity in armed {
+      let deadline = timers[entity.index].machine.nextExpiry
+      timers[entity.index].alarm = arm(nil, for: deadline, entity, on: .wall)
+    }
+  }
+
+  // MARK: Numbers
+
+  func newGeneration() -> Generation {
+    lastGeneration += 1
+    return Generation(lastGeneration)
+  }
+
+  func check(_ wanted: Generation?, against current: Generation) throws(EngineError) {
+    if let wanted, wanted != current { throw .stale(now: current) }
+  }
+
+  /// Refuses new entities beyond the limits.
+  func checkLimits(_ client: Client, adding count: Int = 1) throws(EngineError) {
+    guard entityCount <= settings.limits.entities - count else {
+      throw .limit(name: "max-entities", value: settings.limits.entities)
+    }
+    try checkUserLimit(client, adding: count)
+  }
+
+  /// The same where as many entities go.
+  func checkUserLimit(_ client: Client, adding count: Int = 1) throws(EngineError) {
+    let ofUser = connections.entities(of: client.uid)
+    guard ofUser <= settings.limits.entitiesPerUser - count
+    else {
+      throw .limit(name: "max-entities-per-uid", value: settings.limits.entitiesPerUser)
+    }
+  }
+
+  // MARK: Events
+
+  /// Takes the events that have not been delivered yet.
+  package func takeOutbox() -> [Publication] {
+    var taken = Outbox()
+    exchangeOutbox(&taken)
+    return taken.all
+  }
+
+  package var hasOutbox: Bool { !outbox.isEmpty }
+
+  /// The same, into one that is empty, whose memory takes what comes next.
+  package func exchangeOutbox(_ empty: inout Outbox) {
+    precondition(empty.isEmpty, "what was taken before has been delivered")
+    swap(&outbox, &empty)
+  }
+
+  /// Who is to get an event.
+  struct Listeners {
+    var isKept: Bool
+    var key: [UInt8]
+    var audience: Audience?
+  }
+
+  /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
+  /// kept for those who were away.
+  func publish(
+    _ kind: EntityKind, _ key: [UInt8], isKept: Bool = false,
+    _ event: (_ sequence: Int64) -> Event
+  ) {
+    guard let listeners = listeners(kind, key, isKept: isKept) else { return }
+    tell(event(lastSequence), kind, listeners)
+  }
+
+  /// Gives an event its number, and says who is to get it; nil if nobody is.
+  ///
+  /// - Parameter key: of what it is about; any as long as nobody listens to anything.
+  func listeners(
+    _ kind: EntityKind, _ key: [UInt8], isKept: Bool
+  ) -> Listeners? {
+    lastSequence += 1
+    statistics.events += 1
+    var listeners = Listeners(isKept: isKept && eventTail.isOn, key: key)
+    if subscriptions.isAnythingWatched {
+      listeners.audience = key.withUnsafeBytes { subscriptions.audience(kind, $0) }
+    }
+    return listeners.isKept || listeners.audience != nil ? listeners : nil
+  }
+
+  func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
+    if listeners.isKept { eventTail.append(event) }
+    if let audience = listeners.audience { send(event, kind, listeners.key, to: audience) }
+  }
+
+  func send(_ event: Event, _ kind: EntityKind, _ key: [UInt8], to audience: Audience) {
+    statistics.publications += 1
+    outbox.append(Publication(event: event, kind: kind, key: key, audience: audience))
+  }
+
+  /// Tells one connection, whatever it listens to, of something that is for it.
+  func tell(_ connection: UInt64, _ emission: Emission) {
+    lastSequence += 1
+    statistics.events += 1
+    statistics.publications += 1
+    let event = Event(
+      name: .emitted, subject: .emission(emission), generation: emission.generation,
+      sequence: lastSequence)
+    outbox.append(
+      Publication(
+        event: event, kind: .scope, key: emission.key,
+        audience: Audience(subscribers: [connection])))
+  }
+
+  /// Tells one connection how things are.
+  func sendSnapshot(
+    _ subject: Event.Subject, _ generation: Generation, _ kind: EntityKind, _ key: [UInt8],
+    to connection: UInt64, pattern: [UInt8]?
+  ) {
+    statistics.snapshots += 1
+    let event = Event(
+      name: .snapshot, subject: subject, generation: generation, sequence: lastSequence)
+    outbox.append(
+      Publication(
+        event: event, kind: kind, key: key,
+        audience: Audience(
+          subscribers: pattern == nil ? [connection] : [],
+          patterns: pattern.map { [($0, [connection])] } ?? [])))
+  }
+}
+
+extension Instant {
+  var tick: TimerWheel.Tick { TimerWheel.Tick(max(microseconds, 0)) }
+  init(tick: TimerWheel.Tick) { self.init(microseconds: Int64(clamping: tick)) }
+}

@@ -1,0 +1,299 @@
+/// A countdown as a store keeps it. Instants are on the boot clock of this boot. One that somebody
+/// owns is stored without its cooldown and its owner, for what was sent: as if it were cancelled.
+package struct DurableCountdown: Sendable {
+  package var key: [UInt8]
+  package var machine: Countdown
+  package var generation: Generation
+  package var uid: UInt32
+  package var title: [UInt8]?
+  package var readyTitle: [UInt8]?
+  package var meta: [UInt8]?
+  package var tokens: [SentToken] = []
+  package var sending: DurableSending?
+
+  package init(key: [UInt8], machine: Countdown, generation: Generation, uid: UInt32) {
+    self.key = key
+    self.machine = machine
+    self.generation = generation
+    self.uid = uid
+  }
+}
+
+/// A policy, and what was sent under it. Elsewhere in memory: most countdowns have none, and are copied
+/// the faster.
+package final class DurableSending: Sendable {
+  package let policy: SendPolicy
+  package let record: SendRecord
+  package let isInForce: Bool
+
+  package init(policy: SendPolicy, record: SendRecord, isInForce: Bool) {
+    self.policy = policy
+    self.record = record
+    self.isInForce = isInForce
+  }
+}
+
+/// A plain timer as a store keeps it. Instants are on the timer's clock.
+package struct DurableTimer: Sendable {
+  package var key: [UInt8]
+  package var machine: PlainTimer
+  package var generation: Generation
+  package var uid: UInt32
+  package var clock: TimerClock
+  package var payload: [UInt8]?
+
+  package init(
+    key: [UInt8], machine: PlainTimer, generation: Generation, uid: UInt32, clock: TimerClock,
+    payload: [UInt8]?
+  ) {
+    self.key = key
+    self.machine = machine
+    self.generation = generation
+    self.uid = uid
+    self.clock = clock
+    self.payload = payload
+  }
+}
+
+/// What outlives the daemon: whatever nobody owns, and what was sent under a policy. The engine knows no files; it says what has
+/// changed, and takes back what was kept.
+extension Engine {
+  /// Changes are noted from now on, for `takeCountdownChanges` and its like.
+  package func noteChanges() { changes.isOn = true }
+
+  /// Whether anything that is to be kept has changed since the changes were taken.
+  package var hasChanges: Bool { !changes.isEmpty || eventTail.hasUnstored }
+
+  /// Goes up whenever something that is to be kept is changed.
+  package var changeCount: UInt64 { changes.count.kept }
+
+  /// Goes up whenever anything is changed, kept or not.
+  package var anyChangeCount: UInt64 { changes.count.any }
+
+  /// The newest batch that must be stored for what was changed since this was set to nil to last, though
+  /// it is not kept itself; nil if there is none.
+  package var restsOnBatch: UInt64? {
+    get { changes.count.restsOn == 0 ? nil : changes.count.restsOn }
+    set { changes.count.restsOn = newValue ?? 0 }
+  }
+
+  /// The name of the batch that what is changed now will be in. They rise.
+  package var nextBatch: UInt64 { changes.batch + 1 }
+
+  /// What is taken until the next call belongs together: it is stored as a whole, or not.
+  ///
+  /// - Returns: the name of the batch, for `noteStored` and `noteGone`.
+  package func beginBatch() -> UInt64 { changes.beginBatch() }
+
+  /// A batch is stored, and so are all before it.
+  package func noteStored(_ batch: UInt64) { changes.setStored(batch) }
+
+  /// Each countdown that has changed since the last call, once: as it is now, or that it is gone.
+  package func takeCountdownChanges(
+    current: (UInt32, consuming DurableCountdown) -> Void, gone: (UInt32) -> Void
+  ) {
+    takeChanges(of: .countdown, { $0.durableCountdown($1) }, current, gone)
+  }
+
+  /// The same for plain timers.
+  package func takeTimerChanges(
+    current: (UInt32, consuming DurableTimer) -> Void, gone: (UInt32) -> Void
+  ) {
+    takeChanges(of: .timer, { $0.durableTimer($1) }, current, gone)
+  }
+
+  /// - Parameter durable: an entity as it is to be kept; nil if it is not, or not any more.
+  @inline(__always)
+  func takeChanges<Kept>(
+    of kind: EntityKind, _ durable: (Engine, UInt32) -> Kept?,
+    _ current: (UInt32, consuming Kept) -> Void, _ gone: (UInt32) -> Void
+  ) {
+    for index in changes.take(kind) {
+      let entity = EntityRef(kind, index)
+      if let kept = durable(self, index) {
+        changes.setKept(entity, true)
+        current(index, kept)
+      } else if changes.isKept(entity) {
+        changes.setGone(entity)
+        gone(index)
+      }
+    }
+  }
+
+  /// What a batch took as gone is not stored any more, unless a later batch is about to store it again.
+  /// Its place is free from now on, if it is not there any more.
+  package func noteGone(_ kind: EntityKind, _ index: UInt32, in batch: UInt64) {
+    let entity = EntityRef(kind, index)
+    guard changes.isGone(entity, since: batch) else { return }
+    changes.setKept(entity, isDurable(kind, index))
+    releasePlace(of: entity)
+  }
+
+  /// Nothing is stored any more of what was there.
+  private func releasePlace(of entity: EntityRef) {
+    let index = entity.index
+    switch entity.kind {
+    case .countdown: if !countdowns.contains(index) { countdowns.release(index) }
+    case .timer: if !timers.contains(index) { timers.release(index) }
+    case .hud: if !huds.contains(index) { huds.release(index) }
+    case .throttle, .once, .gate, .debounce:
+      if !guards[entity.kind].contains(index) { guards[entity.kind].release(index) }
+    case .scope, .nav, .page: break
+    }
+  }
+
+  /// A change that was taken could not be stored: it is one of those that are taken next.
+  package func noteAgain(_ kind: EntityKind, _ index: UInt32, wasGone: Bool) {
+    let entity = EntityRef(kind, index)
+    // Nothing was stored of it, and it has been discarded.
+    if wasGone, !changes.isKept(entity) { return }
+    changes.note(entity, isKept: true)
+  }
+
+  /// Nothing of what is there is stored any more.
+  package func noteEverything() {
+    for index in 0..<UInt32(countdowns.indexEnd) where isDurable(.countdown, index) {
+      changes.note(EntityRef(.countdown, index), isKept: true)
+    }
+    for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
+      changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
+    }
+    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
+      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
+    }
+    noteAllGuards()
+  }
+
+  // MARK: Restoring
+
+  /// Puts a countdown where it was: at the start, and after a change that could not be stored.
+  /// Whatever has fallen due since happens as time goes on, late as it is. Nil if there is no room for
+  /// its key: then it stays in the store.
+  @discardableResult
+  package func restore(
+    _ kept: DurableCountdown, at index: UInt32, now: Moment
+  ) -> Void? {
+    var sending: Sending?
+    if let durable = kept.sending {
+      sending = Sending(durable.policy, durable.record)
+      sending?.isInForce = durable.isInForce
+    }
+    var entity = CountdownEntity(
+      machine: kept.machine, generation: kept.generation, uid: kept.uid,
+      titles: .of(counting: kept.title, ready: kept.readyTitle))
+    entity.sending = sending
+    entity.meta = kept.meta
+    entity.tokens = kept.tokens
+    guard countdowns.insert(kept.key, entity, at: index) else { return nil }
+    connections.count(1, for: kept.uid)
+    changes.setKept(EntityRef(.countdown, index), true)
+    armCountdown(index, at: now)
+    return ()
+  }
+
+  package func restore(
+    _ kept: DurableTimer, at index: UInt32, now: Moment
+  ) {
+    timers.insert(
+      TimerEntity(
+        key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,
+        uid: kept.uid, clock: kept.clock, payload: kept.payload), at: index)
+    connections.count(1, for: kept.uid)
+    changes.setKept(EntityRef(.timer, index), true)
+    armTimer(index)
+  }
+
+  /// Takes out what a change that could not be stored has made. Nobody is told, but of a countdown
+  /// with an owner: what happened to it meanwhile was told of.
+  package func discard(_ kind: EntityKind, _ index: UInt32, at now: Moment) {
+    let entity = EntityRef(kind, index)
+    guard changes.isKept(entity) else { return }
+    switch kind {
+    case .countdown where countdowns.contains(index):
+      if countdowns.owner(index) != .none {
+        publish(countdown: index, .cancelled, reason: .replaced, at: now)
+      }
+      removeCountdown(index)
+    case .timer where timers.contains(index): removeTimer(index)
+    case .hud where huds.contains(index): discardHUD(index)
+    case .throttle, .once, .gate, .debounce:
+      if guards.entity(entity) != nil { removeGuard(entity) }
+    case .countdown, .timer, .hud, .scope, .nav, .page: break
+    }
+    changes.setKept(entity, false)
+    releasePlace(of: entity)
+  }
+
+  /// Puts back what is stored, after `discard`. What has its key by now makes way: it could only be
+  /// started because of a change that did not come about.
+  package func putBack(_ kept: DurableCountdown, at index: UInt32, now: Moment) {
+    if let other = countdowns.find(kept.key) {
+      if countdowns.owner(other) != .none {
+        cancelCountdown(other, reason: .replaced, at: now)
+      }
+      // With a policy it is remembered, even if cancelled.
+      if countdowns.contains(other) { removeCountdown(other) }
+    }
+    restore(kept, at: index, now: now)
+  }
+
+  package func putBack(_ kept: DurableTimer, at index: UInt32, now: Moment) {
+    if let other = timers.find(kept.key) {
+      if timers[other].owner == .none {
+        removeTimer(other)
+      } else {
+        cancelTimer(other, reason: .replaced, at: now)
+      }
+    }
+    restore(kept, at: index, now: now)
+  }
+
+  // MARK: Steps
+
+  func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
+    switch kind {
+    case .countdown:
+      countdowns.contains(index)
+        && (countdowns.owner(index) == .none || countdowns.hasSends(index))
+    case .timer: timers.contains(index) && timers[index].owner == .none
+    case .hud: huds.entity(at: Int(index))?.isDurable == true
+    case .throttle, .once, .gate, .debounce:
+      guards.entity(EntityRef(kind, index))?.owner == Owner.none
+    case .scope, .nav, .page: false
+    }
+  }
+
+  private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
+    guard isDurable(.countdown, index) else { return nil }
+    let entity = countdowns[index]
+    var machine = entity.machine
+    if entity.owner != .none, let last = entity.sending?.record.sends.last {
+      _ = machine.cancel(at: last.at)
+    }
+    var kept = DurableCountdown(
+      key: countdowns.key(index), machine: machine, generation: entity.generation,
+      uid: entity.uid)
+    kept.title = entity.titles?.counting
+    kept.readyTitle = entity.titles?.ready
+    kept.meta = entity.meta
+    kept.tokens = entity.tokens
+    kept.sending = entity.sending.map {
+      DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)
+    }
+    return kept
+  }
+
+  private func durableTimer(_ index: UInt32) -> DurableTimer? {
+    guard let entity = timers.entity(at: Int(index)), entity.owner == .none else { return nil }
+    return DurableTimer(
+      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid,
+      clock: entity.clock, payload: entity.payload)
+  }
+
+  // MARK: Refusing
+
+  /// Refuses to change what could not be stored.
+  func checkWritable(_ owner: Owner) throws(EngineError) {
+    if isReadOnly, owner == .none { throw .readOnly }
+  }
+}

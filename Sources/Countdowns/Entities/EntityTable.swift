@@ -1,0 +1,93 @@
+import TimerWheel
+
+/// Entities of one kind, by key and by index.
+///
+/// An index stays an entity's own for as long as it lives, so it can be a timer's payload and a
+/// cursor; then it is used again, once nothing is stored under it. However many there are, no call
+/// moves, gives back or looks at more than a small part of them.
+struct EntityTable<Entity: KeyedEntity>: ~Copyable {
+  private var entities = PagedTable<Entity>()
+  private var places = Places()
+  private var index = KeyIndex()
+  /// As few do not take enough memory to be worth it: they may come and go all the time.
+  private static var few: Int { 64 }
+
+  var count: Int { index.count }
+  /// One more than the highest index ever used.
+  var indexEnd: Int { places.end }
+
+  subscript(index: UInt32) -> Entity {
+    _read { yield entities[index] }
+    _modify { yield &entities[index] }
+  }
+
+  func contains(_ index: UInt32) -> Bool { entities.contains(index) }
+
+  func entity(at index: Int) -> Entity? {
+    let index = UInt32(clamping: index)
+    return entities.contains(index) ? entities[index] : nil
+  }
+
+  /// O(1).
+  func find(_ key: UnsafeRawBufferPointer) -> UInt32? {
+    index.find(hash: KeyIndex.hash(key)) { candidate in
+      entities[candidate].key.withUnsafeBytes { $0.hasSameBytes(as: key) }
+    }
+  }
+
+  func find(_ key: [UInt8]) -> UInt32? { key.withUnsafeBytes { find($0) } }
+
+  /// `entity.key` must not be in the table yet. O(1).
+  mutating func insert(_ entity: Entity) -> UInt32 {
+    let new = places.take()
+    enter(entity, at: new)
+    return new
+  }
+
+  /// Puts an entity at an index that is free, as it had it before. Its key must not be in the table.
+  /// O(1).
+  mutating func insert(_ entity: Entity, at place: UInt32) {
+    places.take(place)
+    enter(entity, at: place)
+  }
+
+  private mutating func enter(_ entity: Entity, at new: UInt32) {
+    entities.insert(entity, at: new)
+    index.insert(new, hash: hash(new)) { [entities = entities.contents] in
+      $0.map { entities[$0].key.withUnsafeBytes { KeyIndex.hash($0) } }
+    }
+  }
+
+  private func hash(_ index: UInt32) -> UInt64 {
+    entities[index].key.withUnsafeBytes { KeyIndex.hash($0) }
+  }
+
+  /// O(1).
+  ///
+  /// - Parameter holdsPlace: the index is not used again before it is released.
+  @discardableResult
+  mutating func remove(_ old: UInt32, holdsPlace: Bool = false) -> Entity {
+    index.remove(old, hash: hash(old))
+    let entity = entities.remove(old)
+    places.giveBack(old, isHeld: holdsPlace)
+    startOverIfEmpty()
+    return entity
+  }
+
+  /// An index that is held may be used again. O(1).
+  mutating func release(_ place: UInt32) {
+    places.release(place)
+    startOverIfEmpty()
+  }
+
+  private mutating func startOverIfEmpty() {
+    guard count == 0, places.held == 0 else { return }
+    // Memory is given back after a peak, and cursors start over.
+    if indexEnd > Self.few { self = EntityTable() }
+    places.startOver()
+  }
+}
+
+protocol KeyedEntity {
+  var key: [UInt8] { get }
+}

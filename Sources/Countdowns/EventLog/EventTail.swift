@@ -1,0 +1,245 @@
+/// The newest events of what is kept, for those who were away: a bounded number of them.
+///
+/// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
+/// each chunk once; it is told of one that it could not keep.
+package struct EventTail: Sendable {
+  /// What a store is handed.
+  package struct Portion: Equatable, Sendable {
+    /// Of the last event in it. Names the portion, too.
+    package var lastSequence: Int64
+    package var count: Int
+    package var bytes: [UInt8]
+  }
+
+  /// What `read` has found.
+  package struct Reading: Equatable, Sendable {
+    /// To read on from.
+    package var lastSequence: Int64
+    /// False if events between are not here any more, or never were.
+    package var isComplete: Bool
+    /// Whether there is more to be read at once.
+    package var hasMore: Bool
+  }
+
+  private struct Chunk {
+    var content = Portion(lastSequence: 0, count: 0, bytes: [])
+    /// The last sequence number of the portion it was handed over with; 0 if it was not.
+    var portion: Int64 = 0
+  }
+
+  /// How many events are kept, at least; one chunk more at most. None if 0.
+  package let limit: Int
+  /// Events with numbers up to here may be missing.
+  package private(set) var droppedThrough: Int64
+  /// How many there are.
+  package private(set) var count = 0
+
+  private var chunks: [Chunk] = []
+  /// The first chunk that is still there.
+  private var head = 0
+  /// Takes what comes.
+  private var open = Chunk()
+
+  /// - Parameter sequence: nothing is known of events up to this number.
+  init(limit: Int, after sequence: Int64) {
+    self.limit = limit
+    droppedThrough = sequence
+  }
+
+  package var isOn: Bool { limit > 0 }
+
+  /// Of the newest event that is kept.
+  package var lastSequence: Int64 {
+    if open.content.count > 0 { return open.content.lastSequence }
+    return chunks.count > head ? chunks[chunks.count - 1].content.lastSequence : droppedThrough
+  }
+
+  /// All that is kept and was handed over, oldest first: for another store. Nothing is missing after
+  /// `droppedThrough`.
+  package var portions: [Portion] { chunks[head...].map(\.content) }
+
+  /// Whether these are events, as `restore` takes them.
+  package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
+
+  /// Some of the events up to that number are not known.
+  package mutating func forget(through sequence: Int64) {
+    (chunks, head, count) = ([], 0, 0)
+    open = Chunk()
+    droppedThrough = sequence
+  }
+
+  /// Of the events up to that number some may be missing, after those that are here.
+  package mutating func noteGap(through sequence: Int64) {
+    seal()
+    droppedThrough = max(droppedThrough, sequence)
+  }
+
+  // MARK: Adding
+
+  /// O(length of the event).
+  mutating func append(_ event: Event) {
+    append(event.sequence) { EventCoding.append(event, to: &$0) }
+  }
+
+  /// The same for an event of a countdown.
+  mutating func append(_ head: Event.Head, _ view: CountdownView) {
+    append(head.sequence) { EventCoding.append(head, view, to: &$0) }
+  }
+
+  mutating func append(
+    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?
+  ) {
+    append(event.sequence) { EventCoding.append(event, key: key, title: title, to: &$0) }
+  }
+
+  @inline(__always)
+  private mutating func append(_ sequence: Int64, _ encode: (inout [UInt8]) -> Void) {
+    if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
+    encode(&open.content.bytes)
+    open.content.lastSequence = sequence
+    open.content.count += 1
+    count += 1
+    if open.content.count >= min(limit, 1_024) { seal() }
+  }
+
+  private mutating func seal() {
+    guard open.content.count > 0 else { return }
+    chunks.append(open)
+    open = Chunk()
+    trim()
+  }
+
+  private mutating func trim() {
+    while head < chunks.count, count - chunks[head].content.count >= limit {
+      count -= chunks[head].content.count
+      droppedThrough = max(droppedThrough, chunks[head].content.lastSequence)
+      chunks[head] = Chunk()
+      head += 1
+    }
+    if head > 1_024, head * 2 > chunks.count {
+      chunks.removeFirst(head)
+      head = 0
+    }
+  }
+
+  // MARK: Storing
+
+  /// Whether there is anything that no store was handed.
+  package var hasUnstored: Bool {
+    open.content.count > 0 || (chunks.count > head && chunks[chunks.count - 1].portion == 0)
+  }
+
+  /// What has come since the last call, and what is to be tried again; nil if nothing.
+  package mutating func takeUnstored() -> Portion? {
+    seal()
+    var first = chunks.count
+    while first > head, chunks[first - 1].portion == 0 { first -= 1 }
+    guard first < chunks.count else { return nil }
+    var portion = chunks[first].content
+    for chunk in chunks[(first + 1)...] {
+      portion.lastSequence = chunk.content.lastSequence
+      portion.count += chunk.content.count
+      portion.bytes += chunk.content.bytes[EventCoding.headerLength...]
+    }
+    for index in first..<chunks.count { chunks[index].portion = portion.lastSequence }
+    return portion
+  }
+
+  /// A portion could not be stored: it is tried again with the next.
+  package mutating func keepForLater(_ portion: Int64) {
+    for index in (head..<chunks.count).reversed() {
+      if chunks[index].portion == portion { chunks[index].portion = 0 }
+      if chunks[index].content.lastSequence < portion, chunks[index].portion != 0 { return }
+    }
+  }
+
+  /// A portion could not be stored, and what it tells of has been undone.
+  package mutating func takeBack(_ portion: Int64) {
+    var kept: [Chunk] = []
+    while let last = chunks.last,
+      last.content.lastSequence > portion || last.portion == portion
+    {
+      chunks.removeLast()
+      if last.portion == portion { count -= last.content.count } else { kept.append(last) }
+    }
+    chunks.append(contentsOf: kept.reversed())
+  }
+
+  /// Puts back what a store has kept, oldest first, before anything new comes.
+  ///
+  /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
+  /// - Returns: whether they can be read. If not, those before them are not there either.
+  @discardableResult
+  package mutating func restore(
+    _ bytes: [UInt8], after sequence: Int64, through last: Int64
+  ) -> Bool {
+    guard isOn else { return true }
+    // The first; or one that does not follow on the one before: nobody knows what was between.
+    if chunks.last.map({ sequence > $0.content.lastSequence }) ?? true { droppedThrough = sequence }
+    guard let count = EventCoding.count(bytes) else {
+      // Of a version that is not known here.
+      forget(through: last)
+      return false
+    }
+    guard count > 0 else { return true }
+    self.count += count
+    chunks.append(
+      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), portion: last))
+    trim()
+    return true
+  }
+
+  // MARK: Reading
+
+  /// Events after a number, oldest first.
+  ///
+  /// - Parameters:
+  ///   - last: the number of the newest event of the engine, kept or not.
+  ///   - limit: how many events there are at most.
+  ///   - budget: how much work it may be, for a few milliseconds at most: 1 for each event that is looked
+  ///     at, and what `matches` takes. At least one event is looked at.
+  ///   - body: returns whether it has room for another one.
+  package func read(
+    after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,
+    where matches: (EntityKind, [UInt8], _ budget: inout Int) -> Bool, _ body: (Event) -> Bool
+  ) -> Reading {
+    guard isOn else {
+      return Reading(lastSequence: last, isComplete: sequence == last, hasMore: false)
+    }
+    let isComplete = sequence >= droppedThrough && sequence <= last
+    var reading = Reading(lastSequence: last, isComplete: isComplete, hasMore: false)
+    var found = 0
+    var budget = budget
+    var hasRoom = true
+    for chunk in [chunks[firstChunk(after: sequence)...], [open]].joined() {
+      let isDone = EventCoding.forEach(chunk.content.bytes) { record in
+        guard record.sequence > sequence else { return true }
+        guard hasRoom, found < limit, budget > 0 else { return false }
+        budget -= 1
+        if matches(record.kind, record.key, &budget), let event = record.event() {
+          hasRoom = body(event)
+          found += 1
+        }
+        reading.lastSequence = record.sequence
+        return true
+      }
+      guard isDone else {
+        reading.hasMore = true
+        return reading
+      }
+    }
+    reading.lastSequence = last
+    return reading
+  }
+
+  /// The first that may have events after a number. O(log n).
+  private func firstChunk(after sequence: Int64) -> Int {
+    var low = head
+    var high = chunks.count
+    while low < high {
+      let middle = (low + high) / 2
+      if chunks[middle].content.lastSequence > sequence { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

@@ -1,0 +1,433 @@
+/// What START says, beyond the key.
+package struct CountdownStart: Sendable {
+  /// With a policy, only whether it fires at once counts.
+  package var plan: Countdown.Plan
+  package var policy: SendPolicy?
+  package var owner: Owner = .none
+  package var title: [UInt8]?
+  package var readyTitle: [UInt8]?
+  package var meta: [UInt8]?
+  package var token: [UInt8]?
+
+  package init(_ plan: Countdown.Plan) { self.plan = plan }
+}
+
+/// The answer to "may I send a code now?".
+package enum StartDecision: Equatable, Sendable {
+  case accepted
+  /// The send that this token belongs to was accepted before.
+  case acceptedBefore
+  case refused(Refusal.Reason)
+
+  package var isAccepted: Bool {
+    switch self {
+    case .accepted, .acceptedBefore: true
+    case .refused: false
+    }
+  }
+
+  package var reason: Event.Reason? {
+    switch self {
+    case .accepted: nil
+    case .acceptedBefore: .duplicate
+    case .refused(let reason): Event.Reason(reason)
+    }
+  }
+}
+
+extension Engine {
+  // MARK: Commands
+
+  package func startCountdown(
+    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    try checkWritable(start.owner)
+    if start.policy != nil { try checkWritable(.none) }
+    let hash = KeyIndex.hash(key)
+    guard let index = settledCountdown(key, hash: hash, at: now) else {
+      try checkLimits(client)
+      return (.accepted, try insertCountdown(key, hash, start, by: client, at: now))
+    }
+    try checkSendsWritable(index)
+    return restart(
+      index, plan: start.plan, policy: start.policy, token: start.token, at: now
+    ) { entity, connections in
+      let reference = EntityRef(.countdown, index)
+      connections.disown(reference, entity.owner)
+      connections.own(reference, start.owner)
+      entity.owner = start.owner
+      entity.meta = start.meta
+      entity.titles = .of(start)
+    }
+  }
+
+  package func resendCountdown(
+    _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    try checkSendsWritable(index)
+    return restart(
+      index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
+      token: token, at: now)
+  }
+
+  package func countdown(
+    _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> CountdownView? {
+    settledCountdown(key, at: now).map { countdownView($0, at: now) }
+  }
+
+  package func listCountdowns(
+    _ query: ListQuery, at now: Moment
+  ) -> Page<CountdownView> {
+    for index in query.range(below: countdowns.indexEnd) { _ = settleCountdown(index, at: now) }
+    return query.page(below: countdowns.indexEnd) { index in
+      guard countdowns.contains(index) else { return nil }
+      return (countdowns.owner(index), countdowns.key(index))
+    } view: {
+      countdownView($0, at: now)
+    }
+  }
+
+  /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
+  /// cancel is no way round a quota.
+  package func cancelCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledCountdown(key, at: now) else { return false }
+    try check(generation, against: countdowns.generation(index))
+    if case .idle = countdowns[index].machine.phase { return false }
+    try checkWritable(countdowns.owner(index))
+    cancelCountdown(index, reason: .cancelled, at: now)
+    return true
+  }
+
+  package func pauseCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
+  }
+
+  package func resumeCountdown(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
+  }
+
+  package func retimeCountdown(
+    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
+  }
+
+  // MARK: Time
+
+  /// `due` is when it was to be woken.
+  func expireCountdown(_ index: UInt32, due: Instant, at now: Moment) {
+    guard isThere(countdowns.owner(index), at: now) else {
+      cancelCountdown(index, reason: .ownerGone, at: now)
+      return
+    }
+    var due = due
+    while due <= now.boot {
+      if expireCode(of: index, at: now) {
+        guard let next = nextExpiry(ofCountdown: index, at: now) else { break }
+        due = next
+        continue
+      }
+      var machine = countdowns.machine(index)
+      let sending = countdowns.sending(index)
+      let kept = kept(machine, sending, at: now)
+      switch machine.expire(at: now.boot, kept: kept) {
+      case .tick:
+        // Whoever watched when it was armed may be gone. The next tick is computed from the steps
+        // that are left now: ticks that were missed are one.
+        if isWatched(countdown: index) {
+          statistics.record(late: (now.boot - due).microseconds)
+          publish(countdown: index, machine, due: due, at: now)
+        }
+      case .ready:
+        countdowns.update(index, machine)
+        // It was woken for its deadline, or for a tick that is merged into this.
+        if case .ready(let deadline) = machine.phase { due = deadline }
+        statistics.record(late: (now.boot - due).microseconds)
+        noteChange(ofCountdown: index, toSends: false)
+        publish(countdown: index, machine, due: due, at: now)
+      case .forgotten:
+        removeCountdown(index)
+        return
+      case nil:
+        break
+      }
+      guard let next = nextExpiry(ofCountdown: index, machine, sending, at: now) else { break }
+      due = next
+      if due > now.boot { return armCountdown(index, for: due) }
+    }
+    armCountdown(index, at: now)
+  }
+
+  /// Somebody may have begun to watch: its next tick counts now.
+  func armCountdown(_ index: UInt32, at now: Moment) {
+    armCountdown(index, for: nextExpiry(ofCountdown: index, at: now))
+  }
+
+  private func armCountdown(_ index: UInt32, for next: Instant?) {
+    let alarms = countdowns.alarms
+    alarms[index] = arm(alarms[index], for: next, EntityRef(.countdown, index))
+  }
+
+  func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    if reason == .ownerGone { statistics.ownerGone += 1 } else { statistics.cancelled += 1 }
+    publish(countdown: index, .cancelled, reason: reason, at: now)
+    let entity = countdowns[index]
+    guard entity.sending != nil else { return removeCountdown(index) }
+    _ = countdowns[index].machine.cancel(at: now.boot)
+    connections.disown(EntityRef(.countdown, index), entity.owner)
+    countdowns[index].owner = .none
+    // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
+    // noticed late, codes that expired meanwhile are told of first.
+    wake(index, at: now)
+  }
+
+  // MARK: Steps
+
+  /// The countdown of that name, after what is due for it has happened.
+  func settledCountdown(
+    _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> UInt32? {
+    settledCountdown(key, hash: KeyIndex.hash(key), at: now)
+  }
+
+  private func settledCountdown(
+    _ key: UnsafeRawBufferPointer, hash: UInt64, at now: Moment
+  ) -> UInt32? {
+    guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
+      return nil
+    }
+    return index
+  }
+
+  /// Lets happen what is due for a countdown; false if it is not there, or not any more.
+  func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
+    guard countdowns.contains(index) else { return false }
+    let count = changes.count
+    defer { changes.count = count }
+    guard isThere(countdowns.owner(index), at: now) else {
+      cancelCountdown(index, reason: .ownerGone, at: now)
+      return countdowns.contains(index)
+    }
+    guard let due = due(countdowns.alarms[index]), due <= now.boot else { return true }
+    expireCountdown(index, due: due, at: now)
+    return countdowns.contains(index)
+  }
+
+  private func isWatched(countdown index: UInt32) -> Bool {
+    subscriptions.isAnythingWatched
+      && subscriptions.isWatched(.countdown, countdowns.keyBytes(index))
+  }
+
+  private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
+    nextExpiry(
+      ofCountdown: index, countdowns.machine(index), countdowns.sending(index), at: now)
+  }
+
+  private func nextExpiry(
+    ofCountdown index: UInt32, _ machine: Countdown, _ sending: Sending?, at now: Moment
+  ) -> Instant? {
+    let next = machine.nextExpiry(
+      at: now.boot, watched: machine.ticks && isWatched(countdown: index),
+      kept: kept(machine, sending, at: now))
+    guard let code = sending?.record.nextCodeExpiry else { return next }
+    return next.map { min($0, code) } ?? code
+  }
+
+  private func insertCountdown(
+    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ start: CountdownStart, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> CountdownView {
+    let generation = newGeneration()
+    var sending: Sending?
+    let machine: Countdown
+    if let policy = start.policy {
+      var record = SendRecord()
+      machine = record.accept(
+        generation, firesAtOnce: start.plan.firesAtOnce, by: policy, at: now.boot)
+      sending = Sending(policy, record)
+    } else {
+      machine = Countdown(start.plan, at: now.boot)
+    }
+    var entity = CountdownEntity(
+      machine: machine, generation: generation, uid: client.uid, titles: .of(start))
+    entity.owner = start.owner
+    entity.sending = sending
+    entity.meta = start.meta
+    entity.tokens = start.token.map { [SentToken($0, generation)] } ?? []
+    guard let index = countdowns.insert(key, hash: hash, entity) else {
+      throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)
+    }
+    connections.own(EntityRef(.countdown, index), start.owner)
+    connections.count(1, for: client.uid)
+    return started(index, CountdownView(entity, key: Array(key), at: now), at: now)
+  }
+
+  private func restart(
+    _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
+    change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
+  ) -> (StartDecision, CountdownView) {
+    if let token, let sent = countdowns[index].tokens.first(where: { $0.token == token }) {
+      var view = countdownView(index, code: sent.generation, at: now)
+      view.generation = sent.generation
+      return (.acceptedBefore, view)
+    }
+    if let refusal = refusal(of: index, by: policy, at: now) {
+      statistics.refused += 1
+      publish(
+        countdown: index, .refused, reason: Event.Reason(refusal.reason),
+        retryAt: refusal.until, at: now)
+      let view = countdownView(index, retryAt: refusal.until, at: now)
+      return (.refused(refusal.reason), view)
+    }
+    let generation = newGeneration()
+    countdowns[index].generation = generation
+    accept(index, plan, by: policy, at: now)
+    if let token {
+      countdowns[index].tokens =
+        countdowns[index].tokens.suffix(SentToken.most - 1) + [SentToken(token, generation)]
+    }
+    change(&countdowns[index], &connections)
+    return (.accepted, started(index, countdownView(index, at: now), at: now))
+  }
+
+  private func started(
+    _ index: UInt32, _ view: CountdownView, at now: Moment
+  ) -> CountdownView {
+    statistics.accepted += 1
+    // The view does for the event and the reply, unless there is nothing to be waited for.
+    if let listeners = listeners(ofCountdown: index, .started) {
+      let head = Event.Head(
+        name: .started, generation: view.generation, sequence: lastSequence)
+      tell(head, view, listeners)
+    }
+    if wake(index, at: now) { return view }
+    // It may be forgotten already.
+    return countdowns.contains(index) ? countdownView(index, at: now) : view
+  }
+
+  private func changeCountdown(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    at now: Moment, _ change: (inout Countdown) -> Bool
+  ) throws(EngineError) -> CountdownView {
+    guard let index = settledCountdown(key, at: now) else { throw .notFound }
+    try check(generation, against: countdowns.generation(index))
+    try checkWritable(countdowns.owner(index))
+    let before = countdowns[index].machine
+    guard change(&countdowns[index].machine) else { throw .isReady }
+    if let sending = policyInForce(index) {
+      sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
+    }
+    if countdowns[index].machine != before {
+      publish(countdown: index, event, at: now)
+      wake(index, at: now)
+    }
+    return countdownView(index, at: now)
+  }
+
+  /// Arms a countdown that has changed; one that has no time left is ready at once. Returns whether
+  /// nothing was due.
+  @discardableResult
+  func wake(_ index: UInt32, at now: Moment) -> Bool {
+    let next = nextExpiry(ofCountdown: index, at: now)
+    if let next, next <= now.boot {
+      expireCountdown(index, due: next, at: now)
+      return false
+    }
+    armCountdown(index, for: next)
+    return true
+  }
+
+  func removeCountdown(_ index: UInt32) {
+    let reference = EntityRef(.countdown, index)
+    changes.note(reference, isKept: false)
+    _ = arm(countdowns.alarms[index], for: nil, reference)
+    let entity = countdowns.remove(index, holdsPlace: changes.isKept(reference))
+    connections.disown(reference, entity.owner)
+    connections.count(-1, for: entity.uid)
+  }
+
+  /// What happens to a countdown is noted where it is published; this is for what is not. Of what
+  /// somebody owns only the sends are stored.
+  func noteChange(ofCountdown index: UInt32, toSends: Bool) {
+    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) {
+      return changes.noteUnstored()
+    }
+    changes.note(EntityRef(.countdown, index), isKept: isDurable(.countdown, index))
+  }
+
+  /// `generation` is that of the entity unless it happened to an earlier code.
+  func publish(
+    countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
+    due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
+  ) {
+    guard let listeners = listeners(ofCountdown: index, name) else { return }
+    let head = Event.Head(
+      name: name, generation: generation ?? countdowns.generation(index), sequence: lastSequence,
+      dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
+      lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
+    tell(head, countdownView(index, code: generation, retryAt: retryAt, at: now), listeners)
+  }
+
+  /// Notes what happens, and says who is to hear of it.
+  private func listeners(
+    ofCountdown index: UInt32, _ name: Event.Name
+  ) -> Listeners? {
+    if name.tellsOfChange { noteChange(ofCountdown: index, toSends: name.tellsOfSends) }
+    let isKept = name.tellsOfChange && countdowns.owner(index) == .none
+    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
+    return listeners(.countdown, key, isKept: isKept)
+  }
+
+  private func tell(_ head: Event.Head, _ view: CountdownView, _ listeners: Listeners) {
+    // Most often nobody is there, and no event has to be made.
+    if listeners.isKept { eventTail.append(head, view) }
+    if let audience = listeners.audience {
+      send(Event(head, .countdown(view)), .countdown, listeners.key, to: audience)
+    }
+  }
+
+  /// Tells of what time has done.
+  ///
+  /// - Parameter machine: after it.
+  private func publish(
+    countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
+  ) {
+    lastSequence += 1
+    statistics.events += 1
+    let key = countdowns.keyBytes(index)
+    let audience =
+      subscriptions.isAnythingWatched ? subscriptions.audience(.countdown, key) : nil
+    let event = TimedEvent(
+      machine, countdowns.generation(index), sequence: lastSequence,
+      isKept: countdowns.owner(index) == .none, due: due, at: now)
+    let isForTail = event.tellsOfDurableChange && eventTail.isOn
+    guard isForTail || audience != nil else { return }
+    let titles = countdowns.titles(index)
+    let title =
+      event.isReady
+      ? titles?.ready
+      : titles?.counting.map {
+        Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
+      }
+    if isForTail { eventTail.append(event, key: key, title: title) }
+    if let audience {
+      statistics.publications += 1
+      outbox.append(event, key: key, title: title, to: audience)
+    }
+  }
+
+  func countdownView(
+    _ index: UInt32, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
+  ) -> CountdownView {
+    CountdownView(
+      countdowns[index], key: countdowns.key(index), code: code, retryAt: retryAt, at: now)
+  }
+}

@@ -1,0 +1,104 @@
+/// What many countdowns have in common: how long they count, what their button says, whose they are.
+struct Terms: Hashable {
+  var plan: Countdown.Plan
+  var uid: UInt32
+  var titles: Titles?
+
+  static func == (a: Terms, b: Terms) -> Bool {
+    a.plan == b.plan && a.uid == b.uid && (a.titles === b.titles || a.titles == b.titles)
+  }
+}
+
+/// The texts of a countdown's button.
+final class Titles: Hashable {
+  let counting: [UInt8]?
+  let ready: [UInt8]?
+
+  private init(counting: [UInt8]?, ready: [UInt8]?) {
+    self.counting = counting
+    self.ready = ready
+  }
+
+  /// Nil if there are none; then nothing is made.
+  static func of(counting: [UInt8]?, ready: [UInt8]?) -> Titles? {
+    counting == nil && ready == nil ? nil : Titles(counting: counting, ready: ready)
+  }
+
+  /// What START says, else what its policy says.
+  static func of(_ start: CountdownStart) -> Titles? {
+    guard let rules = start.policy?.rules else {
+      return of(counting: start.title, ready: start.readyTitle)
+    }
+    return of(counting: start.title ?? rules.title, ready: start.readyTitle ?? rules.readyTitle)
+  }
+
+  static func == (a: Titles, b: Titles) -> Bool { a.counting == b.counting && a.ready == b.ready }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(counting)
+    hasher.combine(ready)
+  }
+}
+
+/// Terms that are in use, each kept once, however many countdowns have it.
+struct TermsTable: ~Copyable {
+  /// Names terms for as long as somebody has them.
+  typealias ID = UInt32
+
+  private struct Entry {
+    var terms: Terms
+    var users: Int
+  }
+
+  private var entries: ContiguousArray<Entry?> = []
+  /// Of each of them, what is asked most.
+  private var plans: ContiguousArray<Countdown.Plan> = []
+  private var free: [ID] = []
+  private var known: [Terms: ID] = [:]
+  /// What was taken last: most often it is what is taken next.
+  private var last: ID?
+
+  var count: Int { known.count }
+
+  subscript(id: ID) -> Terms {
+    _read { yield entries[Int(id)]!.terms }
+  }
+
+  func plan(_ id: ID) -> Countdown.Plan { plans[Int(id)] }
+
+  /// One more has these. O(1).
+  mutating func take(_ terms: Terms) -> ID {
+    if let last, entries[Int(last)]!.terms == terms {
+      entries[Int(last)]!.users += 1
+      return last
+    }
+    let id: ID
+    if let found = known[terms] {
+      id = found
+      entries[Int(id)]!.users += 1
+    } else {
+      if let reused = free.popLast() {
+        id = reused
+      } else {
+        id = ID(entries.count)
+        entries.append(nil)
+        plans.append(terms.plan)
+      }
+      plans[Int(id)] = terms.plan
+      entries[Int(id)] = Entry(terms: terms, users: 1)
+      known[terms] = id
+    }
+    last = id
+    return id
+  }
+
+  /// One less has them. O(1).
+  mutating func giveBack(_ id: ID) {
+    entries[Int(id)]!.users -= 1
+    guard entries[Int(id)]!.users == 0 else { return }
+    known[entries[Int(id)]!.terms] = nil
+    entries[Int(id)] = nil
+    free.append(id)
+    if last == id { last = nil }
+  }
+}

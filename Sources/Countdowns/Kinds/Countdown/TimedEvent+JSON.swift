@@ -1,0 +1,34 @@
+import Wire
+
+extension TimedEvent {
+  /// Of its numbers, and their names.
+  private static let mostBytes = 512
+
+  /// The same fields as an `Event` of it writes, in fewer steps.
+  func write(
+    key: UnsafeRawBufferPointer, title: UnsafeRawBufferPointer?, to line: inout JSONLine
+  ) {
+    line.field("event", isReady ? "ready" : "tick")
+    line.field("key", bytes: key)
+    line.fields(atMost: Self.mostBytes) { text in
+      text.raw(",\"generation\":")
+      text.decimal(generation.value)
+      text.raw(",\"seq\":")
+      text.decimal(sequence)
+      text.raw(",\"due_unix_ms\":")
+      text.decimal(dueUnixMS)
+      text.raw(",\"late_us\":")
+      text.decimal(lateMicroseconds)
+      text.raw(isReady ? ",\"state\":\"ready\"" : ",\"state\":\"counting\"")
+      text.raw(",\"remaining\":")
+      text.decimal(remaining)
+      text.raw(",\"remaining_ms\":")
+      text.decimal(remainingMS)
+      text.raw(",\"deadline_unix_ms\":")
+      text.decimal(deadlineUnixMS)
+      text.raw(",\"now_unix_ms\":")
+      text.decimal(nowUnixMS)
+    }
+    if let title { line.field("title", bytes: title) } else { line.null("title") }
+  }
+}

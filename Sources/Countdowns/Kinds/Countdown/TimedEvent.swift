@@ -1,0 +1,61 @@
+/// What time has done to a countdown: a step of it is over, or it is ready.
+///
+/// There may be a hundred thousand of them at one moment. So it has no references, which would have to be
+/// counted; its key and title are lent beside it.
+package struct TimedEvent: Sendable {
+  /// If not, it is a tick.
+  package var isReady: Bool
+  /// Whether a store keeps what it tells of.
+  package var tellsOfDurableChange: Bool
+  package var generation: Generation
+  package var sequence: Int64
+  package var dueUnixMS: Int64
+  package var lateMicroseconds: Int64
+  package var remaining: Int64
+  package var remainingMS: Int64
+  package var deadlineUnixMS: Int64
+  package var nowUnixMS: Int64
+
+  var name: Event.Name { isReady ? .ready : .tick }
+  package var state: CountdownView.State { isReady ? .ready : .counting }
+
+  /// - Parameters:
+  ///   - machine: after what has happened.
+  ///   - due: when it was to happen.
+  init(
+    _ machine: Countdown, _ generation: Generation, sequence: Int64, isKept: Bool, due: Instant,
+    at now: Moment
+  ) {
+    let deadline: Instant
+    switch machine.phase {
+    case .counting(let until):
+      (isReady, deadline) = (false, until)
+    case .ready(let since):
+      (isReady, deadline) = (true, since)
+    case .paused, .idle:
+      preconditionFailure("time does nothing to what does not count")
+    }
+    tellsOfDurableChange = isReady && isKept
+    self.generation = generation
+    self.sequence = sequence
+    dueUnixMS = now.unixMilliseconds(of: due)
+    lateMicroseconds = (now.boot - due).microseconds
+    remaining = machine.remainingSteps(at: now.boot)
+    remainingMS = machine.remainingTime(at: now.boot).millisecondsRoundedUp
+    deadlineUnixMS = now.unixMilliseconds(of: deadline)
+    nowUnixMS = now.wall.microseconds / 1_000
+  }
+
+  /// The same as an event that keeps what it is about. What it does not tell of is not in it.
+  func event(key: [UInt8], title: [UInt8]?) -> Event {
+    var view = CountdownView(key: key, state, generation, nowUnixMS: nowUnixMS)
+    view.remaining = remaining
+    view.remainingMS = remainingMS
+    view.retryAfterMS = remainingMS
+    view.deadlineUnixMS = deadlineUnixMS
+    view.title = title
+    return Event(
+      name: name, subject: .countdown(view), generation: generation, sequence: sequence,
+      dueUnixMS: dueUnixMS, lateMicroseconds: lateMicroseconds)
+  }
+}

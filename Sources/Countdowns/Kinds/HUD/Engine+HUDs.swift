@@ -1,0 +1,342 @@
+import TimerWheel
+
+extension Engine {
+  // MARK: Commands
+
+  package func showHUD(
+    _ screen: UnsafeRawBufferPointer, level: Level, _ request: Presentation.Request,
+    owner: Owner, by client: Client, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    let key = Array(screen)
+    let found = try hudToShow(on: key, level, request, by: client, at: now)
+    return show(found, on: key, level, request, owner: owner, by: client, at: now)
+  }
+
+  /// The HUD of a screen after what was due for it; nil if there is none. Throws if `request` cannot
+  /// be shown there. Until something else happens, `show` can.
+  ///
+  /// - Parameter others: how many entities will be added besides the HUD.
+  func hudToShow(
+    on key: [UInt8], _ level: Level, _ request: Presentation.Request,
+    by client: Client, adding others: Int = 0, at now: Moment
+  ) throws(EngineError) -> UInt32? {
+    let maximum = settings.maximumLevel(of: key)
+    guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
+    let found = key.withUnsafeBytes { settledHUD($0, at: now) }
+    try checkWritable(hud: found, level, request)
+    let added = others + (found == nil ? 1 : 0)
+    if added > 0 { try checkLimits(client, adding: added) }
+    return found
+  }
+
+  /// - Parameter found: what `hudToShow` returned.
+  @discardableResult
+  func show(
+    _ found: UInt32?, on key: [UInt8], _ level: Level, _ request: Presentation.Request,
+    owner: Owner, by client: Client, at now: Moment
+  ) -> HUDView {
+    guard let index = found else {
+      let generation = newGeneration()
+      var occurrences: [Presentation.Occurrence] = []
+      let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
+        occurrences.append($0)
+      }
+      let index = huds.insert(
+        HUDEntity(key: key, presentations: [(level, machine)], owners: [], uid: client.uid))
+      connections.count(1, for: client.uid)
+      own(index, owner)
+      return appeared(index, level, occurrences, at: now)
+    }
+
+    own(index, owner)
+    let generation = newGeneration()
+    if huds[index].index(of: level) != nil {
+      return changeHUD(index, level, at: now) { machine, emit in
+        machine.show(request, generation: generation, owner: owner, at: now.boot, emit)
+      }
+    }
+    var occurrences: [Presentation.Occurrence] = []
+    let machine = Presentation(request, generation: generation, owner: owner, at: now.boot) {
+      occurrences.append($0)
+    }
+    let above = huds[index].presentations.firstIndex { $0.level > level }
+    huds[index].presentations.insert(
+      (level, machine), at: above ?? huds[index].presentations.count)
+    return appeared(index, level, occurrences, at: now)
+  }
+
+  package func updateHUD(
+    _ target: HUDTarget, fraction: Double?, status: [UInt8]?, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.update(fraction: fraction, status: status, at: now.boot, emit)
+    }
+  }
+
+  /// Nil when nothing is shown.
+  package func dismissHUD(
+    _ target: HUDTarget, delay: Interval?, at now: Moment
+  ) throws(EngineError) -> HUDView? {
+    guard let (index, level) = try find(target, at: now) else { return nil }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.dismiss(delay: delay, at: now.boot, emit)
+    }
+  }
+
+  /// Nil when nothing is shown.
+  package func popHUD(
+    _ target: HUDTarget, by client: Client, at now: Moment
+  ) throws(EngineError) -> HUDView? {
+    let owner = Owner.connection(client.connection)
+    guard let (index, level) = try find(target, at: now, else: { $0.level(leasedBy: owner) })
+    else { return nil }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.pop(by: owner, at: now.boot, emit)
+    }
+  }
+
+  package func tapHUD(
+    _ target: HUDTarget, inside: Bool, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in
+      machine.tap(inside: inside, at: now.boot, emit)
+    }
+  }
+
+  package func pauseHUD(
+    _ target: HUDTarget, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in machine.pause(at: now.boot, emit) }
+  }
+
+  package func resumeHUD(
+    _ target: HUDTarget, at now: Moment
+  ) throws(EngineError) -> HUDView {
+    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    return changeHUD(index, level, at: now) { machine, emit in machine.resume(at: now.boot, emit) }
+  }
+
+  /// Nil when nothing is shown.
+  package func hud(
+    _ screen: UnsafeRawBufferPointer, level: Level?, at now: Moment
+  ) -> HUDView? {
+    guard let index = settledHUD(screen, at: now), let position = huds[index].index(of: level)
+    else { return nil }
+    let (level, machine) = huds[index].presentations[position]
+    return HUDView(huds[index].key, level, machine, at: now)
+  }
+
+  /// The front presentation of each screen.
+  package func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
+    for index in huds.lookedAt(query) { _ = settleHUD(index, at: now) }
+    return huds.page(
+      query, owner: { $0.presentations.last!.machine.owner },
+      view: { entity in
+        let (level, machine) = entity.presentations.last!
+        return HUDView(entity.key, level, machine, at: now)
+      })
+  }
+
+  // MARK: Time
+
+  func expireHUD(_ index: UInt32, at now: Moment) {
+    guard giveBackLeasesOfDeparted(index, at: now) else { return }
+    changeLevels(ofHUD: index, at: now) { machine, emit in machine.expire(at: now.boot, emit) }
+  }
+
+  func giveBackLeases(_ index: UInt32, of owner: Owner, at now: Moment) {
+    statistics.ownerGone += 1
+    huds[index].owners.remove(owner)
+    changeLevels(ofHUD: index, at: now) { machine, emit in
+      machine.ownerGone(owner, at: now.boot, emit)
+    }
+  }
+
+  /// Who has what it waited for gives its leases back; the last one dismisses.
+  func endLease(of owner: Owner, onHUD index: UInt32, at now: Moment) {
+    huds[index].owners.remove(owner)
+    changeLevels(ofHUD: index, at: now) { machine, emit in
+      machine.giveBackAll(of: owner, at: now.boot, emit)
+    }
+  }
+
+  // MARK: Steps
+
+  /// The screen of that name, after what is due for it has happened.
+  private func settledHUD(_ screen: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = huds.find(screen), settleHUD(index, at: now) else { return nil }
+    return index
+  }
+
+  /// Lets happen what is due for a screen, and for the pages that want its HUD; false if it is not
+  /// there, or not any more.
+  func settleHUD(_ index: UInt32, at now: Moment) -> Bool {
+    let count = changes.count
+    defer { changes.count = count }
+    settlePages(wantingHUD: index, at: now)
+    return settleHUD(itself: index, upTo: now.boot, at: now)
+  }
+
+  /// As above, but for the pages; what was due later than `last` may wait.
+  func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
+    guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
+    guard let due = huds[index].nextExpiry, due <= last else { return true }
+    expireHUD(index, at: now)
+    return huds.contains(index)
+  }
+
+  /// Nothing is shown for an owner that is gone, however long the clearing up takes. False if
+  /// nothing is left of the screen.
+  private func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
+    for owner in huds[index].owners where !isThere(owner, at: now) {
+      giveBackLeases(index, of: owner, at: now)
+      guard huds.entity(at: Int(index)) != nil else { return false }
+    }
+    return true
+  }
+
+  /// The level that is named, else the generation's own, else `unnamed`, else the front one.
+  private func find(
+    _ target: HUDTarget, at now: Moment, else unnamed: (HUDEntity) -> Level? = { _ in nil }
+  ) throws(EngineError) -> (UInt32, Level)? {
+    guard let index = settledHUD(target.screen, at: now) else { return nil }
+    let entity = huds[index]
+    let wanted =
+      target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
+    guard let position = entity.index(of: wanted) else { return nil }
+    let (level, machine) = entity.presentations[position]
+    try check(target.generation, against: machine.generation)
+    try checkWritable(hud: index, level)
+    return (index, level)
+  }
+
+  private func changeHUD(
+    _ index: UInt32, _ level: Level, at now: Moment,
+    _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
+  ) -> HUDView {
+    var occurrences: [Presentation.Occurrence] = []
+    let position = huds[index].index(of: level)!
+    let wasDurable = huds[index].presentations[position].machine.request.isDurable
+    change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+    let reference = EntityRef(.hud, index)
+    if wasDurable, !huds[index].presentations[position].machine.request.isDurable {
+      changes.noteLeaving(reference, huds[index].key, level)
+    }
+    noteChange(ofHUD: index, level, wasDurable: wasDurable)
+    publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
+    return settle(index, level, at: now)
+  }
+
+  /// A level is shown that was not.
+  private func appeared(
+    _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
+  ) -> HUDView {
+    noteChange(ofHUD: index, level)
+    publish(occurrences, ofHUD: index, level, at: now)
+    return settle(index, level, at: now)
+  }
+
+  /// What comes to all levels of a screen; to some of them it may mean nothing.
+  private func changeLevels(
+    ofHUD index: UInt32, at now: Moment,
+    _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
+  ) {
+    for level in huds[index].presentations.map(\.level) {
+      guard let position = huds[index].index(of: level) else { continue }
+      var occurrences: [Presentation.Occurrence] = []
+      let before = huds[index].presentations[position].machine
+      change(&huds[index].presentations[position].machine) { occurrences.append($0) }
+      if huds[index].presentations[position].machine != before {
+        noteChange(ofHUD: index, level)
+      }
+      publish(occurrences, ofHUD: index, level, at: now)
+    }
+    dropHidden(index)
+  }
+
+  /// - Parameter wasDurable: before the change; it may be so no more.
+  private func noteChange(ofHUD index: UInt32, _ level: Level, wasDurable: Bool = false) {
+    let isDurable = huds[index].isDurable(on: level)
+    changes.note(EntityRef(.hud, index), huds[index].key, level, isKept: wasDurable || isDurable)
+  }
+
+  /// The view of a level; then what is hidden is forgotten.
+  private func settle(_ index: UInt32, _ level: Level, at now: Moment) -> HUDView {
+    let position = huds[index].index(of: level)!
+    let view = HUDView(
+      huds[index].key, level, huds[index].presentations[position].machine, at: now)
+    dropHidden(index)
+    return view
+  }
+
+  /// Every change ends here.
+  private func dropHidden(_ index: UInt32) {
+    let reference = EntityRef(.hud, index)
+    for (level, machine) in huds[index].presentations
+    where machine.isHidden && machine.request.isDurable {
+      changes.noteLeaving(reference, huds[index].key, level)
+    }
+    huds[index].presentations.removeAll { $0.machine.isHidden }
+    if huds[index].presentations.isEmpty {
+      takeOut(hud: index)
+    } else {
+      let next = huds[index].nextExpiry
+      huds[index].alarm = arm(huds[index].alarm, for: next, reference)
+    }
+  }
+
+  private func own(_ index: UInt32, _ owner: Owner) {
+    guard owner != .none else { return }
+    huds[index].owners.insert(owner)
+    connections.own(EntityRef(.hud, index), owner)
+  }
+
+  private func publish(
+    _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level,
+    wasDurable: Bool = false, at now: Moment
+  ) {
+    let key = huds[index].key
+    for occurrence in occurrences {
+      let presentation = occurrence.presentation
+      let isDurable =
+        presentation.request.isDurable || (wasDurable && occurrence.superseded != nil)
+      if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
+      let name = occurrence.event.name
+      publish(.hud, key, isKept: isDurable && name.tellsOfChange) { sequence in
+        Event(
+          name: name, subject: .hud(HUDView(key, level, presentation, at: now)),
+          generation: presentation.generation, sequence: sequence,
+          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
+          lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
+          end: presentation.end, superseded: occurrence.superseded)
+      }
+    }
+  }
+}
+
+/// Which presentation a command is about: the front one unless it names a level or generation.
+package struct HUDTarget {
+  package var screen: UnsafeRawBufferPointer
+  package var level: Level?
+  package var generation: Generation?
+
+  package init(screen: UnsafeRawBufferPointer) { self.screen = screen }
+}
+
+extension Presentation.Event {
+  fileprivate var name: Event.Name {
+    switch self {
+    case .willAppear: .willAppear
+    case .didAppear: .didAppear
+    case .updated: .updated
+    case .touched: .touched
+    case .paused: .paused
+    case .resumed: .resumed
+    case .willDisappear: .willDisappear
+    case .didDisappear: .didDisappear
+    }
+  }
+}

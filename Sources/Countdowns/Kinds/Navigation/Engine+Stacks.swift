@@ -1,0 +1,226 @@
+import TimerWheel
+
+/// Navigation stacks. Each page has a scope of its own, which closes when the page is gone; and a page
+/// is gone when its scope is closed by somebody else.
+extension Engine {
+  package typealias StackAnswer = (refusal: NavigationStack.Refusal?, view: StackView)
+
+  // MARK: Commands
+
+  package func pushPage(
+    _ key: UnsafeRawBufferPointer, _ push: PagePush, by client: Client, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    let index = settledStack(key, at: now)
+    if let index {
+      if stacks[index].machine.transition != nil {
+        return (.transitioning, StackView(stacks[index], at: now))
+      }
+      let most = settings.limits.stackPages
+      guard stacks[index].machine.pages.count < most else {
+        throw .limit(name: "max-stack-pages", value: most)
+      }
+    }
+    try checkLimits(client, adding: index == nil ? 2 : 1)
+    let opening = index.map { self.opening(push.opening, above: $0) } ?? push.opening
+    let scope = try openPage(push.page, opening, by: client, at: now)
+    let page = NavigationStack.Page(
+      scope: scope, edge: push.edge, pops: push.pops, bar: push.bar)
+    guard let index else { return (nil, insertStack(Array(key), page, by: client, at: now)) }
+    scopes.table[scope.index].stack = index
+    return changeStack(index, at: now) { $0.push(page, $1) }
+  }
+
+  /// The page's scope closes, and what it owns is cancelled.
+  package func popPage(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try change(key, generation, at: now) { $0.pop($1) }
+  }
+
+  /// The same with all pages but the first.
+  package func popToRoot(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try change(key, generation, at: now) { $0.popToRoot($1) }
+  }
+
+  /// The same with all pages, the top first. False if there was no such stack.
+  package func dismissStack(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledStack(key, at: now) else { return false }
+    try check(generation, against: stacks[index].generation)
+    _ = changeStack(index, at: now) { machine, emit in
+      machine.dismiss(emit)
+      return nil
+    }
+    closeLittle(at: now)
+    return true
+  }
+
+  /// May a swipe back begin? With `timeout` nil it waits as long as the settings say.
+  package func swipe(
+    _ key: UnsafeRawBufferPointer, x: Double, dx: Double, timeout: Interval?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    guard let index = settledStack(key, at: now) else { throw .notFound }
+    let timeout = timeout ?? settings.swipeTimeout
+    if let refusal = stacks[index].machine.refusal(ofSwipeAt: x, dx: dx) {
+      return (refusal, StackView(stacks[index], at: now))
+    }
+    // Its events carry the generation that can finish it.
+    stacks[index].generation = newGeneration()
+    return changeStack(index, at: now) {
+      $0.swipe(x: x, dx: dx, timeout: timeout, at: now.boot, $1)
+    }
+  }
+
+  package func progressSwipe(
+    _ key: UnsafeRawBufferPointer, _ fraction: Double, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try change(key, generation, at: now) { $0.progress(fraction, at: now.boot, $1) }
+  }
+
+  package func finishSwipe(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try change(key, generation, at: now) { $0.finish($1) }
+  }
+
+  package func cancelSwipe(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try change(key, generation, at: now) { $0.cancel($1) }
+  }
+
+  package func stack(_ key: UnsafeRawBufferPointer, at now: Moment) -> StackView? {
+    settledStack(key, at: now).map { StackView(stacks[$0], at: now) }
+  }
+
+  package func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
+    for index in stacks.lookedAt(query) { _ = settleStack(index, at: now) }
+    return stacks.page(
+      query, owner: { _ in .none }, parts: { $0.pages.count }, view: { StackView($0, at: now) })
+  }
+
+  // MARK: Time and scopes
+
+  func expireStack(_ index: UInt32, at now: Moment) { _ = settleStack(index, at: now) }
+
+  /// A page's scope is being closed.
+  func leaveStack(_ scope: UInt32, at now: Moment) {
+    guard let index = scopes.table[scope].stack else { return }
+    _ = settleStack(index, at: now)
+    scopes.table[scope].stack = nil
+  }
+
+  /// Lets happen what is due for a stack, and takes out pages whose scopes are over; false if it is
+  /// not there, or not any more. O(pages).
+  func settleStack(_ index: UInt32, at now: Moment) -> Bool {
+    guard stacks.entity(at: Int(index)) != nil else { return false }
+    if let until = stacks[index].machine.nextExpiry, until <= now.boot {
+      statistics.record(late: (now.boot - until).microseconds)
+      _ = changeStack(index, at: now) { machine, emit in
+        machine.expire(at: now.boot, emit)
+        return nil
+      }
+    }
+    var gone: Set<Int> = []
+    for (place, page) in stacks[index].machine.pages.enumerated()
+    where !scopes.isOpen(page.scope, at: now.boot, connections) {
+      gone.insert(place)
+    }
+    guard !gone.isEmpty else { return true }
+    _ = changeStack(index, at: now) { machine, emit in
+      machine.remove(gone, emit)
+      return nil
+    }
+    return stacks.entity(at: Int(index)) != nil
+  }
+
+  private func settledStack(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = stacks.find(key), settleStack(index, at: now) else { return nil }
+    return index
+  }
+
+  // MARK: Steps
+
+  private func change(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, at now: Moment,
+    _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
+      -> NavigationStack.Refusal?
+  ) throws(EngineError) -> StackAnswer {
+    guard let index = settledStack(key, at: now) else { throw .notFound }
+    try check(generation, against: stacks[index].generation)
+    defer { closeLittle(at: now) }
+    return changeStack(index, at: now, body)
+  }
+
+  /// Whatever pages are gone afterwards close, the top first; a stack without pages is forgotten.
+  private func changeStack(
+    _ index: UInt32, at now: Moment,
+    _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
+      -> NavigationStack.Refusal?
+  ) -> StackAnswer {
+    let before = stacks[index].machine.pages
+    var occurrences: [NavigationStack.Occurrence] = []
+    let refusal = body(&stacks[index].machine) { occurrences.append($0) }
+    publish(occurrences, ofStack: index, at: now)
+    let view = StackView(stacks[index], at: now)
+    let after = Set(stacks[index].machine.pages.map(\.scope))
+    let gone = before.filter { !after.contains($0.scope) }
+    let reference = EntityRef(.nav, index)
+    stacks[index].alarm = arm(
+      stacks[index].alarm, for: stacks[index].machine.nextExpiry, reference)
+    if stacks[index].machine.pages.isEmpty {
+      let entity = stacks.remove(index)
+      connections.count(-1, for: entity.uid)
+    }
+    // The last that begins to close is the first to be closed.
+    for page in gone where scopes.isOpen(page.scope, at: now.boot, connections) {
+      scopes.table[page.scope.index].stack = nil
+      beginClosing(page.scope.index, .closed, at: now)
+    }
+    return (refusal, view)
+  }
+
+  /// A page goes with what the page below it goes with, unless it says something else.
+  private func opening(_ opening: ScopeOpening, above stack: UInt32) -> ScopeOpening {
+    guard opening.parent == nil, opening.owner == nil,
+      let below = stacks[stack].machine.top?.scope.index
+    else { return opening }
+    var opening = opening
+    opening.parent = parentKey(of: below)
+    opening.owner = scopes.table[below].owner
+    return opening
+  }
+
+  private func insertStack(
+    _ key: [UInt8], _ page: NavigationStack.Page, by client: Client, at now: Moment
+  ) -> StackView {
+    var occurrences: [NavigationStack.Occurrence] = []
+    let machine = NavigationStack(page) { occurrences.append($0) }
+    let index = stacks.insert(
+      StackEntity(key: key, machine: machine, generation: newGeneration(), uid: client.uid))
+    connections.count(1, for: client.uid)
+    scopes.table[page.scope.index].stack = index
+    publish(occurrences, ofStack: index, at: now)
+    return StackView(stacks[index], at: now)
+  }
+
+  private func publish(
+    _ occurrences: [NavigationStack.Occurrence], ofStack index: UInt32, at now: Moment
+  ) {
+    let (key, generation) = (stacks[index].key, stacks[index].generation)
+    for occurrence in occurrences {
+      publish(.nav, key) { sequence in
+        Event(
+          name: occurrence.event.name,
+          subject: .nav(StackView(key, occurrence.stack, generation, occurrence, at: now)),
+          generation: generation, sequence: sequence,
+          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
+          lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
+          reason: occurrence.event == .timedOut ? .timedOut : nil)
+      }
+    }
+  }
+}

@@ -1,0 +1,287 @@
+import TimerWheel
+
+/// Pages and what they have to show; while a first load is to be seen, the HUD of its screen is.
+extension Engine {
+  package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
+
+  // MARK: Commands
+
+  package func appearPage(
+    _ key: UnsafeRawBufferPointer, _ appearance: PageAppearance, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageView {
+    guard let index = settledPage(key, at: now) else {
+      return try insertPage(Array(key), appearance, by: client, at: now)
+    }
+    var options = pages[index].options
+    appearance.apply(to: &options)
+    let isElsewhere = options.screen != pages[index].options.screen
+    var hud: UInt32?
+    if pages[index].machine.isAnimated, pages[index].lease == nil || isElsewhere {
+      hud = try hudToShow(for: options, by: client, at: now)
+    }
+    if isElsewhere {
+      try checkWritable(leaseOf: index)
+      endLease(of: index, isDone: true, at: now)
+    }
+    pages[index].options = options
+    if let owner = appearance.owner, owner != pages[index].owner {
+      connections.disown(EntityRef(.page, index), pages[index].owner)
+      connections.own(EntityRef(.page, index), owner)
+      pages[index].owner = owner
+    }
+    let wasVisible = pages[index].machine.isVisible
+    let isNew = pages[index].machine.appear(
+      options.refresh, timeout: options.timeout, at: now.boot)
+    if isNew { pages[index].generation = newGeneration() }
+    if !wasVisible { publish(page: index, .didAppear, at: now) }
+    if isNew { publish(page: index, .loading, at: now) }
+    takeLease(of: index, hud, by: client, at: now)
+    armPage(index)
+    return PageView(pages[index], at: now)
+  }
+
+  package func disappearPage(
+    _ key: UnsafeRawBufferPointer, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageView {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    try checkWritable(leaseOf: index)
+    if pages[index].machine.disappear() {
+      publish(page: index, .didDisappear, at: now)
+      endLease(of: index, isDone: true, at: now)
+    }
+    return PageView(pages[index], at: now)
+  }
+
+  package func pageLoaded(
+    _ key: UnsafeRawBufferPointer, items: Int64?, generation: Generation?, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    try change(key, generation, .loaded, at: now) { $0.loaded(items: items) }
+  }
+
+  package func pageFailed(
+    _ key: UnsafeRawBufferPointer, message: [UInt8]?, generation: Generation?, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    try change(key, generation, .failed, at: now) { $0.failed(message) }
+  }
+
+  package func retryPage(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    try check(generation, against: pages[index].generation)
+    var machine = pages[index].machine
+    if let refusal = machine.retry(timeout: pages[index].options.timeout, at: now.boot) {
+      return (refusal, PageView(pages[index], at: now))
+    }
+    let hud =
+      try machine.isVisible ? hudToShow(for: pages[index].options, by: client, at: now) : nil
+    pages[index].machine = machine
+    pages[index].generation = newGeneration()
+    publish(page: index, .loading, at: now)
+    takeLease(of: index, hud, by: client, at: now)
+    armPage(index)
+    return (nil, PageView(pages[index], at: now))
+  }
+
+  /// False if there was nothing to close.
+  package func closePage(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledPage(key, at: now) else { return false }
+    try check(generation, against: pages[index].generation)
+    try checkWritable(leaseOf: index)
+    removePage(index, reason: .closed, at: now)
+    return true
+  }
+
+  package func page(_ key: UnsafeRawBufferPointer, at now: Moment) -> PageView? {
+    settledPage(key, at: now).map { PageView(pages[$0], at: now) }
+  }
+
+  package func listPages(_ query: ListQuery, at now: Moment) -> Page<PageView> {
+    for index in pages.lookedAt(query) { _ = settlePage(index, at: now) }
+    return pages.page(query, owner: { $0.owner }, view: { PageView($0, at: now) })
+  }
+
+  // MARK: Time and owners
+
+  func expirePage(_ index: UInt32, at now: Moment) { _ = settlePage(index, at: now) }
+
+  func removePage(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    if reason == .ownerGone { statistics.ownerGone += 1 }
+    endLease(of: index, isDone: reason == .closed, at: now)
+    publish(page: index, .closed, reason: reason, at: now)
+    let reference = EntityRef(.page, index)
+    let entity = pages[index]
+    _ = arm(entity.alarm, for: nil, reference)
+    connections.disown(reference, entity.owner)
+    connections.count(-1, for: entity.uid)
+    pages.remove(index)
+  }
+
+  /// Lets happen what is due for a page; false if it is not there, or not any more.
+  func settlePage(_ index: UInt32, at now: Moment) -> Bool {
+    guard let entity = pages.entity(at: Int(index)) else { return false }
+    let count = changes.count
+    defer { changes.count = count }
+    guard isThere(entity.owner, at: now) else {
+      removePage(index, reason: .ownerGone, at: now)
+      return false
+    }
+    guard let due = pages[index].machine.expire(at: now.boot) else { return true }
+    statistics.record(late: (now.boot - due).microseconds)
+    publish(page: index, .failed, reason: .timedOut, due: due, at: now)
+    endLease(of: index, isDone: true, asOf: due, at: now)
+    armPage(index)
+    return true
+  }
+
+  /// The page of that name, after what is due for it and for the HUD that it wants.
+  private func settledPage(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = pages.find(key), settlePage(index, at: now) else { return nil }
+    if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
+      _ = settleHUD(hud, at: now)
+    }
+    return index
+  }
+
+  /// Lets happen what is due for the pages that want a HUD, in the order of their deadlines.
+  func settlePages(wantingHUD hud: UInt32, at now: Moment) {
+    var due: [(deadline: Instant, page: UInt32)] = []
+    for case .page(let name) in huds.entity(at: Int(hud))?.owners ?? [] {
+      guard let page = pages.entity(at: Int(name.index)), page.lease == name,
+        let deadline = page.machine.nextExpiry, deadline <= now.boot
+      else { continue }
+      due.append((deadline, name.index))
+    }
+    for (_, page) in due.sorted(by: { $0.deadline < $1.deadline }) {
+      _ = settlePage(page, at: now)
+    }
+  }
+
+  // MARK: The HUD
+
+  /// Whether a page still wants the HUD that it asked for.
+  func isThere(lease name: OwnerName, at now: Moment) -> Bool {
+    guard let entity = pages.entity(at: Int(name.index)), entity.lease == name else { return false }
+    return isThere(entity.owner, at: now)
+  }
+
+  /// What a page asks for while a first load is to be seen.
+  private func request(for options: PageOptions) -> Presentation.Request {
+    var request = settings.presentation
+    request.kind = .loading
+    request.grace = options.grace
+    request.minimum = options.minimum
+    return request
+  }
+
+  /// The HUD that is there for a page to share, if any. Throws if it could not have one.
+  private func hudToShow(
+    for options: PageOptions, by client: Client, adding others: Int = 0, at now: Moment
+  ) throws(EngineError) -> UInt32? {
+    try hudToShow(
+      on: options.screen, .normal, request(for: options), by: client, adding: others, at: now)
+  }
+
+  /// A page may be about to give back a HUD that is kept over restarts.
+  private func checkWritable(leaseOf index: UInt32) throws(EngineError) {
+    guard pages[index].lease != nil else { return }
+    try checkWritable(hud: huds.find(pages[index].options.screen), .normal)
+  }
+
+  /// Shows the HUD if a first load is to be seen and has none yet.
+  ///
+  /// - Parameter hud: what `hudToShow` returned.
+  private func takeLease(
+    of index: UInt32, _ hud: UInt32?, by client: Client, at now: Moment
+  ) {
+    let entity = pages[index]
+    guard entity.machine.isAnimated, entity.machine.isVisible, entity.lease == nil else { return }
+    let name = OwnerName(key: entity.key, index: index, generation: entity.generation)
+    pages[index].lease = name
+    show(
+      hud, on: entity.options.screen, .normal, request(for: entity.options), owner: .page(name),
+      by: client, at: now)
+  }
+
+  /// Gives the HUD back: done with it, or gone.
+  ///
+  /// - Parameter due: when it was to be given back, if time says so: what the HUD would have done
+  ///   after that it does not.
+  private func endLease(
+    of index: UInt32, isDone: Bool, asOf due: Instant? = nil, at now: Moment
+  ) {
+    guard let name = pages[index].lease else { return }
+    let screen = pages[index].options.screen
+    if let hud = huds.find(screen), settleHUD(itself: hud, upTo: due ?? now.boot, at: now) {
+      if isDone {
+        endLease(of: .page(name), onHUD: hud, at: now)
+      } else {
+        giveBackLeases(hud, of: .page(name), at: now)
+      }
+    }
+    pages[index].lease = nil
+  }
+
+  // MARK: Steps
+
+  private func insertPage(
+    _ key: [UInt8], _ appearance: PageAppearance, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageView {
+    var options = PageOptions(
+      timeout: settings.pageTimeout, screen: key, grace: settings.presentation.grace,
+      minimum: settings.presentation.minimum)
+    appearance.apply(to: &options)
+    let hud = try hudToShow(for: options, by: client, adding: 1, at: now)
+    let owner = appearance.owner ?? .none
+    let index = pages.insert(
+      PageEntity(
+        key: key, machine: PageLoad(timeout: options.timeout, at: now.boot),
+        generation: newGeneration(), owner: owner, uid: client.uid, options: options))
+    connections.own(EntityRef(.page, index), owner)
+    connections.count(1, for: client.uid)
+    publish(page: index, .didAppear, at: now)
+    publish(page: index, .loading, at: now)
+    takeLease(of: index, hud, by: client, at: now)
+    armPage(index)
+    return PageView(pages[index], at: now)
+  }
+
+  private func change(
+    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
+  ) throws(EngineError) -> PageAnswer {
+    guard let index = settledPage(key, at: now) else { throw .notFound }
+    try check(generation, against: pages[index].generation)
+    var machine = pages[index].machine
+    if let refusal = body(&machine) { return (refusal, PageView(pages[index], at: now)) }
+    try checkWritable(leaseOf: index)
+    pages[index].machine = machine
+    publish(page: index, event, at: now)
+    endLease(of: index, isDone: true, at: now)
+    armPage(index)
+    return (nil, PageView(pages[index], at: now))
+  }
+
+  private func armPage(_ index: UInt32) {
+    pages[index].alarm = arm(
+      pages[index].alarm, for: pages[index].machine.nextExpiry, EntityRef(.page, index))
+  }
+
+  private func publish(
+    page index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, due: Instant? = nil,
+    at now: Moment
+  ) {
+    let view = PageView(pages[index], at: now)
+    publish(.page, view.key) { sequence in
+      Event(
+        name: name, subject: .page(view), generation: view.generation, sequence: sequence,
+        dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
+        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
+    }
+  }
+}

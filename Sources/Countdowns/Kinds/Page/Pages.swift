@@ -1,0 +1,89 @@
+import TimerWheel
+
+struct PageEntity: KeyedEntity {
+  let key: [UInt8]
+  var machine: PageLoad
+  /// Of the load that began last.
+  var generation: Generation
+  var owner: Owner
+  let uid: UInt32
+  var options: PageOptions
+  /// As which it wants the HUD of its screen; nil while it does not.
+  var lease: OwnerName?
+  var alarm: TimerWheel.Token?
+}
+
+/// What PAGE APPEAR says, and later loads of the page go by.
+package struct PageOptions: Equatable, Sendable {
+  package var refresh = PageLoad.Refresh.always
+  /// A load fails if it takes longer; nil: it may take for ever.
+  package var timeout: Interval?
+  /// Where the HUD is shown during an animated load.
+  package var screen: [UInt8]
+  package var grace: Interval
+  package var minimum: Interval
+}
+
+/// What one PAGE APPEAR says; the rest is as it was.
+package struct PageAppearance: Sendable {
+  package var refresh: PageLoad.Refresh?
+  /// Zero: for ever.
+  package var timeout: Interval?
+  package var screen: [UInt8]?
+  package var grace: Interval?
+  package var minimum: Interval?
+  package var owner: Owner?
+
+  package init() {}
+
+  func apply(to options: inout PageOptions) {
+    if let refresh { options.refresh = refresh }
+    if let timeout { options.timeout = timeout == .zero ? nil : timeout }
+    if let screen { options.screen = screen }
+    if let grace { options.grace = grace }
+    if let minimum { options.minimum = minimum }
+  }
+}
+
+/// What is said of a page.
+package struct PageView: Equatable, Sendable {
+  package var key: [UInt8]
+  package var state: PageLoad.State
+  package var generation: Generation
+  package var isAnimated: Bool
+  package var isVisible: Bool
+  package var items: Int64?
+  package var message: [UInt8]?
+  package var screen: [UInt8]
+  /// Until the load has failed.
+  package var remainingMS: Int64?
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var owner: Owner
+
+  init(_ entity: PageEntity, at now: Moment) {
+    key = entity.key
+    let machine = entity.machine
+    state = machine.state
+    generation = entity.generation
+    isAnimated = machine.isAnimated
+    isVisible = machine.isVisible
+    items = machine.items
+    message = machine.message
+    screen = entity.options.screen
+    let deadline = machine.deadline
+    remainingMS = deadline.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
+    deadlineUnixMS = deadline.map { now.unixMilliseconds(of: $0) }
+    nowUnixMS = now.wall.microseconds / 1_000
+    owner = entity.owner
+  }
+}
+
+extension Event.Reason {
+  package init(_ refusal: PageLoad.Refusal) {
+    switch refusal {
+    case .notLoading: self = .notLoading
+    case .notFailed: self = .notFailed
+    }
+  }
+}

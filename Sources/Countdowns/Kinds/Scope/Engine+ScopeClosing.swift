@@ -1,0 +1,108 @@
+/// How scopes end: at once for everybody who asks, bit by bit for the daemon.
+extension Engine {
+  /// What is little is closed before the command that closes it is answered.
+  func closeLittle(at now: Moment) {
+    var budget = 256
+    closeScopes(at: now, budget: &budget)
+  }
+
+  /// From now on nothing of it is there for anybody. O(1).
+  func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
+    scopes.tree.beginClosing(index)
+    scopes.table[index].isClosing = true
+    scopes.table[index].alarm = arm(
+      scopes.table[index].alarm, for: nil, EntityRef(.scope, index))
+    scopes.closings.begin(
+      Scopes.Closing(
+        root: index, generation: scopes.table[index].generation, reason: reason, cursor: index))
+    leaveStack(index, at: now)
+  }
+
+  /// A lease is over.
+  func expireScope(_ index: UInt32, at now: Moment) {
+    if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
+  }
+
+  /// The connection that a scope goes with is gone, or one that handles events at it.
+  func scopeOwnerGone(_ index: UInt32, _ owner: Owner, at now: Moment) {
+    if case .connection(let connection) = owner {
+      scopes.table[index].handlers.removeAll(of: connection)
+    }
+    guard scopes.table[index].owner == owner, isFirstToEnd(index, at: now) else { return }
+    statistics.ownerGone += 1
+    beginClosing(index, .ownerGone, at: now)
+  }
+
+  /// Whether it is not being closed yet, nor over because of something above it.
+  private func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
+    guard !scopes.table[index].isClosing else { return false }
+    return scopes.tree.parent(of: index).map { settleScope($0, at: now) } ?? true
+  }
+
+  /// Goes on closing what is to be closed, the newest first. Each step is O(1): down to a child, one
+  /// thing that is owned, or one scope that has nothing left.
+  func closeScopes(at now: Moment, budget: inout Int) {
+    while budget > 0, !scopes.closings.isEmpty {
+      budget -= 1
+      // What a scope owned goes before it, and also if the scope went with another one meanwhile.
+      if let entity = scopes.closings.newest.owned?.next() {
+        ownerGone(entity, scopes.closings.newest.owner, at: now)
+        continue
+      }
+      scopes.closings.newest.owned = nil
+      let closing = scopes.closings.newest
+      guard scopes.table.contains(closing.root),
+        scopes.table[closing.root].generation == closing.generation
+      else {
+        scopes.closings.endNewest()
+        continue
+      }
+      let cursor = closing.cursor
+      if let child = scopes.tree.firstChild(of: cursor) {
+        scopes.closings.newest.cursor = child
+      } else if let name = scopes.table[cursor].name, let owned = connections.takeOwned(of: name) {
+        scopes.closings.newest.owned = owned.makeIterator()
+        scopes.closings.newest.owner = .scope(name)
+      } else {
+        let isLast = cursor == closing.root
+        if isLast {
+          scopes.closings.endNewest()
+        } else {
+          scopes.closings.newest.cursor = scopes.tree.parent(of: cursor)!
+        }
+        let reason: Event.Reason = scopes.tree.isRouted(cursor) ? .parentClosed : .ownerGone
+        removeScope(cursor, reason: isLast ? closing.reason : reason, at: now)
+      }
+    }
+  }
+
+  /// Something of that name that is over must be out of the way before it is used again.
+  func makeRoom(
+    forScope key: [UInt8], at now: Moment
+  ) throws(EngineError) {
+    guard let old = scopes.table.find(key) else { return }
+    if let (cause, why) = scopes.tree.cause(of: old, at: now.boot, connections),
+      isFirstToEnd(cause, at: now)
+    {
+      beginClosing(cause, why == .leaseOver ? .expired : .ownerGone, at: now)
+    }
+    closeLittle(at: now)
+    if scopes.table.find(key) != nil { throw .scope(.isClosing(key)) }
+  }
+
+  /// Nothing is left below it, and it owns nothing any more.
+  private func removeScope(_ index: UInt32, reason: Event.Reason, at now: Moment) {
+    leaveStack(index, at: now)
+    publish(scope: index, .closed, reason: reason, at: now)
+    let reference = EntityRef(.scope, index)
+    let entity = scopes.table[index]
+    _ = arm(entity.alarm, for: nil, reference)
+    connections.disown(reference, entity.owner)
+    for connection in entity.handlers.connections {
+      connections.disown(reference, .connection(connection))
+    }
+    connections.count(-1, for: entity.uid)
+    scopes.tree.remove(index)
+    scopes.table.remove(index)
+  }
+}

@@ -1,0 +1,89 @@
+/// Events of the clients' own, and who takes them.
+extension Engine {
+  /// False if the connection handled that before.
+  package func handle(
+    _ key: UnsafeRawBufferPointer, _ event: [UInt8], captures: Bool, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledScope(key, at: now) else { throw .notFound }
+    let handler = Handlers.Handler(
+      connection: client.connection, event: event, captures: captures)
+    if scopes.table[index].handlers.contains(handler) { return false }
+    let most = settings.limits.scopeHandlers
+    guard scopes.table[index].handlers.count < most else {
+      throw .limit(name: "max-scope-handlers", value: most)
+    }
+    _ = scopes.table[index].handlers.add(handler)
+    // So that it is found when the connection goes.
+    connections.own(EntityRef(.scope, index), .connection(client.connection))
+    return true
+  }
+
+  /// False if the connection handled no such event there.
+  package func unhandle(
+    _ key: UnsafeRawBufferPointer, _ event: [UInt8], by client: Client, at now: Moment
+  ) -> Bool {
+    guard let index = settledScope(key, at: now) else { return false }
+    let connection = client.connection
+    guard scopes.table[index].handlers.remove(connection: connection, event: event) > 0 else {
+      return false
+    }
+    if !scopes.table[index].handlers.contains(connection: connection) {
+      noteEndOfHandling(index, by: connection)
+    }
+    return true
+  }
+
+  /// The scopes at which a connection may handle events: all that it owns are among them.
+  package func scopesOfHandlers(of client: Client) -> [UInt32] {
+    connections.scopes(of: client.connection).map(\.index)
+  }
+
+  /// The connection handles no events at a scope any more.
+  package func unhandleAll(at scope: UInt32, by client: Client) {
+    guard scopes.table.contains(scope) else { return }
+    scopes.table[scope].handlers.removeAll(of: client.connection)
+    noteEndOfHandling(scope, by: client.connection)
+  }
+
+  private func noteEndOfHandling(_ index: UInt32, by connection: UInt64) {
+    guard scopes.table[index].owner != .connection(connection) else { return }
+    connections.disown(EntityRef(.scope, index), .connection(connection))
+  }
+
+  /// Sends an event down from the top to a scope, to those who capture it, and then up again, to
+  /// those who handle it. The first takes it.
+  ///
+  /// - Parameter canHear: whether a connection can be told something that it did not ask for.
+  /// - Returns: the scope at which it was taken; nil if nobody did.
+  package func emit(
+    _ event: [UInt8], payload: [UInt8]?, for key: UnsafeRawBufferPointer, at now: Moment,
+    canHear: (UInt64) -> Bool
+  ) throws(EngineError) -> [UInt8]? {
+    guard let target = settledScope(key, at: now) else { throw .notFound }
+    let path = scopes.tree.path(from: target)
+    let way = path.reversed().map { ($0, true) } + path.map { ($0, false) }
+    for (scope, isCapturing) in way {
+      guard let taker = taker(of: event, at: scope, isCapturing, canHear) else { continue }
+      let entity = scopes.table[scope]
+      tell(
+        taker,
+        Emission(
+          key: entity.key, generation: entity.generation, name: event, payload: payload,
+          target: Array(key), isCaptured: isCapturing, nowUnixMS: now.wall.microseconds / 1_000))
+      return entity.key
+    }
+    return nil
+  }
+
+  private func taker(
+    of event: [UInt8], at scope: UInt32, _ isCapturing: Bool, _ canHear: (UInt64) -> Bool
+  ) -> UInt64? {
+    guard !scopes.table[scope].handlers.isEmpty else { return nil }
+    return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
+      // One that is gone is passed over, also if it has not been cleared up yet.
+      connections.isThere(connection: $0)
+        && (canHear($0) || subscriptionCount(of: $0) > 0)
+    }
+  }
+}

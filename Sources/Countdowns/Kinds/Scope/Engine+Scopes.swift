@@ -1,0 +1,277 @@
+import TimerWheel
+
+/// What SCOPE OPEN says, beyond the key.
+package struct ScopeOpening: Sendable {
+  package var parent: [UInt8]?
+  /// Nil: as it is, if it is there.
+  package var owner: Owner?
+  package var ttl: Interval?
+
+  package init() {}
+}
+
+extension Engine {
+  // MARK: Commands
+
+  /// A new scope; or a new lease of the one that is there, which must be the one that is meant.
+  package func openScope(
+    _ key: UnsafeRawBufferPointer, _ opening: ScopeOpening, by client: Client, at now: Moment
+  ) throws(EngineError) -> ScopeView {
+    if let index = settledScope(key, at: now) {
+      try check(opening, against: index, at: now)
+      if let ttl = opening.ttl {
+        guard scopes.table[index].ttl != nil else { throw .scope(.noLease) }
+        renewLease(of: index, for: ttl, at: now)
+      }
+      return scopeView(index, at: now)
+    }
+    try checkLimits(client)
+    return scopeView(try insertScope(Array(key), opening, by: client, at: now), at: now)
+  }
+
+  /// The scope of a new page, which must not be there yet.
+  func openPage(
+    _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
+  ) throws(EngineError) -> OwnerName {
+    guard key.withUnsafeBytes({ settledScope($0, at: now) }) == nil else {
+      throw .scope(.isThere(key))
+    }
+    return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
+  }
+
+  private func insertScope(
+    _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
+  ) throws(EngineError) -> UInt32 {
+    if case .scope = opening.owner, opening.parent != nil { throw .scope(.parentAndOwner) }
+    let parent = try parent(of: opening, at: now)
+    try checkScopeLimits(under: parent)
+    try makeRoom(forScope: key, at: now)
+    return insertScope(key, opening, under: parent, by: client, at: now)
+  }
+
+  /// False if there was nothing to close. It and all below it are mute at once; they are cleared up
+  /// bit by bit.
+  package func closeScope(
+    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settledScope(key, at: now) else { return false }
+    try check(generation, against: scopes.table[index].generation)
+    beginClosing(index, .closed, at: now)
+    closeLittle(at: now)
+    return true
+  }
+
+  package func touchScope(
+    _ key: UnsafeRawBufferPointer, ttl: Interval?, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> ScopeView {
+    guard let index = settledScope(key, at: now) else { throw .notFound }
+    try check(generation, against: scopes.table[index].generation)
+    guard let current = scopes.table[index].ttl else { throw .scope(.noLease) }
+    renewLease(of: index, for: ttl ?? current, at: now)
+    return scopeView(index, at: now)
+  }
+
+  package func scope(_ key: UnsafeRawBufferPointer, at now: Moment) -> ScopeView? {
+    settledScope(key, at: now).map { scopeView($0, at: now) }
+  }
+
+  package func listScopes(_ query: ListQuery, at now: Moment) -> Page<ScopeView> {
+    var page = Page<ScopeView>(cursor: 0, views: [])
+    let range = scopes.table.lookedAt(query)
+    var next = range.lowerBound
+    while next < range.upperBound, page.views.count < query.limit {
+      defer { next += 1 }
+      guard settleScope(next, at: now) else { continue }
+      let entity = scopes.table[next]
+      if let wanted = query.owner, entity.owner != wanted { continue }
+      if let pattern = query.pattern, !Glob.matches(pattern, entity.key) { continue }
+      page.views.append(scopeView(next, at: now))
+    }
+    page.cursor = Int(next) < scopes.table.indexEnd ? Int(next) : 0
+    return page
+  }
+
+  /// A scope and all below it, parents first; children in the order in which they were opened.
+  ///
+  /// - Parameter cursor: 0, or that of the page before.
+  package func scopeTree(
+    _ key: UnsafeRawBufferPointer, cursor: Int64, limit: Int, at now: Moment
+  ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
+    guard let root = settledScope(key, at: now) else { throw .notFound }
+    var next: UInt32? = root
+    if cursor != 0 {
+      let place = UInt32(truncatingIfNeeded: cursor)
+      guard settleScope(place, at: now), treeCursor(place) == cursor,
+        scopes.tree.isBelow(place, root)
+      else { throw .scope(.cursorIsGone) }
+      next = place
+    }
+    var views: [ScopeView] = []
+    var looks = limit * ListQuery.looksPerResult
+    while let scope = next, views.count < limit, looks > 0 {
+      looks -= 1
+      if settleScope(scope, at: now) { views.append(scopeView(scope, at: now)) }
+      next = scopes.tree.next(after: scope, within: root)
+    }
+    guard let next else { return (0, views) }
+    return (treeCursor(next), views)
+  }
+
+  private func treeCursor(_ scope: UInt32) -> Int64 {
+    (scopes.table[scope].generation.value & 0x7FFF_FFFF) << 32 | Int64(scope)
+  }
+
+  // MARK: Owners
+
+  /// What `OWNER scope:ID` means now.
+  package func scopeOwner(
+    _ key: UnsafeRawBufferPointer, at now: Moment
+  ) throws(EngineError) -> Owner {
+    guard let index = settledScope(key, at: now) else { throw .scope(.noScope(Array(key))) }
+    return .scope(ownerName(ofScope: index))
+  }
+
+  func ownedCount(ofScope index: UInt32) -> Int {
+    scopes.table[index].name.map { connections.ownedCount(of: $0) } ?? 0
+  }
+
+  func ownerName(ofScope index: UInt32) -> OwnerName {
+    if let name = scopes.table[index].name { return name }
+    let entity = scopes.table[index]
+    let name = OwnerName(key: entity.key, index: index, generation: entity.generation)
+    scopes.table[index].name = name
+    return name
+  }
+
+  /// Whether an owner is still there, however long the clearing up after it takes.
+  func isThere(_ owner: Owner, at now: Moment) -> Bool {
+    switch owner {
+    case .none: true
+    case .connection(let id): connections.isThere(connection: id)
+    case .scope(let name): scopes.isOpen(name, at: now.boot, connections)
+    case .page(let name): isThere(lease: name, at: now)
+    }
+  }
+
+  // MARK: Steps
+
+  /// The scope of that name, if it is open.
+  func settledScope(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+    guard let index = scopes.table.find(key), settleScope(index, at: now) else { return nil }
+    return index
+  }
+
+  func contains(scope index: UInt32) -> Bool { scopes.tree.contains(index) }
+
+  /// Whether a scope is there and open. Those that are not are cleared up in their turn.
+  func settleScope(_ index: UInt32, at now: Moment) -> Bool {
+    scopes.tree.contains(index) && scopes.tree.isOpen(index, at: now.boot, connections)
+  }
+
+  private func check(
+    _ opening: ScopeOpening, against index: UInt32, at now: Moment
+  ) throws(EngineError) {
+    let parent = parentKey(of: index)
+    if let wanted = opening.parent, wanted != parent {
+      if let other = wanted.withUnsafeBytes({ settledScope($0, at: now) }),
+        scopes.tree.isBelow(other, index)
+      {
+        throw .scope(.parentBelow(wanted))
+      }
+      throw .scope(.otherParent(parent))
+    }
+    let owner = scopes.table[index].owner
+    if let wanted = opening.owner, wanted != owner { throw .scope(.otherOwner(owner)) }
+  }
+
+  /// What a new scope is to be below: its parent, or else a scope that owns it.
+  private func parent(
+    of opening: ScopeOpening, at now: Moment
+  ) throws(EngineError) -> UInt32? {
+    if let parent = opening.parent {
+      guard let index = parent.withUnsafeBytes({ settledScope($0, at: now) }) else {
+        throw .scope(.noScope(parent))
+      }
+      return index
+    }
+    guard case .scope(let owner) = opening.owner else { return nil }
+    guard isThere(.scope(owner), at: now) else { throw .scope(.noScope(owner.key)) }
+    return owner.index
+  }
+
+  private func checkScopeLimits(under parent: UInt32?) throws(EngineError) {
+    guard let parent else { return }
+    let limits = settings.limits
+    guard scopes.tree.depth(of: parent) < limits.scopeDepth else {
+      throw .limit(name: "max-scope-depth", value: limits.scopeDepth)
+    }
+    guard scopes.tree.childCount(of: parent) < limits.scopeChildren else {
+      throw .limit(name: "max-scope-children", value: limits.scopeChildren)
+    }
+  }
+
+  private func insertScope(
+    _ key: [UInt8], _ opening: ScopeOpening, under parent: UInt32?, by client: Client,
+    at now: Moment
+  ) -> UInt32 {
+    let owner = opening.owner ?? .none
+    var connection: UInt64?
+    if case .connection(let id) = owner { connection = id }
+    let index = scopes.table.insert(
+      ScopeEntity(
+        key: key, generation: newGeneration(), owner: owner, uid: client.uid, ttl: opening.ttl))
+    let leaseEnd = opening.ttl.map { now.boot + $0 }
+    scopes.tree.insert(
+      index, under: parent, isRouted: opening.parent != nil, connection: connection,
+      leaseEnd: leaseEnd)
+    // What a scope owns of scopes is below it in the tree.
+    if connection != nil { connections.own(EntityRef(.scope, index), owner) }
+    connections.count(1, for: client.uid)
+    armLease(of: index)
+    publish(scope: index, .opened, at: now)
+    return index
+  }
+
+  private func renewLease(of index: UInt32, for ttl: Interval, at now: Moment) {
+    scopes.table[index].ttl = ttl
+    scopes.tree.renew(index, until: now.boot + ttl)
+    armLease(of: index)
+  }
+
+  private func armLease(of index: UInt32) {
+    scopes.table[index].alarm = arm(
+      scopes.table[index].alarm, for: scopes.tree.leaseEnd(of: index), EntityRef(.scope, index))
+  }
+
+  func parentKey(of index: UInt32) -> [UInt8]? {
+    guard scopes.tree.isRouted(index) else { return nil }
+    return scopes.tree.parent(of: index).map { scopes.table[$0].key }
+  }
+
+  // MARK: What is said
+
+  func scopeView(_ index: UInt32, at now: Moment) -> ScopeView {
+    let entity = scopes.table[index]
+    let leaseEnd = scopes.tree.leaseEnd(of: index)
+    return ScopeView(
+      key: entity.key, state: .open, generation: entity.generation,
+      parent: parentKey(of: index), depth: scopes.tree.depth(of: index),
+      children: scopes.tree.childCount(of: index), owned: ownedCount(ofScope: index),
+      handlers: entity.handlers.count, ttlMS: entity.ttl?.millisecondsRoundedUp,
+      remainingMS: leaseEnd.map { max($0 - now.boot, .zero).millisecondsRoundedUp },
+      deadlineUnixMS: leaseEnd.map { now.unixMilliseconds(of: $0) },
+      nowUnixMS: now.wall.microseconds / 1_000, owner: entity.owner)
+  }
+
+  func publish(
+    scope index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, at now: Moment
+  ) {
+    guard let listeners = listeners(.scope, scopes.table[index].key, isKept: false) else { return }
+    var view = scopeView(index, at: now)
+    if name == .closed { view.state = .closed }
+    let event = Event(
+      name: name, subject: .scope(view), generation: view.generation, sequence: lastSequence,
+      reason: reason)
+    tell(event, .scope, listeners)
+  }
+}

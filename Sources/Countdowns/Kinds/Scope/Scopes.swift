@@ -1,0 +1,125 @@
+import TimerWheel
+
+/// The scopes there are, how they hang together, and those that are being closed.
+struct Scopes: ~Copyable {
+  var table = EntityTable<ScopeEntity>()
+  var tree = ScopeTree()
+  var closings = Closings()
+
+  var count: Int { table.count }
+
+  /// A scope that is being closed with all below it, bit by bit, from the bottom up.
+  struct Closing {
+    let root: UInt32
+    let generation: Generation
+    let reason: Event.Reason
+    /// What is looked at next: the root, or below it.
+    var cursor: UInt32
+    /// What the scope under the cursor owned, and has not lost yet.
+    var owned: EntitySet.Iterator?
+    var owner: Owner = .none
+  }
+
+  /// A stack: the newest goes on first. It can be long, as when many leases are over at one moment.
+  struct Closings: ~Copyable {
+    private var all = PagedTable<Closing>()
+
+    var isEmpty: Bool { all.isEmpty }
+
+    private var last: UInt32 { UInt32(all.count - 1) }
+
+    /// There must be one.
+    var newest: Closing {
+      _read { yield all[last] }
+      _modify { yield &all[last] }
+    }
+
+    mutating func begin(_ closing: Closing) { all.insert(closing, at: UInt32(all.count)) }
+
+    mutating func endNewest() { all.remove(last) }
+  }
+
+  /// Whether that scope is still open, and no other one in its place.
+  mutating func isOpen(
+    _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
+  ) -> Bool {
+    table.contains(name.index) && table[name.index].generation == name.generation
+      && tree.isOpen(name.index, at: now, connections)
+  }
+}
+
+struct ScopeEntity: KeyedEntity {
+  let key: [UInt8]
+  let generation: Generation
+  /// What it goes with, beside its parent.
+  let owner: Owner
+  let uid: UInt32
+  /// How long each lease is; nil without one.
+  var ttl: Interval?
+  var alarm: TimerWheel.Token?
+  /// Made when it first owns something.
+  var name: OwnerName?
+  var handlers = Handlers()
+  /// Where it is a page's.
+  var stack: UInt32?
+  /// It is one of those that are being closed with all below them.
+  var isClosing = false
+}
+
+/// What is said of a scope.
+package struct ScopeView: Equatable, Sendable {
+  package enum State: String, Sendable { case open, closed }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  /// Where events go on to; nil at the top.
+  package var parent: [UInt8]?
+  /// 1 at the top; what it is owned by counts as above it.
+  package var depth: Int
+  package var children: Int
+  /// How much it owns, other scopes apart.
+  package var owned: Int
+  package var handlers: Int
+  package var ttlMS: Int64?
+  package var remainingMS: Int64?
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var owner: Owner
+}
+
+/// An event of the clients' own, on its way to who takes it.
+package struct Emission: Equatable, Sendable {
+  /// The scope at which it is taken.
+  package var key: [UInt8]
+  package var generation: Generation
+  package var name: [UInt8]
+  package var payload: [UInt8]?
+  /// The scope that it is for.
+  package var target: [UInt8]
+  /// Whether it was taken on its way down.
+  package var isCaptured: Bool
+  package var nowUnixMS: Int64
+}
+
+/// What is wrong with a call about scopes.
+package enum ScopeProblem: Error, Equatable {
+  /// No scope of that name, named as a parent or an owner.
+  case noScope([UInt8])
+  /// It is there already, and belongs to another parent; nil: to none.
+  case otherParent([UInt8]?)
+  /// The parent would be below its own child.
+  case parentBelow([UInt8])
+  /// It is there already, and belongs to another owner.
+  case otherOwner(Owner)
+  /// It goes with its parent as it is.
+  case parentAndOwner
+  /// A page opens a scope of its own, and there is one of that name.
+  case isThere([UInt8])
+  /// Something of that name is still being closed.
+  case isClosing([UInt8])
+  /// It was opened without a lease, so there is none to be renewed.
+  case noLease
+  /// A listing cannot be gone on with: what was next is not there any more.
+  case cursorIsGone
+}

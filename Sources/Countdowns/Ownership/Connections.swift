@@ -1,0 +1,84 @@
+/// The connections there are, what each of them and each scope owns, and the connections that are
+/// gone but not cleared up yet.
+///
+/// A connection that is not here any more owns nothing: whatever still names it is mute from that
+/// moment on, however long the clearing up takes.
+struct Connections: ~Copyable, Attendance {
+  private var owned: [UInt64: EntitySet] = [:]
+  private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
+  private var ownedByScope: [Generation: EntitySet] = [:]
+  private var entitiesOfUser: [UInt32: Int] = [:]
+  /// Of whom was asked last, which most often is asked next; not in the dictionary.
+  private var lastUser = (uid: UInt32.max, entities: 0)
+
+  var hasDeparted: Bool { !departed.isEmpty }
+
+  mutating func join(_ connection: UInt64) { owned[connection] = EntitySet() }
+
+  mutating func leave(_ connection: UInt64) {
+    guard let entities = owned.removeValue(forKey: connection) else { return }
+    departed.append((connection, entities.makeIterator()))
+  }
+
+  func isThere(connection: UInt64) -> Bool { owned[connection] != nil }
+
+  mutating func own(_ entity: EntityRef, _ owner: Owner) {
+    switch owner {
+    case .none, .page: break
+    case .connection(let id): owned[id]?.insert(entity)
+    case .scope(let name): ownedByScope[name.generation, default: EntitySet()].insert(entity)
+    }
+  }
+
+  mutating func disown(_ entity: EntityRef, _ owner: Owner) {
+    switch owner {
+    case .none, .page: break
+    case .connection(let id): owned[id]?.remove(entity)
+    case .scope(let name):
+      ownedByScope[name.generation]?.remove(entity)
+      if ownedByScope[name.generation]?.isEmpty == true { ownedByScope[name.generation] = nil }
+    }
+  }
+
+  /// The scopes that a connection owns, or handles events at.
+  func scopes(of connection: UInt64) -> [EntityRef] { owned[connection]?.all(of: .scope) ?? [] }
+
+  // MARK: Scopes
+
+  /// What a scope owns, other scopes apart.
+  func ownedCount(of scope: OwnerName) -> Int { ownedByScope[scope.generation]?.count ?? 0 }
+
+  /// All that a scope owned, which it owns no more; nil if nothing. O(1).
+  mutating func takeOwned(of scope: OwnerName) -> EntitySet? {
+    ownedByScope.removeValue(forKey: scope.generation)
+  }
+
+  // MARK: Departing
+
+  /// The connection that left last and something it owned, or nil once that was all. O(1): a set
+  /// that is emptied bit by bit would be searched for its first element from the start each time.
+  mutating func nextDeparted() -> (connection: UInt64, entity: EntityRef?) {
+    let last = departed.count - 1
+    return (departed[last].connection, departed[last].left.next())
+  }
+
+  /// The connection that `nextDeparted` named owns nothing more. O(1).
+  mutating func forgetDeparted(_ connection: UInt64) {
+    let last = departed.removeLast()
+    precondition(last.connection == connection, "only who left last can be forgotten")
+  }
+
+  // MARK: Users
+
+  mutating func entities(of uid: UInt32) -> Int {
+    if uid != lastUser.uid {
+      entitiesOfUser[lastUser.uid] = lastUser.entities == 0 ? nil : lastUser.entities
+      lastUser = (uid, entitiesOfUser.removeValue(forKey: uid) ?? 0)
+    }
+    return lastUser.entities
+  }
+
+  mutating func count(_ change: Int, for uid: UInt32) {
+    lastUser.entities = entities(of: uid) + change
+  }
+}

@@ -1,0 +1,121 @@
+/// From the engine's outbox to the sessions of those who listen.
+extension Dispatcher {
+  /// Takes events from the engine to those who listen.
+  func deliver() {
+    // Most often there is nothing. What comes up while something is delivered is delivered after it.
+    guard engine.hasOutbox, delivering.isEmpty else { return }
+    while engine.hasOutbox {
+      engine.exchangeOutbox(&delivering)
+      delivering.forEach {
+        deliver($0)
+      } timed: { event, key, title, audience in
+        guard findTargets(audience) else { return }
+        line.begin()
+        event.write(key: key, title: title, to: &line)
+        send(Message(event, key: key, payload: line.finish()))
+      }
+      delivering.removeAll()
+      targets = Targets()
+    }
+  }
+
+  private func deliver(_ publication: Publication) {
+    guard findTargets(publication.audience) else { return }
+    line.begin()
+    publication.event.write(to: &line)
+    let payload = line.finish()
+    publication.key.withUnsafeBytes { key in
+      let message = Message(
+        publication, key: key, payload: payload,
+        isUncertainSnapshot: isUncertainSnapshot(publication))
+      send(message)
+    }
+  }
+
+  /// Looks up who is to get what comes next; false if nobody is, so that nothing need be written.
+  private func findTargets(_ audience: Audience) -> Bool {
+    if audience !== targets.audience { targets = Targets(audience, sessions) }
+    return targets.all.contains { !$0.session.isClosing }
+  }
+
+  private func send(_ message: Message) {
+    var place = -1
+    for target in targets.all where !target.session.isClosing {
+      // One frame does for all who get it by the same pattern.
+      if target.place != place {
+        frame.begin()
+        place = target.place
+      }
+      if let pattern = target.pattern {
+        pattern.withUnsafeBytes { send(message, pattern: $0, to: target.session) }
+      } else {
+        send(message, pattern: nil, to: target.session)
+      }
+    }
+  }
+
+  private func send(
+    _ message: Message, pattern: UnsafeRawBufferPointer?, to session: Session
+  ) {
+    let bytes = frame.bytes(session.output.version, message, pattern: pattern)
+    statistics.eventsSent += 1
+    if session.isBackedUp, message.canBeMerged {
+      let hasMerged = session.waitingTicks.put(
+        Array(bytes), sequence: message.sequence, channel: message.channel,
+        pattern: pattern.map { Array($0) } ?? [])
+      if hasMerged { statistics.ticksMerged += 1 }
+    } else {
+      append(bytes, of: message, to: session, isByPattern: pattern != nil)
+    }
+    closeIfFull(session, "events")
+  }
+
+  private func append(
+    _ bytes: UnsafeRawBufferPointer, of message: Message, to session: Session, isByPattern: Bool
+  ) {
+    // What happens now makes a tick that still waits wrong.
+    if !session.waitingTicks.isEmpty {
+      statistics.ticksMerged += Int64(session.waitingTicks.drop(message.channel))
+    }
+    let start = session.output.bytes.count
+    if start == 0 { session.makeRoom() }
+    session.output.bytes.append(contentsOf: bytes)
+    if message.isProvisional { session.noteProvisionalEvent(from: start, engine.nextBatch) }
+    if message.isUncertainSnapshot, !isByPattern {
+      session.provisionalSnapshots.append(.channel(message.channel))
+    }
+    touch(session)
+  }
+}
+
+/// The sessions of an audience, looked up once for all events in a row that it gets.
+struct Targets {
+  struct Target {
+    let session: Session
+    /// What it gets them by; nil for the channel itself.
+    let pattern: [UInt8]?
+    /// The same for all who get them by the same.
+    let place: Int
+  }
+
+  private(set) var audience: Audience?
+  private(set) var all: [Target] = []
+
+  init() {}
+
+  init(_ audience: Audience, _ sessions: [UInt64: Session]) {
+    self.audience = audience
+    for id in audience.subscribers {
+      if let session = sessions[id] {
+        all.append(Target(session: session, pattern: nil, place: 0))
+      }
+    }
+    for (place, (pattern, subscribers)) in audience.patterns.enumerated() {
+      for id in subscribers {
+        if let session = sessions[id] {
+          all.append(Target(session: session, pattern: pattern, place: place + 1))
+        }
+      }
+    }
+  }
+}

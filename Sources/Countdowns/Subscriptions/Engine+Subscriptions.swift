@@ -1,0 +1,293 @@
+/// A connection's new patterns: it is being told how everything that matches them is, one pattern
+/// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
+struct SnapshotWalks {
+  struct Walk {
+    let pattern: [UInt8]
+    var kind = EntityKind.countdown
+    var index = 0
+  }
+
+  private(set) var current: Walk?
+  /// In the order they came; those that are not in `waiting` any more are passed over.
+  private var queue: [[UInt8]] = []
+  private var head = 0
+  private var waiting: Set<[UInt8]> = []
+
+  /// From the beginning, if it was under way.
+  mutating func begin(_ pattern: [UInt8]) {
+    if current?.pattern == pattern { current = nil }
+    if waiting.insert(pattern).inserted { queue.append(pattern) }
+  }
+
+  mutating func end(_ pattern: [UInt8]) {
+    if current?.pattern == pattern { current = nil }
+    waiting.remove(pattern)
+  }
+
+  var isFinished: Bool { current == nil && waiting.isEmpty }
+
+  /// Where to look next; nil when all has been told.
+  ///
+  /// - Parameter ends: how far the indices of each kind go.
+  mutating func step(_ ends: [Int]) -> Step? {
+    if var walk = current {
+      if walk.index < ends[Int(walk.kind.rawValue)] {
+        defer { current!.index += 1 }
+        return .look(walk)
+      }
+      if let next = EntityKind(rawValue: walk.kind.rawValue + 1) {
+        walk.kind = next
+        walk.index = 0
+        current = walk
+      } else {
+        current = nil
+      }
+      return .passOver
+    }
+    guard head < queue.count else { return nil }
+    if waiting.remove(queue[head]) != nil { current = Walk(pattern: queue[head]) }
+    head += 1
+    return .passOver
+  }
+
+  enum Step {
+    case look(Walk)
+    case passOver
+  }
+}
+
+extension Engine {
+  // MARK: Channels
+
+  /// Refuses more channels and patterns than a connection may have, before any of them is
+  /// subscribed: a command does all it says or changes nothing.
+  package func checkLimits(
+    _ client: Client, channels: [[UInt8]] = [], patterns: [[UInt8]] = []
+  ) throws(EngineError) {
+    let limits = settings.limits
+    let own = subscriptions.own(client.connection)
+    let newChannels = Set(channels).count { own?.channels.contains($0) != true }
+    let newPatterns = Set(patterns).count { own?.patterns.contains($0) != true }
+    let new = newChannels + newPatterns
+    guard new == 0 || (own?.count ?? 0) + new <= limits.subscriptions else {
+      throw .limit(name: "max-subscriptions", value: limits.subscriptions)
+    }
+    // Each event of everybody is compared with each of them.
+    let ofUser = subscriptions.patternCount(of: client.uid)
+    guard newPatterns == 0 || ofUser + newPatterns <= limits.patternsPerUser else {
+      throw .limit(name: "max-patterns-per-uid", value: limits.patternsPerUser)
+    }
+  }
+
+  /// The number of channels and patterns the connection is subscribed to afterwards. What is due
+  /// for the channel happens before: a new subscriber is told how things are, then what happens.
+  package func subscribe(
+    _ client: Client, to channel: [UInt8], at now: Moment
+  ) -> Int {
+    if let (kind, key) = Subscriptions.parse(channel), let index = find(kind, key) {
+      _ = settle(EntityRef(kind, index), at: now)
+    }
+    _ = subscriptions.subscribe(client, to: channel)
+    return subscriptionCount(of: client.connection)
+  }
+
+  package func subscribe(_ client: Client, toPattern pattern: [UInt8]) -> Int {
+    _ = subscriptions.subscribe(client, toPattern: pattern)
+    snapshotWalks[client.connection, default: SnapshotWalks()].begin(pattern)
+    return subscriptionCount(of: client.connection)
+  }
+
+  package func unsubscribe(_ connection: UInt64, from channel: [UInt8]) -> Int {
+    subscriptions.unsubscribe(connection, from: channel)
+    return subscriptionCount(of: connection)
+  }
+
+  package func unsubscribe(_ connection: UInt64, fromPattern pattern: [UInt8]) -> Int {
+    subscriptions.unsubscribe(connection, fromPattern: pattern)
+    snapshotWalks[connection]?.end(pattern)
+    if snapshotWalks[connection]?.isFinished == true { snapshotWalks[connection] = nil }
+    return subscriptionCount(of: connection)
+  }
+
+  /// The channels and patterns that a connection is subscribed to. O(1).
+  package func channels(of connection: UInt64) -> Set<[UInt8]> {
+    subscriptions.own(connection)?.channels ?? []
+  }
+  package func patterns(of connection: UInt64) -> Set<[UInt8]> {
+    subscriptions.own(connection)?.patterns ?? []
+  }
+
+  package func subscriptionCount(of connection: UInt64) -> Int {
+    subscriptions.isAnythingWatched ? subscriptions.own(connection)?.count ?? 0 : 0
+  }
+
+  /// Whether the connection listens to what happens to this. O(its patterns), taken from the budget.
+  package func isSubscribed(
+    _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
+  ) -> Bool {
+    subscriptions.isSubscribed(connection, to: kind, key, budget: &budget)
+  }
+
+  /// Whether a connection is the first of those who listen to a channel: exactly one of them is.
+  package func isFirst(_ connection: UInt64, of channel: [UInt8]) -> Bool {
+    subscriptions.isFirst(connection, of: channel)
+  }
+
+  package func subscriberCount(of channel: [UInt8]) -> Int {
+    subscriptions.subscriberCount(of: channel)
+  }
+
+  package var patternCount: Int { subscriptions.patternCount }
+  package var channelCount: Int { subscriptions.channelCount }
+
+  // MARK: Snapshots
+
+  /// Tells a new subscriber of a channel how things are, before anything else happens to them;
+  /// from now on its ticks count. Nothing for a channel that is about no entity.
+  package func snapshot(
+    of channel: [UInt8], to connection: UInt64, at now: Moment
+  ) {
+    guard let (kind, key) = Subscriptions.parse(channel) else { return }
+    if let index = find(kind, key), settle(EntityRef(kind, index), at: now) {
+      sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
+    } else {
+      sendSnapshot(
+        .nothing(kind, key: key, nowUnixMS: now.wall.microseconds / 1_000), Generation(0), kind,
+        key, to: connection, pattern: nil)
+    }
+  }
+
+  /// The same once more, if it is still subscribed.
+  package func repeatSnapshot(
+    of channel: [UInt8], to connection: UInt64, at now: Moment
+  ) {
+    guard subscriptions.own(connection)?.channels.contains(channel) == true else { return }
+    snapshot(of: channel, to: connection, at: now)
+  }
+
+  /// Those for a pattern from the beginning, if it is still subscribed; `continueSnapshots` goes on with
+  /// them.
+  package func repeatSnapshots(of pattern: [UInt8], to connection: UInt64) {
+    guard subscriptions.own(connection)?.patterns.contains(pattern) == true else { return }
+    snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
+  }
+
+  /// Lets happen what is due for an entity; false if it is not there, or not any more.
+  private func settle(_ entity: EntityRef, at now: Moment) -> Bool {
+    switch entity.kind {
+    case .countdown: settleCountdown(entity.index, at: now)
+    case .hud: settleHUD(entity.index, at: now)
+    case .timer: settleTimer(entity.index, at: now)
+    case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
+    case .scope: settleScope(entity.index, at: now)
+    case .nav: settleStack(entity.index, at: now)
+    case .page: settlePage(entity.index, at: now)
+    }
+  }
+
+  private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
+    switch kind {
+    case .countdown: countdowns.find(key)
+    case .hud: huds.find(key)
+    case .timer: timers.find(key)
+    case .throttle, .once, .gate, .debounce: guards[kind].find(key)
+    case .scope: scopes.table.find(key)
+    case .nav: stacks.find(key)
+    case .page: pages.find(key)
+    }
+  }
+
+  private func sendSnapshot(
+    _ entity: EntityRef, to connection: UInt64, pattern: [UInt8]?, at now: Moment
+  ) {
+    switch entity.kind {
+    case .countdown:
+      armCountdown(entity.index, at: now)
+      let view = countdownView(entity.index, at: now)
+      sendSnapshot(
+        .countdown(view), view.generation, .countdown, view.key, to: connection, pattern: pattern)
+    case .hud:
+      for (level, machine) in huds[entity.index].presentations {
+        let view = HUDView(huds[entity.index].key, level, machine, at: now)
+        sendSnapshot(
+          .hud(view), view.generation, .hud, view.key, to: connection, pattern: pattern)
+      }
+    case .timer:
+      let view = TimerView(timers[entity.index], at: now)
+      sendSnapshot(
+        .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
+    case .throttle, .once, .gate, .debounce:
+      let view = GuardView(guards[entity], at: now)
+      sendSnapshot(
+        .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
+    case .scope:
+      let view = scopeView(entity.index, at: now)
+      sendSnapshot(
+        .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
+    case .nav:
+      let view = StackView(stacks[entity.index], at: now)
+      sendSnapshot(
+        .nav(view), view.generation, .nav, view.key, to: connection, pattern: pattern)
+    case .page:
+      let view = PageView(pages[entity.index], at: now)
+      sendSnapshot(
+        .page(view), view.generation, .page, view.key, to: connection, pattern: pattern)
+    }
+  }
+
+  /// Connections that have patterns whose snapshots are not complete.
+  package var connectionsAwaitingSnapshots: [UInt64] { Array(snapshotWalks.keys) }
+  package var isAnySnapshotAwaited: Bool { !snapshotWalks.isEmpty }
+  package func isSnapshotAwaited(by connection: UInt64) -> Bool {
+    snapshotWalks[connection] != nil
+  }
+
+  /// Goes on telling a connection about what matches its new patterns. O(budget).
+  ///
+  /// - Returns: the patterns for which it has looked.
+  @discardableResult
+  package func continueSnapshots(
+    to connection: UInt64, budget: Int, at now: Moment
+  ) -> [[UInt8]] {
+    // Taken out meanwhile: in place it would be copied at each step.
+    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return [] }
+    var patterns: [[UInt8]] = []
+    let ends = EntityKind.allCases.map { indexEnd($0) }
+    for _ in 0..<budget {
+      guard let step = walks.step(ends) else { return patterns }
+      guard case .look(let walk) = step else { continue }
+      if patterns.last != walk.pattern { patterns.append(walk.pattern) }
+      let entity = EntityRef(walk.kind, UInt32(walk.index))
+      guard let key = key(walk.kind, at: walk.index),
+        Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
+      else { continue }
+      sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
+    }
+    snapshotWalks[connection] = walks
+    return patterns
+  }
+
+  private func key(_ kind: EntityKind, at index: Int) -> [UInt8]? {
+    switch kind {
+    case .countdown: countdowns.contains(UInt32(index)) ? countdowns.key(UInt32(index)) : nil
+    case .hud: huds.entity(at: index)?.key
+    case .timer: timers.entity(at: index)?.key
+    case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
+    case .scope: scopes.table.entity(at: index)?.key
+    case .nav: stacks.entity(at: index)?.key
+    case .page: pages.entity(at: index)?.key
+    }
+  }
+
+  private func indexEnd(_ kind: EntityKind) -> Int {
+    switch kind {
+    case .countdown: countdowns.indexEnd
+    case .hud: huds.indexEnd
+    case .timer: timers.indexEnd
+    case .throttle, .once, .gate, .debounce: guards[kind].indexEnd
+    case .scope: scopes.table.indexEnd
+    case .nav: stacks.indexEnd
+    case .page: pages.indexEnd
+    }
+  }
+}

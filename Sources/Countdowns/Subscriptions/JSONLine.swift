@@ -1,0 +1,206 @@
+import Wire
+
+/// A JSON object on one line, written field by field.
+///
+/// Bytes that are not UTF-8 cannot be JSON text; they are written as base64, and the field's
+/// name gets the ending `_base64`.
+struct JSONLine: FieldWriter, ~Copyable {
+  /// Around a name or a value, and the digits of a number.
+  private static let around = 32
+
+  private var text = GrowingText()
+
+  init() { begin() }
+
+  /// Forgets what was written; the memory is used again.
+  mutating func begin() {
+    text.removeAll()
+    text.append(atMost: 1) { $0.byte(UInt8(ascii: "{")) }
+  }
+
+  /// The line: lent until anything else is written.
+  mutating func finish() -> UnsafeRawBufferPointer {
+    text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) }
+    return text.bytes
+  }
+
+  mutating func field(_ name: StaticString, _ value: Int64) {
+    append(name) { $0.decimal(value) }
+  }
+
+  mutating func field(_ name: StaticString, _ value: Bool) {
+    append(name) { $0.raw(value ? "true" : "false") }
+  }
+
+  mutating func field(_ name: StaticString, _ value: Double) {
+    var digits = "\(value)"
+    digits.withUTF8 { digits in
+      append(name, atMost: digits.count) { $0.raw(UnsafeRawBufferPointer(digits)) }
+    }
+  }
+
+  mutating func field(_ name: StaticString, _ value: String) {
+    var value = value
+    value.withUTF8 { value in
+      let value = UnsafeRawBufferPointer(value)
+      append(name, atMost: JSONString.mostBytes(value)) { JSONString.write(value, to: &$0) }
+    }
+  }
+
+  /// `value` needs no escapes.
+  mutating func field(_ name: StaticString, _ value: StaticString) {
+    append(name, atMost: value.utf8CodeUnitCount) {
+      $0.byte(UInt8(ascii: "\""))
+      $0.raw(value)
+      $0.byte(UInt8(ascii: "\""))
+    }
+  }
+
+  mutating func field(_ name: StaticString, bytes value: [UInt8]) {
+    value.withUnsafeBytes { field(name, bytes: $0) }
+  }
+
+  mutating func field(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+    guard !JSONString.isPlain(value) else {
+      return append(name, atMost: value.count + 2) { JSONString.writePlain(value, to: &$0) }
+    }
+    let isText = JSONString.canBeText(value)
+    append(name, ending: isText ? "" : "_base64", atMost: JSONString.mostBytes(value)) {
+      if isText {
+        JSONString.write(value, to: &$0)
+      } else {
+        JSONString.writeBase64(value, to: &$0)
+      }
+    }
+  }
+
+  /// Fields that `body` writes itself, each with a comma before it.
+  @inline(__always)
+  mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    text.append(atMost: most, body)
+  }
+
+  /// All of them as base64 if one of them has to be.
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    let isText = list.allSatisfy { $0.withUnsafeBytes(JSONString.canBeText) }
+    append(name, ending: isText ? "" : "_base64") { $0.byte(UInt8(ascii: "[")) }
+    for (index, element) in list.enumerated() {
+      element.withUnsafeBytes { element in
+        text.append(atMost: JSONString.mostBytes(element) + 1) {
+          if index > 0 { $0.byte(UInt8(ascii: ",")) }
+          if isText {
+            JSONString.write(element, to: &$0)
+          } else {
+            JSONString.writeBase64(element, to: &$0)
+          }
+        }
+      }
+    }
+    text.append(atMost: 1) { $0.byte(UInt8(ascii: "]")) }
+  }
+
+  mutating func null(_ name: StaticString) {
+    append(name) { $0.raw("null") }
+  }
+
+  /// A field, its value written by `body`: a number, or as much as it says.
+  @inline(__always)
+  private mutating func append(
+    _ name: StaticString, ending: StaticString = "", atMost most: Int = 0,
+    _ body: (inout ShortText) -> Void
+  ) {
+    let isFirst = text.count == 1
+    text.append(
+      atMost: name.utf8CodeUnitCount + ending.utf8CodeUnitCount + most + Self.around
+    ) {
+      if !isFirst { $0.byte(UInt8(ascii: ",")) }
+      $0.byte(UInt8(ascii: "\""))
+      $0.raw(name)
+      $0.raw(ending)
+      $0.raw("\":")
+      body(&$0)
+    }
+  }
+}
+
+/// Strings of JSON, quotes included.
+private enum JSONString {
+  /// Each byte may be an escape of six.
+  static func mostBytes(_ bytes: UnsafeRawBufferPointer) -> Int { bytes.count * 6 + 4 }
+
+  /// Whether nothing of it has to be escaped, or looked at twice.
+  static func isPlain(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.allSatisfy {
+      $0 >= 0x20 && $0 < 0x80 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+    }
+  }
+
+  static func writePlain(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
+    text.byte(UInt8(ascii: "\""))
+    text.raw(bytes)
+    text.byte(UInt8(ascii: "\""))
+  }
+
+  static func canBeText(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
+  }
+
+  static func write(_ utf8: UnsafeRawBufferPointer, to text: inout ShortText) {
+    text.byte(UInt8(ascii: "\""))
+    if utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+      text.raw(utf8)
+    } else {
+      for byte in utf8 { writeEscaped(byte, to: &text) }
+    }
+    text.byte(UInt8(ascii: "\""))
+  }
+
+  private static func writeEscaped(_ byte: UInt8, to text: inout ShortText) {
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+      text.byte(UInt8(ascii: "\\"))
+      text.byte(byte)
+    case 0x0A: text.raw("\\n")
+    case 0x0D: text.raw("\\r")
+    case 0x09: text.raw("\\t")
+    case 0..<0x20:
+      text.raw("\\u00")
+      text.byte(hexDigit(byte >> 4))
+      text.byte(hexDigit(byte & 15))
+    default: text.byte(byte)
+    }
+  }
+
+  private static func hexDigit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+  }
+
+  /// RFC 4648, section 4.
+  static func writeBase64(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
+    text.byte(UInt8(ascii: "\""))
+    var index = 0
+    while index < bytes.count {
+      let available = min(3, bytes.count - index)
+      var group: UInt32 = 0
+      for offset in 0..<3 {
+        group = group << 8 | (offset < available ? UInt32(bytes[index + offset]) : 0)
+      }
+      for digit in 0..<4 {
+        let value = UInt8(group >> UInt32(18 - 6 * digit) & 63)
+        text.byte(digit > available ? UInt8(ascii: "=") : base64Digit(value))
+      }
+      index += 3
+    }
+    text.byte(UInt8(ascii: "\""))
+  }
+
+  private static func base64Digit(_ value: UInt8) -> UInt8 {
+    switch value {
+    case 0..<26: UInt8(ascii: "A") + value
+    case 26..<52: UInt8(ascii: "a") + value - 26
+    case 52..<62: UInt8(ascii: "0") + value - 52
+    case 62: UInt8(ascii: "+")
+    default: UInt8(ascii: "/")
+    }
+  }
+}

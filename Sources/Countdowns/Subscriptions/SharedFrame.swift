@@ -1,0 +1,55 @@
+import Wire
+
+/// A message in the frames of each version, made when first needed and shared by all who get it. Its
+/// memory is used again for the next one.
+struct SharedFrame: ~Copyable {
+  private static let around = 32
+
+  private var resp2 = GrowingText()
+  private var resp3 = GrowingText()
+
+  /// Forgets the message before.
+  mutating func begin() {
+    resp2.removeAll()
+    resp3.removeAll()
+  }
+
+  /// The frame: lent until the next message begins.
+  ///
+  /// - Parameter pattern: what it came by; nil for the channel itself. The same for all calls.
+  mutating func bytes(
+    _ version: RESPEncoder.Version, _ message: Message, pattern: UnsafeRawBufferPointer?
+  ) -> UnsafeRawBufferPointer {
+    switch version {
+    case .resp2:
+      if resp2.count == 0 { Self.write("*", message, pattern, to: &resp2) }
+      return resp2.bytes
+    case .resp3:
+      if resp3.count == 0 { Self.write(">", message, pattern, to: &resp3) }
+      return resp3.bytes
+    }
+  }
+
+  private static func write(
+    _ type: Unicode.Scalar, _ message: Message, _ pattern: UnsafeRawBufferPointer?,
+    to text: inout GrowingText
+  ) {
+    let start = message.kind.channelStart
+    let most =
+      4 * around + start.utf8CodeUnitCount + message.key.count + (pattern?.count ?? 0)
+      + message.payload.count
+    text.append(atMost: most) { text in
+      text.byte(UInt8(ascii: type))
+      if let pattern {
+        text.raw("4\r\n$8\r\npmessage\r\n")
+        text.bulk(pattern)
+      } else {
+        text.raw("3\r\n$7\r\nmessage\r\n")
+      }
+      let channel = UnsafeRawBufferPointer(
+        start: start.utf8Start, count: start.utf8CodeUnitCount)
+      text.bulk(channel, message.key)
+      text.bulk(message.payload)
+    }
+  }
+}

@@ -1,0 +1,208 @@
+/// Writes replies, in the version of the protocol that the connection speaks.
+///
+/// What RESP2 has no type for is written as its nearest: maps as arrays of names and values in
+/// turn, booleans as 1 and 0, doubles as bulk strings, pushes as arrays.
+package struct RESPEncoder: Sendable {
+  package enum Version: Int, Sendable {
+    case resp2 = 2
+    case resp3 = 3
+  }
+
+  package var version: Version
+  package var bytes: [UInt8] = []
+
+  package init(_ version: Version = .resp2) { self.version = version }
+
+  package mutating func simple(_ text: StaticString) {
+    byte("+")
+    raw(text)
+    newline()
+  }
+
+  /// An error. What is not printable in it, such as a line end, which would end it early, is escaped:
+  /// clients print errors as they are.
+  package mutating func error(_ text: String) {
+    byte("-")
+    bytes.append(contentsOf: text.printable.utf8)
+    newline()
+  }
+
+  package mutating func integer(_ value: Int64) {
+    byte(":")
+    decimal(value)
+    newline()
+  }
+
+  package mutating func bulk(_ value: [UInt8]) {
+    value.withUnsafeBytes { bulk($0) }
+  }
+
+  package mutating func bulk(_ value: UnsafeRawBufferPointer) {
+    byte("$")
+    decimal(Int64(value.count))
+    newline()
+    bytes.append(contentsOf: value)
+    newline()
+  }
+
+  package mutating func bulk(_ value: String) {
+    var value = value
+    value.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }
+  }
+
+  package mutating func bulk(_ value: StaticString) {
+    bulk(UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
+  }
+
+  /// Text for people: RESP3 clients are told that it is.
+  package mutating func text(_ value: String) {
+    guard version == .resp3 else { return bulk(value) }
+    byte("=")
+    decimal(Int64(value.utf8.count + 4))
+    newline()
+    raw("txt:")
+    bytes.append(contentsOf: value.utf8)
+    newline()
+  }
+
+  package mutating func null() {
+    raw(version == .resp3 ? "_\r\n" : "$-1\r\n")
+  }
+
+  package mutating func boolean(_ value: Bool) {
+    switch version {
+    case .resp2: integer(value ? 1 : 0)
+    case .resp3: raw(value ? "#t\r\n" : "#f\r\n")
+    }
+  }
+
+  package mutating func double(_ value: Double) {
+    switch version {
+    case .resp2: bulk("\(value)")
+    case .resp3:
+      byte(",")
+      bytes.append(contentsOf: "\(value)".utf8)
+      newline()
+    }
+  }
+
+  package mutating func array(_ count: Int) { header("*", count) }
+
+  package mutating func map(_ count: Int) {
+    switch version {
+    case .resp2: header("*", count * 2)
+    case .resp3: header("%", count)
+    }
+  }
+
+  package mutating func set(_ count: Int) {
+    switch version {
+    case .resp2: header("*", count)
+    case .resp3: header("~", count)
+    }
+  }
+
+  package mutating func push(_ count: Int) {
+    switch version {
+    case .resp2: header("*", count)
+    case .resp3: header(">", count)
+    }
+  }
+
+  // MARK: Short texts
+
+  /// Appends what `body` writes, in one go: an array looks at itself at each append.
+  ///
+  /// - Parameter most: how many bytes it may be.
+  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
+      var text = ShortText(memory)
+      body(&text)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
+    }
+  }
+
+  /// An array of three integers.
+  package mutating func integers(_ first: Int64, _ second: Int64, _ third: Int64) {
+    append(atMost: 80) {
+      $0.raw("*3\r\n")
+      $0.integer(first)
+      $0.integer(second)
+      $0.integer(third)
+    }
+  }
+
+  package mutating func pair(_ name: StaticString, _ value: Int64) {
+    append(atMost: name.utf8CodeUnitCount + 48) {
+      $0.bulk(name)
+      $0.integer(value)
+    }
+  }
+
+  package mutating func pair(_ name: StaticString, _ value: StaticString) {
+    append(atMost: name.utf8CodeUnitCount + value.utf8CodeUnitCount + 48) {
+      $0.bulk(name)
+      $0.bulk(value)
+    }
+  }
+
+  package mutating func pair(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
+    guard value.count <= 512 else {
+      bulk(name)
+      return bulk(value)
+    }
+    append(atMost: name.utf8CodeUnitCount + value.count + 48) {
+      $0.bulk(name)
+      $0.bulk(value)
+    }
+  }
+
+  package mutating func pairWithNull(_ name: StaticString) {
+    let isRESP3 = version == .resp3
+    append(atMost: name.utf8CodeUnitCount + 32) {
+      $0.bulk(name)
+      $0.raw(isRESP3 ? "_\r\n" : "$-1\r\n")
+    }
+  }
+
+  // MARK: Bytes
+
+  private mutating func header(_ type: Unicode.Scalar, _ count: Int) {
+    byte(type)
+    decimal(Int64(count))
+    newline()
+  }
+
+  private mutating func byte(_ scalar: Unicode.Scalar) { bytes.append(UInt8(ascii: scalar)) }
+
+  private mutating func newline() {
+    bytes.append(0x0D)
+    bytes.append(0x0A)
+  }
+
+  private mutating func raw(_ text: StaticString) {
+    bytes.append(
+      contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  private mutating func decimal(_ value: Int64) {
+    bytes.appendDecimal(value)
+  }
+}
+
+extension [UInt8] {
+  /// Appends the decimal digits of `value`, without a String in between.
+  package mutating func appendDecimal(_ value: Int64) {
+    if value >= 0 && value < 10 {
+      append(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value))
+      return
+    }
+    if value < 0 { append(UInt8(ascii: "-")) }
+    let magnitude = value.magnitude
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 8) { memory in
+      var text = ShortText(memory)
+      text.decimal(magnitude)
+      append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
+    }
+  }
+}
