@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
-import Wire
 import Synchronization
+import Wire
 
 #if canImport(Glibc)
   import Glibc

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
-import Wire
 import Synchronization
+import Wire
 
 /// A reply of the daemon: see `Wire.RESPValue`.
 public typealias RESPValue = Wire.RESPValue

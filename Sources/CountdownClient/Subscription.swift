@@ -1,6 +1,6 @@
 import NIOCore
-import Wire
 import Synchronization
+import Wire
 
 /// Keeps a set of channels subscribed, over as many connections as it takes, and puts what comes
 /// into a `CountdownEvents`.

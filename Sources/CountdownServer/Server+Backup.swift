@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 /// The state directory is the daemon's alone, so a copy of the state travels over the socket.
 extension Server {

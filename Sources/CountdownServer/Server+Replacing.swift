@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import Logging
 
 /// A corrupt state is set aside, and another takes its place with everything that is known of it. See

@@ -1,6 +1,6 @@
 import CMalloc
-import Countdowns
 import CountdownStore
+import Countdowns
 import DispatchTimers
 
 /// The turn: time passes, what has changed is stored, what was said is written.

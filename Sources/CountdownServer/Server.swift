@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import Dispatch
 import DispatchTimers
 import Glibc

@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import Wire
 
 /// Where and how the server listens, and what it lets clients use.

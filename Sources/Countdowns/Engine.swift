@@ -90,9 +90,7 @@ package final class Engine {
 
   /// When `advance` should next be called, on each clock; nil when nothing is pending there.
   package var nextDeadline: (boot: Instant?, wall: Instant?) {
-    get {
-      (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
-    }
+    (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
   }
 
   /// Does what is due by `now`, in the order of deadlines, and clears up after connections that

@@ -1,14 +1,14 @@
 import ArgumentParser
-import Countdowns
 import CountdownConfiguration
 import CountdownServer
 import CountdownStore
+import Countdowns
 import Dispatch
 import Glibc
 import Logging
-import Wire
 import Synchronization
 import SystemdSupport
+import Wire
 
 /// Waits with its first thread, rather than in Swift's concurrency: that would have libdispatch's
 /// shared pool of threads, and with it a monitor that wakes up once a second for as long as the

@@ -1,6 +1,6 @@
-import Countdowns
 import CountdownConfiguration
 import CountdownServer
+import Countdowns
 import Dispatch
 import Logging
 import Synchronization

@@ -1,7 +1,7 @@
-import Countdowns
 import CountdownConfiguration
 import CountdownServer
 import CountdownStore
+import Countdowns
 import Glibc
 
 extension ServerSettings {

@@ -1,8 +1,8 @@
 import Foundation
 import NIOCore
 import NIOPosix
-import Wire
 import Synchronization
+import Wire
 
 /// Answers as countdownd would, from a script: what is tested is the client alone.
 final class StandInServer: Sendable {

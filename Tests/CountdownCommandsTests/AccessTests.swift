@@ -1,6 +1,6 @@
 import Countdowns
-import Wire
 import Testing
+import Wire
 
 /// Who may do what, and what becomes of a user that takes too much.
 @Suite struct AccessTests {

@@ -1,5 +1,5 @@
-import Wire
 import Testing
+import Wire
 
 @testable import Countdowns
 

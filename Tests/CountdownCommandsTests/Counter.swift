@@ -1,6 +1,6 @@
 import Countdowns
-import Wire
 import Testing
+import Wire
 
 /// Runs the connections that there are not: what it is asked to do is written down.
 final class HostStandIn: CommandHost {

@@ -1,6 +1,6 @@
 import CountdownConfiguration
-import Wire
 import Testing
+import Wire
 
 /// What is refused, and in which words.
 @Suite struct ProblemTests {

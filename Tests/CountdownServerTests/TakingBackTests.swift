@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import Testing
 
 /// What commands have changed in a turn that cannot be stored is as it was.

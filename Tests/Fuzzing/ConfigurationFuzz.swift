@@ -1,7 +1,7 @@
 import CountdownConfiguration
 import Glibc
-import Wire
 import TimerWheelOracle
+import Wire
 
 /// Configuration files that are damaged: read or refused, with the line, in one line.
 package final class ConfigurationFuzz: FuzzTarget {

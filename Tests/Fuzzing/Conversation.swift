@@ -1,6 +1,6 @@
 import Countdowns
-import Wire
 import TimerWheelOracle
+import Wire
 
 /// A client before a dispatcher, without a socket and on a clock that moves as the input decides. A
 /// second one listens to everything.

@@ -1,6 +1,6 @@
 import Countdowns
-import Wire
 import TimerWheelOracle
+import Wire
 
 /// Streams of requests, some of them damaged. Whatever the pieces they come in, the answers are the
 /// same, and are RESP; what is kept of them is bounded.

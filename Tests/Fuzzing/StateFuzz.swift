@@ -1,6 +1,6 @@
-import Countdowns
 import CountdownServer
 import CountdownStore
+import Countdowns
 import Glibc
 import TimerWheelOracle
 

@@ -1,5 +1,5 @@
-import Wire
 import Testing
+import Wire
 
 @Suite struct RESPEncoderTests {
   private func encode(

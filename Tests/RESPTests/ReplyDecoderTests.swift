@@ -1,5 +1,5 @@
-import Wire
 import Testing
+import Wire
 
 @Suite struct ReplyDecoderTests {
   /// What a server may say, and what it means.

@@ -1,5 +1,5 @@
-import Wire
 import Testing
+import Wire
 
 /// Requests as they come: whole, in pieces, damaged, too big.
 @Suite struct RequestDecoderTests {

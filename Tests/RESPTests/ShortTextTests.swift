@@ -1,6 +1,6 @@
 import Glibc
-import Wire
 import Testing
+import Wire
 
 @Suite struct ShortTextTests {
   private func text(_ write: (inout ShortText) -> Void) -> String {

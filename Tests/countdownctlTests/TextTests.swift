@@ -1,6 +1,6 @@
 import CountdownClient
-import Wire
 import Testing
+import Wire
 
 @testable import countdownctl
 

@@ -1,6 +1,6 @@
 import Logging
-import Wire
 import Testing
+import Wire
 
 @testable import countdownd
 

@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import Glibc
 
 /// A copy of the state on its way to the connection that asked for it.

@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 extension StoreBatch {
   /// An entity of the engine, by its kind and its place in the table of that.

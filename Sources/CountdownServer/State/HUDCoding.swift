@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 import NIOCore
 
 /// What is durable of a screen, as the bytes that a store keeps beside its name. Instants are on the

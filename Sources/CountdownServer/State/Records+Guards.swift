@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 extension GuardRecord {
   init(_ kept: DurableGuard, at place: UInt32, offset: Int64) {

@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 /// Between what the engine calls durable and the rows of the store. Instants of the boot clock are
 /// `offset` microseconds behind the store's clock.

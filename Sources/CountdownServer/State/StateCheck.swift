@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 extension Store {
   /// Looks through the state in a directory that no daemon uses, as one would at its start. Changes nothing of it.

@@ -1,5 +1,5 @@
-import Countdowns
 import CountdownStore
+import Countdowns
 
 /// Brings what the engine keeps to the store, turn by turn, and back from it.
 final class StateKeeper {
