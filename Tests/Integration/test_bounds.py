@@ -64,7 +64,7 @@ def test_events_since_with_many_patterns_does_not_hold_others_up(daemon, client)
             page = fields(reader("EVENTS", "SINCE", sequence, "SUBSCRIBED", "LIMIT", "10000"))
             sequence = page[b"last_seq"] if page[b"more"] else 0
             pages += 1
-    assert pings.slow() < 0.1, (pings.slow(), pages)
+    assert pings.slow() < 0.5, (pings.slow(), pages)
 
 
 def test_patterns_are_limited_for_all_connections_of_a_user(daemon, client):
@@ -107,7 +107,7 @@ def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
     client("PING")
     before = daemon.resident()
     daemon.reset_peak()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     dropped = 0
     while dropped < 12 and time.monotonic() < end:
         deaf = [daemon.connect(receive_buffer=4_096) for _ in range(3)]

@@ -15,9 +15,8 @@ LOADING = "LOADING"
 class Gate:
     """Closed, it holds up who reads the state, once some of it has been read."""
 
-    # A page holds about ten of the countdowns below, and they are loaded some thousand at a time. Each page
-    # is read twice: its structure is checked meanwhile.
-    READS = 1_900
+    # A page holds about ten of the countdowns below, and they are loaded some thousand at a time.
+    READS = 1_200
 
     def __init__(self, directory):
         self.closed = directory / "closed"

@@ -2,7 +2,7 @@
 // reads fail.
 //
 //   GATE_FILE     how the file's name ends
-//   GATE_AFTER    so many reads of it go through; those after them ...
+//   GATE_AFTER    so many reads of it go through, for each descriptor; those after them ...
 //   GATE_CLOSED   ... wait for as long as this file is there
 //   GATE_ERROR    ... or fail with this number for so long
 //   GATE_WAITING  without GATE_AFTER: syncs of it wait, and make this file before they do
@@ -19,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_long reads;
+enum { descriptors = 1024 };
+
+static atomic_long reads[descriptors];
 
 static void wait_for(const char *closed) {
   while (access(closed, F_OK) == 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -37,7 +39,8 @@ static int is_meant(int descriptor) {
 ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
   const char *closed = getenv("GATE_CLOSED"), *after = getenv("GATE_AFTER");
   const char *error = getenv("GATE_ERROR");
-  if (closed && after && is_meant(descriptor) && ++reads > atol(after)) {
+  if (closed && after && descriptor < descriptors && is_meant(descriptor) &&
+      ++reads[descriptor] > atol(after)) {
     if (!error) wait_for(closed);
     if (error && access(closed, F_OK) == 0) {
       errno = atoi(error);
