@@ -92,8 +92,10 @@ def copied(old):
 
 
 def told(old, new, events):
-    """It is kept, and told of to those who were away, if it was shown with DURABLE, before or now."""
-    is_kept = new["durable"] or old is not None and old["durable"]
+    """The event log has the events of a HUD that was shown with DURABLE, and the one that supersedes it."""
+    if not new["durable"]:
+        was_durable = old is not None and old["durable"]
+        events = [event for event in events if was_durable and event[0] == "updated"]
     if old is not None and timing(old) == timing(new):
         # What is known of these moments by now is more exact.
         new = new if new is old else {**new, "deadline": old["deadline"], "left": old["left"]}
@@ -101,7 +103,7 @@ def told(old, new, events):
         moment, paused_at = timing(new)
         new["deadline"] = None if paused_at else moment
         new["left"] = minus(moment, paused_at) if paused_at and moment else None
-    return None if new["state"] == "hidden" else new, events if is_kept else [], view(new)
+    return None if new["state"] == "hidden" else new, events, view(new)
 
 
 def end(hud, why, delay, events, moment):
