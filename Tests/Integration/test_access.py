@@ -269,7 +269,7 @@ limits:
   max-connections-per-uid: 30
   max-entities-per-uid: 450
   max-output: 256KiB
-  max-output-per-uid: 512KiB
+  max-output-per-uid: 256KiB
 """
     )
     open_up(daemon)
