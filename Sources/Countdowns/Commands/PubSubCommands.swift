@@ -98,7 +98,7 @@ let pubSubCommands: [CommandSpec] = [
   },
 ]
 
-/// Goes from connection to connection: each channel is told of with the first of those who listen to it.
+/// Goes from connection to connection: each channel is reported once, with its first subscriber.
 private func listChannels(_ call: Call) throws(CommandError) {
   let (dispatcher, session) = (call.dispatcher, call.session)
   let pattern =
