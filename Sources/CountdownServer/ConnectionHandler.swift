@@ -107,7 +107,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
   }
 
   func read(context: ChannelHandlerContext) {
-    if mayRead { context.read() } else { isReadPutOff = true }
+    guard !mayRead else { return context.read() }
+    isReadPutOff = true
+    if let session { server.dispatcher.holdBack(session) }
   }
 
   private var mayRead: Bool {
@@ -161,7 +163,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         ])
     }
     hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck(session) { goOnLater(first: share == 0) }
+    if hasMore, !session.isClosing {
+      if isStuck(session) { dispatcher.holdBack(session) } else { goOnLater(first: share == 0) }
+    }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { dispatcher.touch(session) }
     server.endTurn()
@@ -197,7 +201,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     server.dispatcher.account(session)
     // Something it was told may not be said yet.
     if session.isClosing, session.heldTurns == 0 { end() }
-    takeUp(context)
+    takeUp()
   }
 
   private func hand(_ piece: ArraySlice<UInt8>, to context: ChannelHandlerContext) {
@@ -233,9 +237,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
     server.endTurn()
   }
 
-  private func takeUp(_ context: ChannelHandlerContext) {
-    if !isStuck, hasMore, session?.isClosing == false { goOnLater() }
-    guard isReadPutOff, mayRead else { return }
+  /// Goes on with commands, and with reading, if the client has room for replies.
+  func takeUp() {
+    guard let session, let context else { return }
+    if hasMore, !session.isClosing {
+      if isStuck(session) { server.dispatcher.holdBack(session) } else { goOnLater() }
+    }
+    guard isReadPutOff else { return }
+    guard mayRead else { return server.dispatcher.holdBack(session) }
     isReadPutOff = false
     context.read()
   }

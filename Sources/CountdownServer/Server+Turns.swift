@@ -15,6 +15,7 @@ extension Server {
       passTime()
       continueSnapshots()
       storeTurn()
+      resumeHeldBack()
       armAlarms()
       returnMemory()
     }
@@ -159,9 +160,15 @@ extension Server {
           keeper.confirm(batch, dispatcher.engine)
           write(turn)
         }
+        resumeHeldBack()
         goOnAfterStoring()
       }
     }
+  }
+
+  /// Lets connections go on whose user has room for output again.
+  private func resumeHeldBack() {
+    for connection in dispatcher.takeRoomFreed() { connections[connection]?.takeUp() }
   }
 
   /// - Parameter refusal: the error that takes the place of what did not come about, and the first

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 
 import pytest
@@ -281,7 +282,7 @@ limits:
         for name in ("connections", "entities"):
             limit = f"max-{name}-per-uid"
             eventually(lambda: limit in met, f"the flood meets {limit}")
-        # Who does not read is held back before the limit, or refused at it; one reply may be beyond.
+        # Connections that do not read are held back, so the others never meet max-output-per-uid.
         unread = int(daemon.info("clients")["output_bytes"])
         assert unread < (512 << 10) + 60_100 * 10, unread
         for prefix in ("mine", "again"):
@@ -295,6 +296,31 @@ limits:
     with Client(daemon.path) as client:
         assert client("DBSIZE") == 450 + 400
         assert view(client("COUNTDOWN", "START", "k"))["accepted"] == 1
+
+
+def test_unread_output_of_a_user_holds_its_connections_back_until_there_is_room(start_daemon):
+    daemon = start_daemon(config="limits: {max-output: 256KiB, max-output-per-uid: 512KiB}")
+    open_up(daemon)
+    held = daemon.connect()
+    # More than the socket takes, less than a connection may have waiting.
+    held.send_bytes(request("ECHO", "x" * 60_000) * 4)
+    eventually(lambda: int(daemon.info("clients")["output_bytes"]) > 0, "replies wait")
+    others = [daemon.connect() for _ in range(4)]
+    for other in others:
+        other.send_bytes(request("ECHO", "x" * 60_000) * 6)
+    client = daemon.connect()
+
+    def refusal():
+        return "LIMIT max-output-per-uid" in client("PING")
+
+    eventually(refusal, "the limit is met")
+    held.send("TIMER", "SET", "t", "1h")
+    time.sleep(0.2)
+    for other in others:
+        other.close()
+    # It has not read anything, but there is room again.
+    eventually(lambda: not refusal() and client("TIMER", "GET", "t") is not None, "it goes on")
+    held.close()
 
 
 # The log

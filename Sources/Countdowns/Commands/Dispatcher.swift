@@ -48,6 +48,8 @@ package final class Dispatcher {
   /// What no client has read yet, in bytes; and the most of it since memory was returned last.
   var unreadBytes = 0
   var mostUnread = 0
+  /// Connections of users that have room for output again.
+  var roomFreed: [UInt64] = []
   /// The reply to the command under way tells of what this turn has changed.
   var replyTellsOfChanges = false
   /// Nothing is there yet of what was kept, so nothing can be said about it.
@@ -94,6 +96,7 @@ package final class Dispatcher {
     session.isGone = true
     session.discardOutput()
     account(session)
+    session.user?.heldBack.remove(session.client.connection)
     session.user?.connections -= 1
     if session.user?.connections == 0 { users[session.client.uid] = nil }
   }

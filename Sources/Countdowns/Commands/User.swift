@@ -5,6 +5,8 @@ package final class User {
   package internal(set) var unreadBytes = 0
   /// The turn in which that became too much.
   var fullSince: Int?
+  /// Connections that wait until there is room again.
+  var heldBack: Set<UInt64> = []
 
   private var round = 0
   private var calls = 0

@@ -12,10 +12,26 @@ extension Dispatcher {
     session.accountedOutput = pending
     if user.unreadBytes < settings.maxOutputPerUser {
       user.fullSince = nil
+      if !user.heldBack.isEmpty {
+        roomFreed.append(contentsOf: user.heldBack)
+        user.heldBack = []
+      }
     } else if user.fullSince == nil {
       user.fullSince = turn
     }
     return user.fullSince != nil
+  }
+
+  /// Remembers that a connection waits for room that other connections of its user take.
+  package func holdBack(_ session: Session) {
+    guard let user = session.user, user.fullSince != nil else { return }
+    user.heldBack.insert(session.client.connection)
+  }
+
+  /// Returns the connections that were held back and may go on, and forgets them.
+  package func takeRoomFreed() -> [UInt64] {
+    defer { roomFreed = [] }
+    return roomFreed
   }
 
   /// Whether so much was unread, and has been freed since the last call, that it is worth returning to
