@@ -125,7 +125,7 @@ let package = Package(
     .testTarget(
       name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
-    .testTarget(name: "RESPTests", dependencies: ["Wire"], swiftSettings: settings),
+    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
@@ -143,10 +143,7 @@ let package = Package(
       dependencies: ["CountdownConfiguration", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownCoreTests", dependencies: ["Countdowns"], swiftSettings: settings),
-    .testTarget(
-      name: "CountdownEngineTests",
-      dependencies: ["Countdowns", "Simulation"],
+      name: "CountdownsTests", dependencies: ["Countdowns", "Simulation", "Wire"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore"],
@@ -154,9 +151,6 @@ let package = Package(
     .testTarget(
       name: "CountdownServerTests",
       dependencies: ["CountdownServer", "CountdownStore", "Countdowns"],
-      swiftSettings: settings),
-    .testTarget(
-      name: "CountdownCommandsTests", dependencies: ["Countdowns"],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

@@ -132,7 +132,7 @@ import Testing
   }
 }
 
-@Suite struct TimeTests {
+@Suite struct IntervalTests {
   @Test("Milliseconds are rounded up: never 0 while anything is left")
   func roundsUp() {
     #expect(Interval.zero.millisecondsRoundedUp == 0)

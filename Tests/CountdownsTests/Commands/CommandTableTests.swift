@@ -232,7 +232,7 @@ extension CommandSpec {
   @Test("The reference names every command")
   func reference() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     let text = try String(
       contentsOf: root.appendingPathComponent("docs/protocol.md"), encoding: .utf8)
     for row in table.rows where row.subcommand != "HELP" {
