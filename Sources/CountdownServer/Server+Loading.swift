@@ -128,13 +128,13 @@ extension Server {
   /// How many of each kind there are.
   private var loadedFacts: Logger.Metadata {
     [
-      "countdowns": "\(dispatcher.engine.countdownCount)",
-      "timers": "\(dispatcher.engine.timerCount)",
-      "huds": "\(dispatcher.engine.hudCount)",
-      "throttles": "\(dispatcher.engine.guardCount(.throttle))",
-      "onces": "\(dispatcher.engine.guardCount(.once))",
-      "gates": "\(dispatcher.engine.guardCount(.gate))",
-      "debounces": "\(dispatcher.engine.guardCount(.debounce))",
+      "countdowns": "\(dispatcher.engine.count(.countdown))",
+      "timers": "\(dispatcher.engine.count(.timer))",
+      "huds": "\(dispatcher.engine.count(.hud))",
+      "throttles": "\(dispatcher.engine.count(.throttle))",
+      "onces": "\(dispatcher.engine.count(.once))",
+      "gates": "\(dispatcher.engine.count(.gate))",
+      "debounces": "\(dispatcher.engine.count(.debounce))",
     ]
   }
 }

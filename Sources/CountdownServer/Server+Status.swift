@@ -8,8 +8,8 @@ extension Server {
         keeper?.trouble.map { "read-only: \($0)" },
         keeper?.checkpointError.map { "checkpoints fail: \($0)" },
       ].compactMap(\.self),
-      load: "\(connections.count) connections, \(dispatcher.engine.countdownCount) countdowns, "
-        + "\(dispatcher.engine.hudCount) HUDs, \(dispatcher.engine.timerCount) timers")
+      load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
+        + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")
   }
 
   /// Tells of checkpoints that begin to fail, and of those that work again.

@@ -15,12 +15,15 @@ package final class Engine {
   package var statistics = EngineStatistics()
 
   var countdowns: CountdownTable
-  var huds = EntityTable<HUDEntity>()
-  var timers = EntityTable<TimerEntity>()
+  let huds = EntityTable<HUDEntity>()
+  let timers = EntityTable<TimerEntity>()
+  let throttles = EntityTable<GuardEntity<Throttle>>()
+  let onces = EntityTable<GuardEntity<Once>>()
+  let gates = EntityTable<GuardEntity<Gate>>()
+  let debounces = EntityTable<GuardEntity<Debounce>>()
   var scopes = Scopes()
-  var guards = GuardTables()
-  var stacks = EntityTable<StackEntity>()
-  var pages = EntityTable<PageEntity>()
+  let stacks = EntityTable<StackEntity>()
+  let pages = EntityTable<PageEntity>()
 
   var connections = Connections()
   var subscriptions = Subscriptions()
@@ -63,16 +66,10 @@ package final class Engine {
   }
 
   package var entityCount: Int {
-    countdowns.count + huds.count + timers.count + guards.count + scopes.count
-      + stacks.count + pages.count
+    countdowns.count + huds.count + timers.count + scopes.count + stacks.count + pages.count
+      + throttles.count + onces.count + gates.count + debounces.count
   }
   package func entityCount(of uid: UInt32) -> Int { connections.entities(of: uid) }
-  package var countdownCount: Int { countdowns.count }
-  package var hudCount: Int { huds.count }
-  package var timerCount: Int { timers.count }
-  package var scopeCount: Int { scopes.count }
-  package var stackCount: Int { stacks.count }
-  package var pageCount: Int { pages.count }
   /// Timers armed in the wheels.
   package var armedCount: Int { wheel.count + wallWheel.count }
 
@@ -126,29 +123,7 @@ package final class Engine {
   }
 
   private func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
-    switch entity.kind {
-    case .countdown:
-      countdowns.alarms[entity.index] = nil
-      expireCountdown(entity.index, due: due, at: now)
-    case .hud:
-      huds[entity.index].alarm = nil
-      expireHUD(entity.index, at: now)
-    case .timer:
-      timers[entity.index].alarm = nil
-      expireTimer(entity.index, at: now)
-    case .scope:
-      scopes.table[entity.index].alarm = nil
-      expireScope(entity.index, at: now)
-    case .throttle, .once, .gate, .debounce:
-      guards[entity].alarm = nil
-      expireGuard(entity, at: now)
-    case .nav:
-      stacks[entity.index].alarm = nil
-      expireStack(entity.index, at: now)
-    case .page:
-      pages[entity.index].alarm = nil
-      expirePage(entity.index, at: now)
-    }
+    entity.kind.behavior.expire(entity.index, due: due, in: self, at: now)
   }
 
   private func clearUp(at now: Moment, budget: inout Int) {
@@ -168,26 +143,9 @@ package final class Engine {
     }
   }
 
+  /// The entity may be over by now, and its index another's.
   func ownerGone(_ entity: EntityRef, _ owner: Owner, at now: Moment) {
-    // It may be over by now, and its index another's.
-    let index = Int(entity.index)
-    switch entity.kind {
-    case .countdown
-    where countdowns.contains(entity.index) && countdowns.owner(entity.index) == owner:
-      cancelCountdown(entity.index, reason: .ownerGone, at: now)
-    case .hud where huds.entity(at: index)?.owners.contains(owner) == true:
-      giveBackLeases(entity.index, of: owner, at: now)
-    case .timer where timers.entity(at: index)?.owner == owner:
-      cancelTimer(entity.index, reason: .ownerGone, at: now)
-    case .throttle, .once, .gate, .debounce:
-      if guards.entity(entity)?.owner == owner { endGuard(entity, .ownerGone, at: now) }
-    case .scope where scopes.tree.contains(entity.index):
-      scopeOwnerGone(entity.index, owner, at: now)
-    case .page where pages.entity(at: index)?.owner == owner:
-      removePage(entity.index, reason: .ownerGone, at: now)
-    case .countdown, .hud, .timer, .scope, .nav, .page:
-      break
-    }
+    entity.kind.behavior.ownerGone(entity.index, owner, in: self, at: now)
   }
 
   // MARK: Alarms
@@ -282,41 +240,27 @@ package final class Engine {
     swap(&outbox, &empty)
   }
 
-  /// Who is to get an event.
-  struct Listeners {
-    var isKept: Bool
-    var key: [UInt8]
-    var audience: Audience?
-  }
-
-  /// Publishes an event, unless nobody listens. `event` is only made if somebody does, or it is
-  /// kept for those who were away.
-  func publish(
-    _ kind: EntityKind, _ key: [UInt8], isKept: Bool = false,
-    _ event: (_ sequence: Int64) -> Event
-  ) {
-    guard let listeners = listeners(kind, key, isKept: isKept) else { return }
-    tell(event(lastSequence), kind, listeners)
-  }
-
-  /// Gives an event its number, and says who is to get it; nil if nobody is.
+  /// Numbers an event, and publishes it if somebody listens or it is for the event log.
   ///
-  /// - Parameter key: of what it is about; any as long as nobody listens to anything.
-  func listeners(
-    _ kind: EntityKind, _ key: [UInt8], isKept: Bool
-  ) -> Listeners? {
+  /// - Parameters:
+  ///   - key: of what it is about; any as long as nobody listens to anything.
+  ///   - view: only made if it is needed.
+  func publish(
+    _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head, isLogged: Bool = false,
+    _ view: () -> some EntityView
+  ) {
     lastSequence += 1
     statistics.events += 1
-    var listeners = Listeners(isKept: isKept && eventTail.isOn, key: key)
-    if subscriptions.isAnythingWatched {
-      listeners.audience = key.withUnsafeBytes { subscriptions.audience(kind, $0) }
-    }
-    return listeners.isKept || listeners.audience != nil ? listeners : nil
-  }
-
-  func tell(_ event: Event, _ kind: EntityKind, _ listeners: Listeners) {
-    if listeners.isKept { eventTail.append(event) }
-    if let audience = listeners.audience { send(event, kind, listeners.key, to: audience) }
+    let audience =
+      subscriptions.isAnythingWatched
+      ? key.withUnsafeBytes { subscriptions.audience(kind, $0) } : nil
+    let isLogged = isLogged && eventTail.isOn
+    guard isLogged || audience != nil else { return }
+    var head = head
+    head.sequence = lastSequence
+    let view = view()
+    if isLogged { eventTail.append(head, view) }
+    if let audience { send(Event(head, view), kind, key, to: audience) }
   }
 
   func send(_ event: Event, _ kind: EntityKind, _ key: [UInt8], to audience: Audience) {
@@ -329,9 +273,9 @@ package final class Engine {
     lastSequence += 1
     statistics.events += 1
     statistics.publications += 1
-    let event = Event(
-      name: .emitted, subject: .emission(emission), generation: emission.generation,
-      sequence: lastSequence)
+    var head = Event.Head(.emitted, emission.generation)
+    head.sequence = lastSequence
+    let event = Event(head, emission)
     outbox.append(
       Publication(
         event: event, kind: .scope, key: emission.key,
@@ -339,16 +283,13 @@ package final class Engine {
   }
 
   /// Tells one connection how things are.
-  func sendSnapshot(
-    _ subject: Event.Subject, _ generation: Generation, _ kind: EntityKind, _ key: [UInt8],
-    to connection: UInt64, pattern: [UInt8]?
-  ) {
+  func sendSnapshot(_ view: some EntityView, to connection: UInt64, pattern: [UInt8]?) {
     statistics.snapshots += 1
-    let event = Event(
-      name: .snapshot, subject: subject, generation: generation, sequence: lastSequence)
+    var head = Event.Head(.snapshot, view.generation)
+    head.sequence = lastSequence
     outbox.append(
       Publication(
-        event: event, kind: kind, key: key,
+        event: Event(head, view), kind: view.kind, key: view.key,
         audience: Audience(
           subscribers: pattern == nil ? [connection] : [],
           patterns: pattern.map { [($0, [connection])] } ?? [])))

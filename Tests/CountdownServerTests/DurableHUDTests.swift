@@ -41,7 +41,7 @@ import Testing
     after.remainingMS = before.remainingMS
     after.nowUnixMS = before.nowUnixMS
     #expect(after == before)
-    #expect(kept.hud("s")?.level == .alert && kept.hud("s")?.kind == .progress)
+    #expect(kept.hud("s")?.level == .alert && kept.hud("s")?.content == .progress)
     kept.pass(4_999)
     #expect(kept.hud("s", level: .normal) != nil)
     kept.pass(1)

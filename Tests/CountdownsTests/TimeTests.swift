@@ -40,7 +40,7 @@ import Testing
     #expect(started.deadlineUnixMS == Desk.wallStart / 1_000 + 2_235)
     desk.at(3_000)
     let ready = try #require(desk.takeEvents(1).last)
-    guard ready.name == .ready, case .countdown(let view) = ready.subject else {
+    guard ready.name == .ready, let view = ready.subject as? CountdownView else {
       Issue.record("it is not ready")
       return
     }
@@ -55,8 +55,10 @@ import Testing
     func states() -> [String] {
       desk.takeEvents(1).compactMap { event in
         switch event.subject {
-        case .countdown(let view): "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
-        case .timer(let view): "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
+        case let view as CountdownView:
+          "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
+        case let view as TimerView:
+          "\(event.name.text) \(view.state.rawValue) \(view.remainingMS)"
         default: nil
         }
       }
@@ -188,7 +190,7 @@ import Testing
     desk.late(at: 200)
     _ = try desk.with("w") { try desk.engine.resumeTimer($0, generation: nil, at: desk.now) }
     desk.at(1_199)
-    #expect(desk.engine.timerCount == 1)
+    #expect(desk.engine.count(.timer) == 1)
     desk.at(1_200)
     desk.expectEmpty()
   }

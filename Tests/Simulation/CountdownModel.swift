@@ -239,8 +239,8 @@ package struct CountdownModel: Model {
     ]
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .countdown(let view) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? CountdownView).map { Facts($0) }
   }
 
   package static func page(

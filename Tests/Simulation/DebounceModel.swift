@@ -169,12 +169,12 @@ package struct DebounceModel: Model {
       deadlineUnixMS: left.unixMS, owner: entry.owner)
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .guarded(.debounce(let view)) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? DebounceView).map { Facts($0) }
   }
 
   package static func detail(_ event: Event) -> String? {
-    guard case .guarded(.debounce(let view)) = event.subject else { return nil }
+    guard let view = event.subject as? DebounceView else { return nil }
     return text(view.calls, view.payload)
   }
 

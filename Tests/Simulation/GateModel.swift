@@ -155,12 +155,12 @@ package struct GateModel: Model {
       deadlineUnixMS: left?.unixMS, owner: entry.owner)
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .guarded(.gate(let view)) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? GateView).map { Facts($0) }
   }
 
   package static func detail(_ event: Event) -> String? {
-    guard case .guarded(.gate(let view)) = event.subject else { return nil }
+    guard let view = event.subject as? GateView else { return nil }
     return text(view.action, view.payload)
   }
 

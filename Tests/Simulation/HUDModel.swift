@@ -271,13 +271,13 @@ package struct HUDModel: Model {
       end: stay.end, owner: stay.owner)
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .hud(let view) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? HUDView).map { Facts($0) }
   }
 
   package static func detail(_ event: Event) -> String? {
-    guard case .hud(let view) = event.subject else { return nil }
-    var request = Presentation.Request(kind: view.kind, status: view.status)
+    guard let view = event.subject as? HUDView else { return nil }
+    var request = Presentation.Request(kind: view.content, status: view.status)
     request.mask = view.mask
     return HUDStay.detail(
       view.state, request, view.fraction, view.leases, view.isDismissing, isPaused: view.isPaused,
@@ -295,7 +295,7 @@ package struct HUDModel: Model {
 extension HUDModel.Facts {
   init(_ view: HUDView) {
     self.init(
-      state: view.state, generation: view.generation, level: view.level, kind: view.kind,
+      state: view.state, generation: view.generation, level: view.level, kind: view.content,
       mask: view.mask, fraction: view.fraction, leases: view.leases,
       isDismissing: view.isDismissing, isPaused: view.isPaused, remainingMS: view.remainingMS,
       deadlineUnixMS: view.deadlineUnixMS, end: view.end, owner: view.owner)

@@ -45,13 +45,13 @@ struct InteractionEvents {
     let event = publication.event
     let key = String(decoding: publication.key, as: UTF8.self)
     switch event.subject {
-    case .scope where event.name == .closed:
+    case is ScopeView where event.name == .closed:
       return problem(closing: event.generation, openAfter)
-    case .timer, .guarded:
+    case is TimerView, is any GuardView:
       return problem(ofOwned: event, openBefore, openAfter)
-    case .emission:
+    case is Emission:
       emissions.append((key, publication.subscribers[0]))
-    case .nav(let view):
+    case let view as StackView:
       guard let occurrence = view.occurrence else { return nil }
       let page = String(decoding: occurrence.page, as: UTF8.self)
       if event.name == .dismissed { return presence.removeValue(forKey: key).flatMap(left) }

@@ -55,7 +55,7 @@ package protocol Model {
   func exists(_ key: Int) -> Bool
   /// The views of a key, the front one last.
   func facts(_ key: Int, _ world: World) -> [Facts]
-  static func facts(_ subject: Event.Subject) -> Facts?
+  static func facts(_ subject: any EntityView) -> Facts?
   /// What else of an event is compared.
   static func detail(_ event: Event) -> String?
   static func page(

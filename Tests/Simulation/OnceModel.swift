@@ -126,12 +126,12 @@ package struct OnceModel: Model {
       deadlineUnixMS: left.unixMS, owner: entry.owner)
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .guarded(.once(let view)) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? OnceView).map { Facts($0) }
   }
 
   package static func detail(_ event: Event) -> String? {
-    if case .guarded(.once(let view)) = event.subject { text(view.result) } else { nil }
+    if let view = event.subject as? OnceView { text(view.result) } else { nil }
   }
 
   private static func text(_ result: [UInt8]?) -> String { result.map { "\($0)" } ?? "none" }

@@ -281,7 +281,7 @@ package final class Player<M: Model>: Playing {
     var due: Int64?
     if let late = event.lateMicroseconds {
       var clock = TimerClock.boot
-      if case .timer(let view) = event.subject { clock = view.clock }
+      if let view = event.subject as? TimerView { clock = view.clock }
       due = world.now.microseconds(on: clock) - late
       let onWall = world.now.wall.microseconds - late
       if late < 0 { throw disagreement(key, "\(event.name.text) is early by \(-late) µs", world) }
@@ -295,8 +295,10 @@ package final class Player<M: Model>: Playing {
     if isFree { return }
     known[key].heard.append(
       Said(
-        event.name, event.generation, due: due, reason: event.reason, end: event.end,
-        superseded: event.superseded, missed: event.missed, detail: M.detail(event)))
+        event.name, event.generation, due: due, reason: event.reason,
+        end: (event.subject as? HUDView)?.end,
+        superseded: (event.subject as? HUDView)?.superseded,
+        missed: (event.subject as? TimerView)?.justMissed, detail: M.detail(event)))
     if event.name == .fired { heardOrder.append(key) }
     // Also where it does not matter at what moment it was noticed, that was before what comes next: its
     // owner's end, say.

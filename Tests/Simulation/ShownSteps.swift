@@ -10,7 +10,7 @@ struct ShownSteps {
   /// - Parameter expected: the steps that are left; nil if it does not count.
   /// - Returns: whether it was a tick; with a `problem` if it was wrong.
   mutating func hears(_ event: Event, expected: Int64?, problem: inout String?) -> Bool {
-    guard case .countdown(let view) = event.subject else { return false }
+    guard let view = event.subject as? CountdownView else { return false }
     let before = steps
     steps = view.remaining
     guard event.name == .tick else { return false }

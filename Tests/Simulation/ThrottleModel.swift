@@ -164,8 +164,8 @@ package struct ThrottleModel: Model {
     bucket(key).map { [$0.leaked(until: world.now.boot.microseconds).facts()] } ?? []
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .guarded(.throttle(let view)) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? ThrottleView).map { Facts($0) }
   }
 
   package static func page(

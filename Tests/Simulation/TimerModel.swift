@@ -200,8 +200,8 @@ package struct TimerModel: Model {
     ]
   }
 
-  package static func facts(_ subject: Event.Subject) -> Facts? {
-    if case .timer(let view) = subject { Facts(view) } else { nil }
+  package static func facts(_ subject: any EntityView) -> Facts? {
+    (subject as? TimerView).map { Facts($0) }
   }
 
   package static func page(

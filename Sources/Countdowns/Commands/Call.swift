@@ -49,6 +49,22 @@ struct Call {
     try spec.text(bytes, what, atMost: most)
   }
 
+  /// Bytes that are handed on, no more than a limit allows.
+  func payload(_ bytes: UnsafeRawBufferPointer, _ what: String) throws(CommandError) -> [UInt8] {
+    let most = dispatcher.engine.settings.limits.payloadLength
+    guard bytes.count <= most else {
+      throw CommandError(
+        "LIMIT max-payload-length is \(most), and \(what) has \(bytes.count) bytes")
+    }
+    return Array(bytes)
+  }
+
+  /// An interval of a millisecond or more.
+  func lasting(_ interval: Interval, _ what: String) throws(CommandError) -> Interval {
+    guard interval >= .milliseconds(1) else { throw problem("\(what) is at least 1ms") }
+    return interval
+  }
+
   /// What a new entity is to go with.
   func owner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
     if let scope = scope(ownedBy: bytes) {

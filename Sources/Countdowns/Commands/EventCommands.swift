@@ -49,9 +49,10 @@ private func eventsSince(_ call: Call) throws(CommandError) {
     return !isOwn
       || dispatcher.engine.isSubscribed(connection, to: kind, key, budget: &budget)
   } _: { event in
+    guard let line = event.encoded() else { return true }
     events.array(2)
-    events.bulk(event.channel)
-    events.bulk(event.encoded())
+    events.bulk(event.kind.channelPrefix + event.key)
+    events.bulk(line)
     count += 1
     return events.bytes.count < pageLength
   }
@@ -64,21 +65,4 @@ private func eventsSince(_ call: Call) throws(CommandError) {
   call.session.output.bulk("events" as StaticString)
   call.session.output.array(count)
   call.session.output.bytes += events.bytes
-}
-
-extension Event {
-  /// Where it is published.
-  fileprivate var channel: [UInt8] {
-    switch subject {
-    case .countdown(let view): EntityKind.countdown.channelPrefix + view.key
-    case .hud(let view): EntityKind.hud.channelPrefix + view.key
-    case .timer(let view): EntityKind.timer.channelPrefix + view.key
-    case .guarded(let view): view.kind.channelPrefix + view.key
-    case .scope(let view): EntityKind.scope.channelPrefix + view.key
-    case .emission(let emission): EntityKind.scope.channelPrefix + emission.key
-    case .nav(let view): EntityKind.nav.channelPrefix + view.key
-    case .page(let view): EntityKind.page.channelPrefix + view.key
-    case .nothing(let kind, let key, _): kind.channelPrefix + key
-    }
-  }
 }

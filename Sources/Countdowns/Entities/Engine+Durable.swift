@@ -131,15 +131,8 @@ extension Engine {
 
   /// Nothing is stored any more of what was there.
   private func releasePlace(of entity: EntityRef) {
-    let index = entity.index
-    switch entity.kind {
-    case .countdown: if !countdowns.contains(index) { countdowns.release(index) }
-    case .timer: if !timers.contains(index) { timers.release(index) }
-    case .hud: if !huds.contains(index) { huds.release(index) }
-    case .throttle, .once, .gate, .debounce:
-      if !guards[entity.kind].contains(index) { guards[entity.kind].release(index) }
-    case .scope, .nav, .page: break
-    }
+    let kind = entity.kind.behavior
+    if kind.isFree(entity.index, in: self) { kind.releasePlace(entity.index, in: self) }
   }
 
   /// A change that was taken could not be stored: it is one of those that are taken next.
@@ -152,16 +145,11 @@ extension Engine {
 
   /// Nothing of what is there is stored any more.
   package func noteEverything() {
-    for index in 0..<UInt32(countdowns.indexEnd) where isDurable(.countdown, index) {
-      changes.note(EntityRef(.countdown, index), isKept: true)
+    for kind in EntityKind.allCases where kind.canBeDurable {
+      for index in 0..<UInt32(kind.behavior.indexEnd(in: self)) where isDurable(kind, index) {
+        changes.note(EntityRef(kind, index), isKept: true)
+      }
     }
-    for index in 0..<timers.indexEnd where timers.entity(at: index)?.owner == Owner.none {
-      changes.note(EntityRef(.timer, UInt32(index)), isKept: true)
-    }
-    for index in 0..<huds.indexEnd where huds.entity(at: index)?.isDurable == true {
-      changes.note(EntityRef(.hud, UInt32(index)), isKept: true)
-    }
-    noteAllGuards()
   }
 
   // MARK: Restoring
@@ -194,13 +182,18 @@ extension Engine {
   package func restore(
     _ kept: DurableTimer, at index: UInt32, now: Moment
   ) {
-    timers.insert(
+    restore(
+      TimerKind.self,
       TimerEntity(
         key: kept.key, machine: kept.machine, generation: kept.generation, owner: .none,
         uid: kept.uid, clock: kept.clock, payload: kept.payload), at: index)
-    connections.count(1, for: kept.uid)
-    changes.setKept(EntityRef(.timer, index), true)
-    armTimer(index)
+  }
+
+  func restore<K: ExpiringKind>(_ kind: K.Type, _ entity: K.Entity, at index: UInt32) {
+    K.table(of: self).insert(entity, at: index)
+    connections.count(1, for: entity.uid)
+    changes.setKept(EntityRef(K.kind, index), true)
+    arm(kind, index)
   }
 
   /// Takes out what a change that could not be stored has made. Nobody is told, but of a countdown
@@ -208,18 +201,7 @@ extension Engine {
   package func discard(_ kind: EntityKind, _ index: UInt32, at now: Moment) {
     let entity = EntityRef(kind, index)
     guard changes.isKept(entity) else { return }
-    switch kind {
-    case .countdown where countdowns.contains(index):
-      if countdowns.owner(index) != .none {
-        publish(countdown: index, .cancelled, reason: .replaced, at: now)
-      }
-      removeCountdown(index)
-    case .timer where timers.contains(index): removeTimer(index)
-    case .hud where huds.contains(index): discardHUD(index)
-    case .throttle, .once, .gate, .debounce:
-      if guards.entity(entity) != nil { removeGuard(entity) }
-    case .countdown, .timer, .hud, .scope, .nav, .page: break
-    }
+    kind.behavior.discard(index, in: self, at: now)
     changes.setKept(entity, false)
     releasePlace(of: entity)
   }
@@ -238,29 +220,25 @@ extension Engine {
   }
 
   package func putBack(_ kept: DurableTimer, at index: UInt32, now: Moment) {
-    if let other = timers.find(kept.key) {
-      if timers[other].owner == .none {
-        removeTimer(other)
-      } else {
-        cancelTimer(other, reason: .replaced, at: now)
-      }
-    }
+    makeWay(TimerKind.self, for: kept.key, at: now)
     restore(kept, at: index, now: now)
+  }
+
+  /// What has a key now makes way for what is stored of it: it could only be started because of a
+  /// change that did not come about.
+  func makeWay<K: ExpiringKind>(_ kind: K.Type, for key: [UInt8], at now: Moment) {
+    guard let index = key.withUnsafeBytes({ K.find($0, in: self) }) else { return }
+    if K.table(of: self)[index].owner == .none {
+      remove(kind, index)
+    } else {
+      K.end(index, .replaced, in: self, at: now)
+    }
   }
 
   // MARK: Steps
 
   func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
-    switch kind {
-    case .countdown:
-      countdowns.contains(index)
-        && (countdowns.owner(index) == .none || countdowns.hasSends(index))
-    case .timer: timers.contains(index) && timers[index].owner == .none
-    case .hud: huds.entity(at: Int(index))?.isDurable == true
-    case .throttle, .once, .gate, .debounce:
-      guards.entity(EntityRef(kind, index))?.owner == Owner.none
-    case .scope, .nav, .page: false
-    }
+    kind.behavior.isDurable(index, in: self)
   }
 
   private func durableCountdown(_ index: UInt32) -> DurableCountdown? {
@@ -284,7 +262,7 @@ extension Engine {
   }
 
   private func durableTimer(_ index: UInt32) -> DurableTimer? {
-    guard let entity = timers.entity(at: Int(index)), entity.owner == .none else { return nil }
+    guard let entity = timers.entity(at: index), entity.owner == .none else { return nil }
     return DurableTimer(
       key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid,
       clock: entity.clock, payload: entity.payload)

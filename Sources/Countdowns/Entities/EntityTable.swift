@@ -5,7 +5,7 @@ import TimerWheel
 /// An index stays an entity's own for as long as it lives, so it can be a timer's payload and a
 /// cursor; then it is used again, once nothing is stored under it. However many there are, no call
 /// moves, gives back or looks at more than a small part of them.
-struct EntityTable<Entity: KeyedEntity>: ~Copyable {
+final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
   private var places = Places()
   private var index = KeyIndex()
@@ -23,9 +23,8 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
 
   func contains(_ index: UInt32) -> Bool { entities.contains(index) }
 
-  func entity(at index: Int) -> Entity? {
-    let index = UInt32(clamping: index)
-    return entities.contains(index) ? entities[index] : nil
+  func entity(at index: UInt32) -> Entity? {
+    entities.contains(index) ? entities[index] : nil
   }
 
   /// O(1).
@@ -38,7 +37,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   func find(_ key: [UInt8]) -> UInt32? { key.withUnsafeBytes { find($0) } }
 
   /// `entity.key` must not be in the table yet. O(1).
-  mutating func insert(_ entity: Entity) -> UInt32 {
+  func insert(_ entity: Entity) -> UInt32 {
     let new = places.take()
     enter(entity, at: new)
     return new
@@ -46,12 +45,12 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
 
   /// Puts an entity at an index that is free, as it had it before. Its key must not be in the table.
   /// O(1).
-  mutating func insert(_ entity: Entity, at place: UInt32) {
+  func insert(_ entity: Entity, at place: UInt32) {
     places.take(place)
     enter(entity, at: place)
   }
 
-  private mutating func enter(_ entity: Entity, at new: UInt32) {
+  private func enter(_ entity: Entity, at new: UInt32) {
     entities.insert(entity, at: new)
     index.insert(new, hash: hash(new)) { [entities = entities.contents] in
       $0.map { entities[$0].key.withUnsafeBytes { KeyIndex.hash($0) } }
@@ -66,7 +65,7 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   ///
   /// - Parameter holdsPlace: the index is not used again before it is released.
   @discardableResult
-  mutating func remove(_ old: UInt32, holdsPlace: Bool = false) -> Entity {
+  func remove(_ old: UInt32, holdsPlace: Bool = false) -> Entity {
     index.remove(old, hash: hash(old))
     let entity = entities.remove(old)
     places.giveBack(old, isHeld: holdsPlace)
@@ -75,19 +74,29 @@ struct EntityTable<Entity: KeyedEntity>: ~Copyable {
   }
 
   /// An index that is held may be used again. O(1).
-  mutating func release(_ place: UInt32) {
+  func release(_ place: UInt32) {
     places.release(place)
     startOverIfEmpty()
   }
 
-  private mutating func startOverIfEmpty() {
+  private func startOverIfEmpty() {
     guard count == 0, places.held == 0 else { return }
     // Memory is given back after a peak, and cursors start over.
-    if indexEnd > Self.few { self = EntityTable() }
+    if indexEnd > Self.few {
+      entities = PagedTable()
+      places = Places()
+      index = KeyIndex()
+    }
     places.startOver()
   }
 }
 
 protocol KeyedEntity {
   var key: [UInt8] { get }
+  var generation: Generation { get }
+  var owner: Owner { get }
+  /// Of the user who started it: what it counts for.
+  var uid: UInt32 { get }
+  /// Its one timer.
+  var alarm: TimerWheel.Token? { get set }
 }

@@ -32,7 +32,7 @@ extension ListQuery {
   ///   - parts: how many parts a view has that a client can make many.
   func page<View>(
     below indexEnd: Int, _ look: (UInt32) -> (owner: Owner, key: [UInt8])?,
-    parts: (View) -> Int = { _ in 0 }, view: (UInt32) -> View
+    parts: (View) -> Int, view: (UInt32) -> View
   ) -> Page<View> {
     var page = Page<View>(cursor: 0, views: [])
     let range = range(below: indexEnd)
@@ -52,19 +52,5 @@ extension ListQuery {
     }
     page.cursor = Int(next) < indexEnd ? Int(next) : 0
     return page
-  }
-}
-
-extension EntityTable {
-  /// The indices that a page may look at.
-  func lookedAt(_ query: ListQuery) -> Range<UInt32> { query.range(below: indexEnd) }
-
-  func page<View>(
-    _ query: ListQuery, owner: (Entity) -> Owner, parts: (View) -> Int = { _ in 0 },
-    view: (Entity) -> View
-  ) -> Page<View> {
-    query.page(
-      below: indexEnd, { index in entity(at: Int(index)).map { (owner($0), $0.key) } },
-      parts: parts, view: { view(self[$0]) })
   }
 }

@@ -39,6 +39,7 @@ package struct EventTail: Sendable {
   private var head = 0
   /// Takes what comes.
   private var open = Chunk()
+  private var words = Words()
 
   /// - Parameter sequence: nothing is known of events up to this number.
   init(limit: Int, after sequence: Int64) {
@@ -77,26 +78,29 @@ package struct EventTail: Sendable {
   // MARK: Adding
 
   /// O(length of the event).
-  mutating func append(_ event: Event) {
-    append(event.sequence) { EventCoding.append(event, to: &$0) }
+  mutating func append(_ head: Event.Head, _ view: some EntityView) {
+    var size = FieldSize()
+    head.writeRest(of: view, to: &size)
+    view.key.withUnsafeBytes {
+      append(head, view.kind, key: $0, size) { head.writeRest(of: view, to: &$0) }
+    }
   }
 
-  /// The same for an event of a countdown.
-  mutating func append(_ head: Event.Head, _ view: CountdownView) {
-    append(head.sequence) { EventCoding.append(head, view, to: &$0) }
-  }
-
-  mutating func append(
-    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?
-  ) {
-    append(event.sequence) { EventCoding.append(event, key: key, title: title, to: &$0) }
+  /// The same for what time does to countdowns, of which there may be many at one moment.
+  mutating func append(_ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?) {
+    var size = FieldSize()
+    event.writeRest(title: title, to: &size)
+    append(event.head, .countdown, key: key, size) { event.writeRest(title: title, to: &$0) }
   }
 
   @inline(__always)
-  private mutating func append(_ sequence: Int64, _ encode: (inout [UInt8]) -> Void) {
+  private mutating func append(
+    _ head: Event.Head, _ kind: EntityKind, key: UnsafeRawBufferPointer, _ size: FieldSize,
+    _ rest: (inout EventCoding.Writer) -> Void
+  ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
-    encode(&open.content.bytes)
-    open.content.lastSequence = sequence
+    EventCoding.append(head, kind, key: key, to: &open.content.bytes, &words, size, rest)
+    open.content.lastSequence = head.sequence
     open.content.count += 1
     count += 1
     if open.content.count >= min(limit, 1_024) { seal() }
@@ -201,7 +205,7 @@ package struct EventTail: Sendable {
   ///   - body: returns whether it has room for another one.
   package func read(
     after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,
-    where matches: (EntityKind, [UInt8], _ budget: inout Int) -> Bool, _ body: (Event) -> Bool
+    where matches: (EntityKind, [UInt8], _ budget: inout Int) -> Bool, _ body: (LoggedEvent) -> Bool
   ) -> Reading {
     guard isOn else {
       return Reading(lastSequence: last, isComplete: sequence == last, hasMore: false)
@@ -216,8 +220,8 @@ package struct EventTail: Sendable {
         guard record.sequence > sequence else { return true }
         guard hasRoom, found < limit, budget > 0 else { return false }
         budget -= 1
-        if matches(record.kind, record.key, &budget), let event = record.event() {
-          hasRoom = body(event)
+        if matches(record.kind, record.key, &budget) {
+          hasRoom = body(record)
           found += 1
         }
         reading.lastSequence = record.sequence

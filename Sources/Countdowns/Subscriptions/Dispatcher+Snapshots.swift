@@ -16,7 +16,7 @@ extension Dispatcher {
 
   /// Whether it shows how something is that may be kept, while it may turn out not to be so.
   func isUncertainSnapshot(_ publication: Publication) -> Bool {
-    publication.event.name == .snapshot && publication.kind.mayBeKept && mayTakeBack
+    publication.event.name == .snapshot && publication.kind.canBeDurable && mayTakeBack
   }
 
   /// Tells how things are in place of snapshots that were withdrawn.

@@ -152,8 +152,8 @@ extension Engine {
       sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
     } else {
       sendSnapshot(
-        .nothing(kind, key: key, nowUnixMS: now.wall.microseconds / 1_000), Generation(0), kind,
-        key, to: connection, pattern: nil)
+        NothingView(kind: kind, key: key, nowUnixMS: now.wall.microseconds / 1_000),
+        to: connection, pattern: nil)
     }
   }
 
@@ -172,67 +172,23 @@ extension Engine {
     snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
   }
 
-  /// Lets happen what is due for an entity; false if it is not there, or not any more.
   private func settle(_ entity: EntityRef, at now: Moment) -> Bool {
-    switch entity.kind {
-    case .countdown: settleCountdown(entity.index, at: now)
-    case .hud: settleHUD(entity.index, at: now)
-    case .timer: settleTimer(entity.index, at: now)
-    case .throttle, .once, .gate, .debounce: settleGuard(entity, at: now)
-    case .scope: settleScope(entity.index, at: now)
-    case .nav: settleStack(entity.index, at: now)
-    case .page: settlePage(entity.index, at: now)
-    }
+    entity.kind.behavior.settle(entity.index, in: self, at: now)
   }
 
   private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
-    switch kind {
-    case .countdown: countdowns.find(key)
-    case .hud: huds.find(key)
-    case .timer: timers.find(key)
-    case .throttle, .once, .gate, .debounce: guards[kind].find(key)
-    case .scope: scopes.table.find(key)
-    case .nav: stacks.find(key)
-    case .page: pages.find(key)
-    }
+    key.withUnsafeBytes { kind.behavior.find($0, in: self) }
   }
 
   private func sendSnapshot(
     _ entity: EntityRef, to connection: UInt64, pattern: [UInt8]?, at now: Moment
   ) {
-    switch entity.kind {
-    case .countdown:
-      armCountdown(entity.index, at: now)
-      let view = countdownView(entity.index, at: now)
-      sendSnapshot(
-        .countdown(view), view.generation, .countdown, view.key, to: connection, pattern: pattern)
-    case .hud:
-      for (level, machine) in huds[entity.index].presentations {
-        let view = HUDView(huds[entity.index].key, level, machine, at: now)
-        sendSnapshot(
-          .hud(view), view.generation, .hud, view.key, to: connection, pattern: pattern)
+    func send<K: Kind>(_ kind: K.Type) {
+      for view in K.snapshot(entity.index, in: self, at: now) {
+        sendSnapshot(view, to: connection, pattern: pattern)
       }
-    case .timer:
-      let view = TimerView(timers[entity.index], at: now)
-      sendSnapshot(
-        .timer(view), view.generation, .timer, view.key, to: connection, pattern: pattern)
-    case .throttle, .once, .gate, .debounce:
-      let view = GuardView(guards[entity], at: now)
-      sendSnapshot(
-        .guarded(view), view.generation, view.kind, view.key, to: connection, pattern: pattern)
-    case .scope:
-      let view = scopeView(entity.index, at: now)
-      sendSnapshot(
-        .scope(view), view.generation, .scope, view.key, to: connection, pattern: pattern)
-    case .nav:
-      let view = StackView(stacks[entity.index], at: now)
-      sendSnapshot(
-        .nav(view), view.generation, .nav, view.key, to: connection, pattern: pattern)
-    case .page:
-      let view = PageView(pages[entity.index], at: now)
-      sendSnapshot(
-        .page(view), view.generation, .page, view.key, to: connection, pattern: pattern)
     }
+    send(entity.kind.behavior)
   }
 
   /// Connections that have patterns whose snapshots are not complete.
@@ -252,42 +208,18 @@ extension Engine {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return [] }
     var patterns: [[UInt8]] = []
-    let ends = EntityKind.allCases.map { indexEnd($0) }
+    let ends = EntityKind.allCases.map { $0.behavior.indexEnd(in: self) }
     for _ in 0..<budget {
       guard let step = walks.step(ends) else { return patterns }
       guard case .look(let walk) = step else { continue }
       if patterns.last != walk.pattern { patterns.append(walk.pattern) }
       let entity = EntityRef(walk.kind, UInt32(walk.index))
-      guard let key = key(walk.kind, at: walk.index),
+      guard let key = walk.kind.behavior.entry(at: entity.index, in: self, now: now)?.key,
         Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
       else { continue }
       sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }
     snapshotWalks[connection] = walks
     return patterns
-  }
-
-  private func key(_ kind: EntityKind, at index: Int) -> [UInt8]? {
-    switch kind {
-    case .countdown: countdowns.contains(UInt32(index)) ? countdowns.key(UInt32(index)) : nil
-    case .hud: huds.entity(at: index)?.key
-    case .timer: timers.entity(at: index)?.key
-    case .throttle, .once, .gate, .debounce: guards[kind].entity(at: index)?.key
-    case .scope: scopes.table.entity(at: index)?.key
-    case .nav: stacks.entity(at: index)?.key
-    case .page: pages.entity(at: index)?.key
-    }
-  }
-
-  private func indexEnd(_ kind: EntityKind) -> Int {
-    switch kind {
-    case .countdown: countdowns.indexEnd
-    case .hud: huds.indexEnd
-    case .timer: timers.indexEnd
-    case .throttle, .once, .gate, .debounce: guards[kind].indexEnd
-    case .scope: scopes.table.indexEnd
-    case .nav: stacks.indexEnd
-    case .page: pages.indexEnd
-    }
   }
 }

@@ -1,94 +1,6 @@
-/// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
-package enum EntityKind: UInt8, CaseIterable, Sendable {
-  case countdown, hud, timer, scope
-  case throttle, once, gate, debounce
-  case nav, page
-
-  package var name: StaticString {
-    switch self {
-    case .countdown: "countdown"
-    case .hud: "hud"
-    case .timer: "timer"
-    case .scope: "scope"
-    case .throttle: "throttle"
-    case .once: "once"
-    case .gate: "gate"
-    case .debounce: "debounce"
-    case .nav: "nav"
-    case .page: "page"
-    }
-  }
-
-  /// What channels of this kind begin with.
-  package var channelPrefix: [UInt8] { Self.channelPrefixes[Int(rawValue)] }
-
-  private static let channelPrefixes = allCases.map { kind in
-    kind.channelStart.withUTF8Buffer { Array($0) }
-  }
-
-  /// The same without an array.
-  package var channelStart: StaticString {
-    switch self {
-    case .countdown: "countdown:"
-    case .hud: "hud:"
-    case .timer: "timer:"
-    case .scope: "scope:"
-    case .throttle: "throttle:"
-    case .once: "once:"
-    case .gate: "gate:"
-    case .debounce: "debounce:"
-    case .nav: "nav:"
-    case .page: "page:"
-    }
-  }
-
-  /// Lends the name of an entity's channel.
-  func withChannel<R>(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-    let start = channelStart
-    let length = start.utf8CodeUnitCount
-    return withUnsafeTemporaryAllocation(byteCount: length + key.count, alignment: 1) { channel in
-      channel.copyMemory(
-        from: UnsafeRawBufferPointer(start: start.utf8Start, count: length))
-      UnsafeMutableRawBufferPointer(rebasing: channel[length...]).copyMemory(from: key)
-      return body(UnsafeRawBufferPointer(channel))
-    }
-  }
-
-  /// Whether any of them outlive the daemon.
-  package var mayBeKept: Bool {
-    switch self {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
-    case .scope, .nav, .page: false
-    }
-  }
-
-  /// The state of what is not there, as snapshots tell it.
-  package var stateOfNothing: StaticString {
-    switch self {
-    case .countdown, .timer, .throttle, .once, .debounce: "idle"
-    case .hud: "hidden"
-    case .scope, .gate: "closed"
-    case .nav: "empty"
-    case .page: "unknown"
-    }
-  }
-}
-
 /// Something happened to an entity.
+@dynamicMemberLookup
 package struct Event: Sendable {
-  package enum Subject: Sendable {
-    case countdown(CountdownView)
-    case hud(HUDView)
-    case timer(TimerView)
-    case scope(ScopeView)
-    case emission(Emission)
-    case guarded(GuardView)
-    case nav(StackView)
-    case page(PageView)
-    /// Nothing has this key: in snapshots only.
-    case nothing(EntityKind, key: [UInt8], nowUnixMS: Int64)
-  }
-
   package enum Name: StaticStringRepresentable, CaseIterable, Sendable {
     case snapshot
     case started, tick, ready, refused, paused, resumed, retimed, cancelled
@@ -203,60 +115,92 @@ package struct Event: Sendable {
     }
   }
 
-  package var name: Name
-  package var subject: Subject
-  /// The generation it happened to; that of the subject, unless a successor has taken over.
-  package var generation: Generation
-  package var sequence: Int64
-  /// The moment time made it happen, in milliseconds since 1970, and how late that was noticed.
-  package var dueUnixMS: Int64?
-  package var lateMicroseconds: Int64?
-  package var reason: Reason?
-  package var end: Presentation.End?
-  package var superseded: Generation?
-  package var missed: Int64?
+  package var head: Head
+  package var subject: any EntityView
 
-  /// What there is to say of any event, whatever it is about.
-  struct Head {
-    var name: Name
-    var generation: Generation
-    var sequence: Int64
-    var dueUnixMS: Int64?
-    var lateMicroseconds: Int64?
-    var reason: Reason?
+  /// What all events report, whatever they are about.
+  package struct Head: Sendable {
+    package var name: Name
+    /// The generation it happened to; that of the subject, unless a successor has taken over.
+    package var generation: Generation
+    package var sequence: Int64 = 0
+    /// The moment time made it happen, in milliseconds since 1970, and how late that was noticed.
+    package var dueUnixMS: Int64?
+    package var lateMicroseconds: Int64?
+    package var reason: Reason?
+
+    init(_ name: Name, _ generation: Generation) {
+      self.name = name
+      self.generation = generation
+    }
+
+    /// - Parameter due: when time made it happen, on `clock`; nil where a command did.
+    init(
+      _ name: Name, _ generation: Generation, due: Instant? = nil, on clock: TimerClock = .boot,
+      reason: Reason? = nil, at now: Moment
+    ) {
+      self.name = name
+      self.generation = generation
+      self.reason = reason
+      guard let due else { return }
+      dueUnixMS = now.unixMilliseconds(of: due, on: clock)
+      lateMicroseconds = (now.on(clock) - due).microseconds
+    }
   }
 
-  var head: Head {
-    Head(
-      name: name, generation: generation, sequence: sequence, dueUnixMS: dueUnixMS,
-      lateMicroseconds: lateMicroseconds, reason: reason)
+  init(_ head: Head, _ subject: any EntityView) {
+    self.head = head
+    self.subject = subject
+  }
+
+  package subscript<T>(dynamicMember path: KeyPath<Head, T>) -> T { head[keyPath: path] }
+
+  /// Whether a store keeps what it tells of.
+  package var tellsOfDurableChange: Bool { name.tellsOfChange && subject.isDurable }
+
+  package var name: Name { head.name }
+
+  /// The one line of JSON that subscribers receive.
+  package func encoded() -> [UInt8] {
+    var line = JSONLine()
+    write(to: &line)
+    return Array(line.finish())
+  }
+
+  func write(to line: inout JSONLine) { head.write(subject, to: &line) }
+}
+
+extension Event.Head {
+  /// The fields of an event, from the first to the last.
+  func write(_ subject: some EntityView, to line: inout JSONLine) {
+    subject.key.withUnsafeBytes { line.begin(name.text.bytes, key: $0, generation, sequence) }
+    writeRest(of: subject, to: &line)
+  }
+
+  /// Those after `seq`.
+  func writeRest(of subject: some EntityView, to writer: inout some FieldWriter & ~Copyable) {
+    if let dueUnixMS { writer.field("due_unix_ms", dueUnixMS) }
+    if let lateMicroseconds { writer.field("late_us", lateMicroseconds) }
+    if let reason { writer.field("reason", reason.text) }
+    subject.writeEvent(name, to: &writer)
   }
 }
 
-extension Event {
-  init(_ head: Head, _ subject: Subject) {
-    self.init(
-      name: head.name, subject: subject, generation: head.generation, sequence: head.sequence,
-      dueUnixMS: head.dueUnixMS, lateMicroseconds: head.lateMicroseconds, reason: head.reason)
+extension JSONLine {
+  /// What every event begins with.
+  mutating func begin(
+    _ event: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, _ generation: Generation,
+    _ sequence: Int64
+  ) {
+    field("event", bytes: event)
+    field("key", bytes: key)
+    field("generation", generation.value)
+    field("seq", sequence)
   }
 }
 
 package protocol StaticStringRepresentable {
   var text: StaticString { get }
-}
-
-extension Event {
-  /// Whether a store keeps what it tells of.
-  package var tellsOfDurableChange: Bool {
-    guard name.tellsOfChange else { return false }
-    switch subject {
-    case .countdown(let view): return view.owner == .none
-    case .timer(let view): return view.owner == .none
-    case .hud(let view): return view.isDurable
-    case .guarded(let view): return view.owner == .none
-    case .scope, .emission, .nav, .page, .nothing: return false
-    }
-  }
 }
 
 /// An event and who is to get it.

@@ -24,32 +24,21 @@ struct JSONLine: FieldWriter, ~Copyable {
     return text.bytes
   }
 
-  mutating func field(_ name: StaticString, _ value: Int64) {
-    append(name) { $0.decimal(value) }
-  }
+  // MARK: Fields with names that are known when it is compiled
 
-  mutating func field(_ name: StaticString, _ value: Bool) {
-    append(name) { $0.raw(value ? "true" : "false") }
-  }
-
-  mutating func field(_ name: StaticString, _ value: Double) {
-    var digits = "\(value)"
-    digits.withUTF8 { digits in
-      append(name, atMost: digits.count) { $0.raw(UnsafeRawBufferPointer(digits)) }
-    }
-  }
+  mutating func field(_ name: StaticString, _ value: Int64) { field(named: name.bytes, value) }
+  mutating func field(_ name: StaticString, _ value: Bool) { field(named: name.bytes, value) }
+  mutating func field(_ name: StaticString, _ value: Double) { field(named: name.bytes, value) }
+  mutating func null(_ name: StaticString) { null(named: name.bytes) }
 
   mutating func field(_ name: StaticString, _ value: String) {
     var value = value
-    value.withUTF8 { value in
-      let value = UnsafeRawBufferPointer(value)
-      append(name, atMost: JSONString.mostBytes(value)) { JSONString.write(value, to: &$0) }
-    }
+    value.withUTF8 { field(named: name.bytes, bytes: UnsafeRawBufferPointer($0)) }
   }
 
   /// `value` needs no escapes.
   mutating func field(_ name: StaticString, _ value: StaticString) {
-    append(name, atMost: value.utf8CodeUnitCount) {
+    append(name.bytes, atMost: value.utf8CodeUnitCount) {
       $0.byte(UInt8(ascii: "\""))
       $0.raw(value)
       $0.byte(UInt8(ascii: "\""))
@@ -57,10 +46,45 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 
   mutating func field(_ name: StaticString, bytes value: [UInt8]) {
-    value.withUnsafeBytes { field(name, bytes: $0) }
+    value.withUnsafeBytes { field(named: name.bytes, bytes: $0) }
   }
 
   mutating func field(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+    field(named: name.bytes, bytes: value)
+  }
+
+  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+    field(named: name.bytes, list: list)
+  }
+
+  /// Fields that `body` writes itself, each with a comma before it.
+  @inline(__always)
+  mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    text.append(atMost: most, body)
+  }
+
+  // MARK: Fields with any names; they need no escapes
+
+  mutating func field(named name: UnsafeRawBufferPointer, _ value: Int64) {
+    append(name) { $0.decimal(value) }
+  }
+
+  mutating func field(named name: UnsafeRawBufferPointer, _ value: Bool) {
+    append(name) { $0.raw(value ? "true" : "false") }
+  }
+
+  mutating func field(named name: UnsafeRawBufferPointer, _ value: Double) {
+    var digits = "\(value)"
+    digits.withUTF8 { digits in
+      append(name, atMost: digits.count) { $0.raw(UnsafeRawBufferPointer(digits)) }
+    }
+  }
+
+  mutating func null(named name: UnsafeRawBufferPointer) {
+    append(name) { $0.raw("null") }
+  }
+
+  mutating func field(named name: UnsafeRawBufferPointer, bytes value: UnsafeRawBufferPointer) {
     guard !JSONString.isPlain(value) else {
       return append(name, atMost: value.count + 2) { JSONString.writePlain(value, to: &$0) }
     }
@@ -74,14 +98,8 @@ struct JSONLine: FieldWriter, ~Copyable {
     }
   }
 
-  /// Fields that `body` writes itself, each with a comma before it.
-  @inline(__always)
-  mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    text.append(atMost: most, body)
-  }
-
   /// All of them as base64 if one of them has to be.
-  mutating func field(_ name: StaticString, list: [[UInt8]]) {
+  mutating func field(named name: UnsafeRawBufferPointer, list: [[UInt8]]) {
     let isText = list.allSatisfy { $0.withUnsafeBytes(JSONString.canBeText) }
     append(name, ending: isText ? "" : "_base64") { $0.byte(UInt8(ascii: "[")) }
     for (index, element) in list.enumerated() {
@@ -99,20 +117,14 @@ struct JSONLine: FieldWriter, ~Copyable {
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "]")) }
   }
 
-  mutating func null(_ name: StaticString) {
-    append(name) { $0.raw("null") }
-  }
-
   /// A field, its value written by `body`: a number, or as much as it says.
   @inline(__always)
   private mutating func append(
-    _ name: StaticString, ending: StaticString = "", atMost most: Int = 0,
+    _ name: UnsafeRawBufferPointer, ending: StaticString = "", atMost most: Int = 0,
     _ body: (inout ShortText) -> Void
   ) {
     let isFirst = text.count == 1
-    text.append(
-      atMost: name.utf8CodeUnitCount + ending.utf8CodeUnitCount + most + Self.around
-    ) {
+    text.append(atMost: name.count + ending.utf8CodeUnitCount + most + Self.around) {
       if !isFirst { $0.byte(UInt8(ascii: ",")) }
       $0.byte(UInt8(ascii: "\""))
       $0.raw(name)
@@ -120,6 +132,13 @@ struct JSONLine: FieldWriter, ~Copyable {
       $0.raw("\":")
       body(&$0)
     }
+  }
+}
+
+extension StaticString {
+  /// Its bytes, which are there for as long as the program runs.
+  var bytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
   }
 }
 

@@ -34,9 +34,9 @@ struct SharedFrame: ~Copyable {
     _ type: Unicode.Scalar, _ message: Message, _ pattern: UnsafeRawBufferPointer?,
     to text: inout GrowingText
   ) {
-    let start = message.kind.channelStart
+    let prefix = message.kind.channelPrefix
     let most =
-      4 * around + start.utf8CodeUnitCount + message.key.count + (pattern?.count ?? 0)
+      4 * around + prefix.count + message.key.count + (pattern?.count ?? 0)
       + message.payload.count
     text.append(atMost: most) { text in
       text.byte(UInt8(ascii: type))
@@ -46,9 +46,7 @@ struct SharedFrame: ~Copyable {
       } else {
         text.raw("3\r\n$7\r\nmessage\r\n")
       }
-      let channel = UnsafeRawBufferPointer(
-        start: start.utf8Start, count: start.utf8CodeUnitCount)
-      text.bulk(channel, message.key)
+      prefix.withUnsafeBytes { text.bulk($0, message.key) }
       text.bulk(message.payload)
     }
   }

@@ -8,12 +8,17 @@ import TimerWheel
   private struct Thing: KeyedEntity, Equatable {
     let key: [UInt8]
     var value: Int
+    var alarm: TimerWheel.Token?
+
+    var generation: Generation { Generation(1) }
+    var owner: Owner { .none }
+    var uid: UInt32 { 0 }
   }
 
   @Test("EntityTable does what a Dictionary does, and indices stay", arguments: 0..<20)
   func entityTable(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
-    var table = EntityTable<Thing>()
+    let table = EntityTable<Thing>()
     var model: [[UInt8]: (index: UInt32, value: Int)] = [:]
     let keyCount = [3, 50, 2_000][Int(seed % 3)]
     for step in 0..<4_000 {
@@ -43,7 +48,7 @@ import TimerWheel
     }
     for (key, known) in model {
       #expect(table.find(key) == known.index)
-      #expect(table.entity(at: Int(known.index)) == Thing(key: key, value: known.value))
+      #expect(table.entity(at: known.index) == Thing(key: key, value: known.value))
     }
     for known in model.values { table.remove(known.index) }
     #expect(table.count == 0)
@@ -54,7 +59,7 @@ import TimerWheel
   @Test("A place that is held, or taken again, is nobody else's", arguments: 0..<20)
   func places(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
-    var table = EntityTable<Thing>()
+    let table = EntityTable<Thing>()
     var countdowns = CountdownTable()
     var (taken, held): (Set<UInt32>, Set<UInt32>) = ([], [])
     let most = [3, 100, 1_000][Int(seed % 3)]
@@ -342,7 +347,7 @@ import TimerWheel
   @Test("A place beyond what the index can hold cannot be restored")
   func placesBeyondTheIndex() {
     let engine = Engine(at: Moment(boot: Instant(microseconds: 0), wall: Instant(microseconds: 0)))
-    for kind in EntityKind.allCases where kind.mayBeKept {
+    for kind in EntityKind.allCases where kind.canBeDurable {
       let (last, beyond) = (1 << 27 - 3 as UInt32, 1 << 27 - 2 as UInt32)
       let can = [last, beyond].map { engine.canRestore(kind, [1], at: $0) }
       #expect(can == [true, false])
@@ -366,7 +371,7 @@ import TimerWheel
   }
 
   @Test("Rate limits are many: other guards do not make them larger")
-  func guardSize() { #expect(MemoryLayout<GuardEntity>.stride <= 104) }
+  func guardSize() { #expect(MemoryLayout<GuardEntity<Throttle>>.stride <= 104) }
 
   @Test("Of what countdowns have in common there is one copy, for as long as one has it")
   func terms() throws {

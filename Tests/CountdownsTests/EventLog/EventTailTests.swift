@@ -13,15 +13,9 @@ import Testing
       after: sequence, newest: newest, limit: limit, budget: most,
       where: { found, _, _ in kind.map { $0 == found } ?? true },
       { event in
-        switch event.subject {
-        case .countdown(let view):
-          events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
-        case .timer(let view):
-          events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
-        case .guarded(let view):
-          events.append("\(String(decoding: view.key, as: UTF8.self)) \(event.name)")
-        case .hud, .scope, .emission, .nav, .page, .nothing: events.append("?")
-        }
+        let line = event.encoded().map { String(decoding: $0, as: UTF8.self) } ?? "?"
+        let name = line.split(separator: "\"")[3]
+        events.append("\(String(decoding: event.key, as: UTF8.self)) \(name)")
         return hasRoom(events.count)
       })
     return (events, reading)
@@ -76,42 +70,66 @@ import Testing
     #expect(pages == [3, 3, 3, 1])
   }
 
-  /// What is read is what subscribers were told, field by field, but for those that no event shows.
-  @Test func eventsAreAsTheyWerePublished() throws {
+  private func lines(_ desk: Desk) -> [String] {
+    var lines: [String] = []
+    _ = desk.engine.eventTail.read(
+      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
+      {
+        lines.append($0.encoded().map { String(decoding: $0, as: UTF8.self) } ?? "?")
+        return true
+      })
+    return lines
+  }
+
+  @Test func theLogHasTheLinesThatSubscribersReceived() throws {
     let desk = Desk()
     desk.subscribe(1, pattern: "*")
-    try desk.start("a", count: 3, meta: "m\u{0}é", title: "%d left")
+    try desk.start("a", count: 3, meta: "m\u{0}é\"", title: "%d left")
     desk.at(1_500)
     _ = try desk.with("a") { try desk.engine.pauseCountdown($0, generation: nil, at: desk.now) }
     _ = try desk.with("a") { try desk.engine.resumeCountdown($0, generation: nil, at: desk.now) }
     desk.at(10_000)
     _ = try desk.with("a") { try desk.engine.cancelCountdown($0, generation: nil, at: desk.now) }
-    var read: [Event] = []
-    _ = desk.engine.eventTail.read(
-      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
-      {
-        read.append($0)
-        return true
-      })
-    let published = (desk.events[1] ?? []).filter { $0.name.tellsOfChange }
-    #expect(read.map(\.name) == [.started, .paused, .resumed, .ready, .cancelled])
-    #expect(read.map(\.sequence) == published.map(\.sequence))
-    for (kept, told) in zip(read, published) {
-      #expect(kept.generation == told.generation)
-      #expect(kept.dueUnixMS == told.dueUnixMS)
-      #expect(kept.lateMicroseconds == told.lateMicroseconds)
-      #expect(kept.reason == told.reason)
-      guard case .countdown(let kept) = kept.subject, case .countdown(let told) = told.subject
-      else {
-        Issue.record("no countdown")
-        continue
+    try desk.begin("o")
+    try desk.done("o", "r\u{7f}")
+    try desk.check("g", "buy", payload: "p")
+    try desk.open(gate: "g", ttl: 1_000)
+    try desk.call("d", payload: "x", leading: true, longest: 5_000)
+    try desk.call("d", payload: "y")
+    try desk.call("own", owner: .connection(1))
+    desk.at(80_000)
+    let published = (desk.events[1] ?? []).filter(\.tellsOfDurableChange)
+    #expect(lines(desk) == published.map { String(decoding: $0.encoded(), as: UTF8.self) })
+    #expect(published.count == 14)
+  }
+
+  @Test func textThatIsNoUTF8AndWordsWithoutACodeAreLoggedToo() throws {
+    struct View: EntityView {
+      let key: [UInt8] = [0xFF, 0x22]
+      let kind = EntityKind.timer
+      let generation = Generation(-5)
+      let nowUnixMS: Int64 = 0
+      let isDurable = true
+      func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {}
+      func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+        writer.field("a_field_of_tests", Int64.min)
+        writer.field("state", "a word of tests" as StaticString)
+        writer.field("fraction", 0.25)
+        writer.field("payload", bytes: [0xFF])
+        writer.field("pages", list: [[0x61], [0xFE]])
+        writer.field("paused", true)
+        writer.field("leading", false)
+        writer.field("end", nil as String?)
       }
-      #expect(kept.state == told.state && kept.remaining == told.remaining)
-      #expect(kept.remainingMS == told.remainingMS && kept.title == told.title)
-      #expect(kept.deadlineUnixMS == told.deadlineUnixMS && kept.nowUnixMS == told.nowUnixMS)
     }
-    guard case .countdown(let view) = read[0].subject else { return }
-    #expect(view.meta == Array("m\u{0}é".utf8) && view.count == 3 && view.everyMS == 1_000)
+    let desk = Desk()
+    desk.engine.publish(.timer, View().key, Event.Head(.ready, View().generation), isLogged: true) {
+      View()
+    }
+    var head = Event.Head(.ready, View().generation)
+    head.sequence = desk.engine.lastSequence
+    #expect(
+      lines(desk) == [String(decoding: Event(head, View()).encoded(), as: UTF8.self)])
   }
 
   @Test func theOldestGoFirstAndThatIsSaid() throws {
@@ -277,69 +295,22 @@ import Testing
     #expect(read(tail, after: 6, newest: 1_000).reading.isComplete)
     #expect(!read(tail, after: 5, newest: 1_000).reading.isComplete)
     // Of a later version: what is before it cannot be known to be all.
-    let isRead = tail.restore([2] + portions[9].bytes.dropFirst(), after: 10, through: 20)
+    let isRead = tail.restore([3] + portions[9].bytes.dropFirst(), after: 10, through: 20)
     #expect(!isRead)
     #expect(tail.count == 0)
     #expect(!read(tail, after: 19, newest: 1_000).reading.isComplete)
     #expect(read(tail, after: 20, newest: 1_000).reading.isComplete)
   }
 
-  /// Source of the expected bytes: DWARF 5, section 7.6.
-  @Test func integersAreLEB128() {
-    func written(_ value: Int64, room: Int) -> [UInt8] {
-      withUnsafeTemporaryAllocation(byteCount: room, alignment: 8) { memory in
-        memory.initializeMemory(as: UInt8.self, repeating: 0xaa)
-        var writer = EventCoding.Writer(memory)
-        writer.unsigned(value)
-        return Array(memory[..<writer.count])
-      }
-    }
-    #expect(written(2, room: 16) == [2])
-    #expect(written(127, room: 16) == [127])
-    #expect(written(128, room: 16) == [0x80, 1])
-    #expect(written(12_857, room: 16) == [57 + 0x80, 100])
-    // Each number of bits, where the next byte begins, and without a byte of room to spare.
-    for bits in 0...64 {
-      let top: UInt64 = bits == 64 ? .max : 1 << UInt64(bits)
-      for value in [top &- 1, top, top | 0x2a_aaaa_aaaa_aaaa & (top &- 1)] {
-        let signed = Int64(bitPattern: value)
-        let bytes = written(signed, room: 16)
-        #expect(written(signed, room: bytes.count) == bytes)
-        var rest = value
-        for byte in bytes.dropLast() {
-          #expect(byte == UInt8(rest & 0x7f) | 0x80)
-          rest >>= 7
-        }
-        #expect(bytes.last == UInt8(rest) && (bytes.count == 1 || rest > 0))
-        let read = bytes.withUnsafeBytes {
-          var reader = EventCoding.Reader(bytes: $0)
-          return reader.unsigned()
-        }
-        #expect(read == signed)
-      }
-    }
-  }
-
   // MARK: Bytes
 
-  @Test("A number that was ever written keeps its meaning; new ones come at the end")
+  @Test("Codes keep their meaning: new words and kinds come at the end")
   func codes() {
-    func texts<Code: StoredCode & StaticStringRepresentable>(_: Code.Type) -> [String] {
-      Code.byStoredCode().map { $0.text.description }
-    }
-    #expect(
-      texts(Event.Name.self) == [
-        "started", "ready", "paused", "resumed", "retimed", "cancelled", "refunded", "expired",
-        "locked", "passed", "set", "fired", "done", "pending", "run", "dismissed", "opened",
-        "closed", "will-appear", "did-appear", "updated", "will-disappear", "did-disappear",
-      ])
-    #expect(
-      texts(Event.Reason.self) == [
-        "cooldown", "window", "exhausted", "duplicate", "cancelled", "owner-gone", "replaced",
-        "expired", "locked", "passed", "leading", "quiet", "max-wait", "flush",
-      ])
-    #expect(
-      CountdownView.State.byStoredCode().map(\.rawValue) == ["counting", "paused", "ready", "idle"])
+    let words = (1...76).map { Words.word(of: $0)?.description ?? "-" }
+    #expect(words.first == "due_unix_ms" && words[42] == "leading" && words.last == "flush")
+    var sum: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in words.joined(separator: " ").utf8 { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    #expect(sum == 14931367183311225835)
     #expect(
       EntityKind.allCases.map { "\($0.rawValue) \($0.name)" } == [
         "0 countdown", "1 hud", "2 timer", "3 scope", "4 throttle", "5 once", "6 gate",
@@ -352,8 +323,9 @@ import Testing
     let desk = Desk()
     try desk.start("a", count: 2, meta: "m", title: "%ds")
     let written: [UInt8] = [
-      1, 32, 0, 0, 0, 1, 0, 2, 97, 0, 0, 128, 216, 193, 162, 140, 52, 0, 0, 0, 0, 2, 208, 15, 1,
-      160, 31, 3, 50, 115, 1, 2, 232, 7, 2, 109, 0,
+      2, 54, 0, 0, 0, 2, 0, 2, 97, 44, 0, 4, 6, 65, 5, 3, 4, 6, 3, 160, 31, 7, 3, 160, 207, 131,
+      197, 152, 104, 8, 3, 128, 176, 131, 197, 152, 104, 9, 5, 4, 50, 115, 11, 3, 4, 12, 3, 208, 15,
+      13, 3, 2, 14, 6, 67, 15, 5, 2, 109,
     ]
     #expect(try handOver(desk).bytes == written)
     var tail = EventTail(limit: 10, after: 0)
@@ -375,7 +347,7 @@ import Testing
         in: 0...255, using: &generator)
       // Whatever comes of it, it ends.
       _ = EventCoding.forEach(bad) { record in
-        _ = record.event()
+        _ = record.encoded()
         return true
       }
     }

@@ -1,5 +1,6 @@
-import Countdowns
 import Testing
+
+@testable import Countdowns
 
 /// An engine on virtual clocks with clients before it, so that a test reads as what is said and
 /// what is heard:
@@ -279,18 +280,18 @@ final class Desk {
     var words = ["\(now.boot.microseconds / 1_000)", String(decoding: key, as: UTF8.self)]
     words.append("\(event.name.text)")
     switch event.subject {
-    case .countdown(let view): words.append("\(view.remaining)")
-    case .hud: if let end = event.end { words.append(end.rawValue) }
-    case .timer(let view):
+    case let view as CountdownView: words.append("\(view.remaining)")
+    case let view as HUDView: if let end = view.end { words.append(end.rawValue) }
+    case let view as TimerView:
       if event.name == .fired { words.append("\(view.fired)") }
-      if let missed = event.missed, missed > 0 { words.append("missed \(missed)") }
-    case .guarded(let view): words += Self.words(view, of: event)
-    case .scope(let view): if event.name == .snapshot { words.append(view.state.rawValue) }
-    case .emission(let emission):
+      if let missed = view.justMissed, missed > 0 { words.append("missed \(missed)") }
+    case let view as any GuardView: words += Self.words(view, of: event)
+    case let view as ScopeView: if event.name == .snapshot { words.append(view.state.rawValue) }
+    case let emission as Emission:
       words.append(String(decoding: emission.name, as: UTF8.self))
       words.append("for \(String(decoding: emission.target, as: UTF8.self))")
       if emission.isCaptured { words.append("captured") }
-    case .nav(let view):
+    case let view as StackView:
       if let occurrence = view.occurrence {
         words.append(String(decoding: occurrence.page, as: UTF8.self))
         if occurrence.isMoving {
@@ -299,9 +300,10 @@ final class Desk {
       } else {
         words.append(view.state.rawValue)
       }
-    case .page(let view):
+    case let view as PageView:
       words.append(view.state.rawValue)
-    case .nothing(let kind, _, _): words.append("\(kind.stateOfNothing)")
+    case let view as NothingView: words.append("\(view.kind.behavior.stateOfNothing)")
+    default: words.append("?")
     }
     if let reason = event.reason { words.append("\(reason.text)") }
     return words.joined(separator: " ")

@@ -130,15 +130,17 @@ extension Desk {
   // MARK: What is heard
 
   /// What a line says of a guard, after the event's name.
-  static func words(_ view: GuardView, of event: Event) -> [String] {
+  static func words(_ view: any GuardView, of event: Event) -> [String] {
     func text(_ bytes: [UInt8]?) -> [String] {
       bytes.map { [String(decoding: $0, as: UTF8.self)] } ?? []
     }
     switch view {
-    case .throttle(let view): return [view.state.rawValue, "\(view.remaining)"]
-    case .once(let view): return [view.state.rawValue] + text(view.result)
-    case .gate(let view): return [view.state.rawValue] + text(view.action) + text(view.payload)
-    case .debounce(let view): return [view.state.rawValue, "\(view.calls)"] + text(view.payload)
+    case let view as ThrottleView: return [view.state.rawValue, "\(view.remaining)"]
+    case let view as OnceView: return [view.state.rawValue] + text(view.result)
+    case let view as GateView: return [view.state.rawValue] + text(view.action) + text(view.payload)
+    case let view as DebounceView:
+      return [view.state.rawValue, "\(view.calls)"] + text(view.payload)
+    default: return []
     }
   }
 }

@@ -1,3 +1,74 @@
+/// Countdowns.
+enum CountdownKind: Kind {
+  static let kind = EntityKind.countdown
+  static let name: StaticString = "countdown"
+  static let stateOfNothing: StaticString = "idle"
+  static let canBeDurable = true
+
+  static func count(in engine: Engine) -> Int { engine.countdowns.count }
+  static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
+
+  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32? {
+    engine.countdowns.find(key)
+  }
+
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    guard engine.countdowns.contains(index) else { return nil }
+    return (engine.countdowns.owner(index), engine.countdowns.key(index))
+  }
+
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> CountdownView {
+    engine.countdownView(index, at: now)
+  }
+
+  /// The next tick counts for the new subscriber.
+  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [CountdownView] {
+    engine.armCountdown(index, at: now)
+    return [engine.countdownView(index, at: now)]
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.countdowns.alarms[index] = nil
+    engine.expireCountdown(index, due: due, at: now)
+  }
+
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.settleCountdown(index, at: now)
+  }
+
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {
+    if engine.countdowns.contains(index), engine.countdowns.owner(index) == owner {
+      engine.cancelCountdown(index, reason: .ownerGone, at: now)
+    }
+  }
+
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    engine.countdowns.contains(index)
+      && (engine.countdowns.owner(index) == .none || engine.countdowns.hasSends(index))
+  }
+
+  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
+    !engine.countdowns.contains(index)
+  }
+
+  static func releasePlace(_ index: UInt32, in engine: Engine) {
+    engine.countdowns.release(index)
+  }
+
+  /// What happened meanwhile to one with an owner was published, so its end is, too.
+  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
+    guard engine.countdowns.contains(index) else { return }
+    if engine.countdowns.owner(index) != .none {
+      engine.publish(countdown: index, .cancelled, reason: .replaced, at: now)
+    }
+    engine.removeCountdown(index)
+  }
+}
+
 /// What START says, beyond the key.
 package struct CountdownStart: Sendable {
   /// With a policy, only whether it fires at once counts.
@@ -77,16 +148,8 @@ extension Engine {
     settledCountdown(key, at: now).map { countdownView($0, at: now) }
   }
 
-  package func listCountdowns(
-    _ query: ListQuery, at now: Moment
-  ) -> Page<CountdownView> {
-    for index in query.range(below: countdowns.indexEnd) { _ = settleCountdown(index, at: now) }
-    return query.page(below: countdowns.indexEnd) { index in
-      guard countdowns.contains(index) else { return nil }
-      return (countdowns.owner(index), countdowns.key(index))
-    } view: {
-      countdownView($0, at: now)
-    }
+  package func listCountdowns(_ query: ListQuery, at now: Moment) -> Page<CountdownView> {
+    list(CountdownKind.self, query, at: now)
   }
 
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
@@ -303,11 +366,9 @@ extension Engine {
   ) -> CountdownView {
     statistics.accepted += 1
     // The view does for the event and the reply, unless there is nothing to be waited for.
-    if let listeners = listeners(ofCountdown: index, .started) {
-      let head = Event.Head(
-        name: .started, generation: view.generation, sequence: lastSequence)
-      tell(head, view, listeners)
-    }
+    publish(
+      countdown: index, Event.Head(.started, view.generation, at: now), toSends: true
+    ) { view }
     if wake(index, at: now) { return view }
     // It may be forgotten already.
     return countdowns.contains(index) ? countdownView(index, at: now) : view
@@ -360,7 +421,7 @@ extension Engine {
     if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) {
       return changes.noteUnstored()
     }
-    changes.note(EntityRef(.countdown, index), isKept: isDurable(.countdown, index))
+    changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
   }
 
   /// `generation` is that of the entity unless it happened to an earlier code.
@@ -368,30 +429,21 @@ extension Engine {
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
     due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
-    guard let listeners = listeners(ofCountdown: index, name) else { return }
     let head = Event.Head(
-      name: name, generation: generation ?? countdowns.generation(index), sequence: lastSequence,
-      dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
-      lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
-    tell(head, countdownView(index, code: generation, retryAt: retryAt, at: now), listeners)
-  }
-
-  /// Notes what happens, and says who is to hear of it.
-  private func listeners(
-    ofCountdown index: UInt32, _ name: Event.Name
-  ) -> Listeners? {
-    if name.tellsOfChange { noteChange(ofCountdown: index, toSends: name.tellsOfSends) }
-    let isKept = name.tellsOfChange && countdowns.owner(index) == .none
-    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
-    return listeners(.countdown, key, isKept: isKept)
-  }
-
-  private func tell(_ head: Event.Head, _ view: CountdownView, _ listeners: Listeners) {
-    // Most often nobody is there, and no event has to be made.
-    if listeners.isKept { eventTail.append(head, view) }
-    if let audience = listeners.audience {
-      send(Event(head, .countdown(view)), .countdown, listeners.key, to: audience)
+      name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
+    publish(countdown: index, head, toSends: name.tellsOfSends) {
+      countdownView(index, code: generation, retryAt: retryAt, at: now)
     }
+  }
+
+  private func publish(
+    countdown index: UInt32, _ head: Event.Head, toSends: Bool, _ view: () -> CountdownView
+  ) {
+    if head.name.tellsOfChange { noteChange(ofCountdown: index, toSends: toSends) }
+    let isLogged = head.name.tellsOfChange && countdowns.owner(index) == .none
+    // Most often nobody listens, and the key is not needed.
+    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
+    publish(.countdown, key, head, isLogged: isLogged, view)
   }
 
   /// Tells of what time has done.
@@ -429,5 +481,15 @@ extension Engine {
   ) -> CountdownView {
     CountdownView(
       countdowns[index], key: countdowns.key(index), code: code, retryAt: retryAt, at: now)
+  }
+}
+
+extension Event.Name {
+  /// Whether subscribers learn how often was sent, and by which rules.
+  fileprivate var tellsOfSends: Bool {
+    switch self {
+    case .started, .refunded, .expired, .locked, .passed: true
+    default: false
+    }
   }
 }

@@ -54,8 +54,26 @@ package struct TimedEvent: Sendable {
     view.retryAfterMS = remainingMS
     view.deadlineUnixMS = deadlineUnixMS
     view.title = title
-    return Event(
-      name: name, subject: .countdown(view), generation: generation, sequence: sequence,
-      dueUnixMS: dueUnixMS, lateMicroseconds: lateMicroseconds)
+    return Event(head, view)
+  }
+
+  var head: Event.Head {
+    var head = Event.Head(name, generation)
+    head.sequence = sequence
+    head.dueUnixMS = dueUnixMS
+    head.lateMicroseconds = lateMicroseconds
+    return head
+  }
+
+  /// The fields of an event, after `seq`.
+  func writeRest(title: [UInt8]?, to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("due_unix_ms", dueUnixMS)
+    writer.field("late_us", lateMicroseconds)
+    writer.field("state", state.text)
+    writer.field("remaining", remaining)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("title", bytes: title)
   }
 }

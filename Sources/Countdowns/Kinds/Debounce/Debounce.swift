@@ -9,7 +9,7 @@
 /// It is quiet when the newest call was the quiet time ago. MAXWAIT counts from the first call that
 /// nobody has been told of; if the newest call's is over by then, it fires at once. `resting` means that what was called so far has been told, but that it
 /// has not been quiet since: so LEADING tells of the first call of a burst alone at once.
-package struct Debounce: Equatable, Sendable {
+package struct Debounce: Guard {
   package struct Rule: Equatable, Sendable {
     package var quiet: Interval
     /// At least `quiet`.
@@ -98,7 +98,7 @@ package struct Debounce: Equatable, Sendable {
   package mutating func expire(at now: Instant) -> (firing: Firing?, isOver: Bool) {
     let quiet = lastCall + rule.quiet
     guard let waiting else { return (nil, quiet <= now) }
-    let due = nextExpiry
+    let due = nextDue
     guard due <= now else { return (nil, false) }
     self.waiting = nil
     let firing = Firing(
@@ -114,10 +114,17 @@ package struct Debounce: Equatable, Sendable {
 
   // MARK: What is so
 
-  package var nextExpiry: Instant {
+  package var nextExpiry: Instant? { nextDue }
+
+  var nextDue: Instant {
     let quiet = lastCall + rule.quiet
     guard let waiting, let longest = rule.maximumWait else { return quiet }
     // A call that says a shorter MAXWAIT than those before it is not due before it came.
     return min(quiet, max(waiting.since + longest, lastCall))
   }
+}
+
+extension Debounce {
+  package typealias View = DebounceView
+  package var stored: GuardMachine { .debounce(self) }
 }

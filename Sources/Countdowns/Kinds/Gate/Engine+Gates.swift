@@ -1,3 +1,45 @@
+/// Gates: do it now if the session is open, else once it is.
+enum GateKind: GuardKind {
+  typealias Machine = Gate
+  typealias Entity = GuardEntity<Gate>
+  typealias View = GateView
+
+  static let kind = EntityKind.gate
+  static let name: StaticString = "gate"
+  static let stateOfNothing: StaticString = "closed"
+  static let endEvent = Event.Name.dismissed
+
+  static func table(of engine: Engine) -> EntityTable<GuardEntity<Gate>> { engine.gates }
+
+  static func view(of entity: Entity, at now: Moment) -> GateView { GateView(entity, at: now) }
+
+  static func endedView(of entity: Entity, at now: Moment) -> GateView {
+    var view = GateView(
+      closed: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    view.owner = entity.owner
+    // What is not going to be run.
+    view.action = entity.machine.pending?.name
+    view.payload = entity.machine.pending?.payload
+    return view
+  }
+
+  static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    switch engine.gates[index].machine.expiry(at: now.boot) {
+    case .dropped(_, let due):
+      engine.statistics.record(late: (now.boot - due).microseconds)
+      engine.publish(Self.self, index, .dismissed, due: due, reason: .expired, at: now) {
+        endedView(of: $0, at: now)
+      }
+      engine.remove(Self.self, index)
+    case .closed(let due):
+      engine.statistics.record(late: (now.boot - due).microseconds)
+      engine.close(index, due: due, at: now)
+    case nil:
+      break
+    }
+  }
+}
+
 /// What GATE CHECK says, beyond the session.
 package struct GateCheck: Sendable {
   package var action: Gate.Action
@@ -20,28 +62,29 @@ extension Engine {
   package func checkGate(
     _ session: UnsafeRawBufferPointer, _ check: GateCheck, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: GateView) {
-    let found = settledGuard(.gate, session, at: now)
-    if let found, !check.isRequired || guards[found].gate.isOpen {
-      return (true, GateView(guards[found], at: now))
+    let found = settled(GateKind.self, session, at: now)
+    if let found, !check.isRequired || gates[found].machine.isOpen {
+      return (true, GateView(gates[found], at: now))
     }
     guard check.isRequired else { return (true, GateView(closed: Array(session), at: now)) }
     try checkWritable(check.owner)
-    guard let entity = found else {
+    guard let index = found else {
       try checkLimits(client)
       let gate = Gate(waitingFor: check.action, for: check.ttl, at: now.boot)
-      let entity = insertGuard(session, .gate(gate), owner: check.owner, by: client)
-      publish(entity, .pending, at: now)
-      return (false, GateView(guards[entity], at: now))
+      let index = insertGuard(GateKind.self, session, gate, owner: check.owner, by: client)
+      publish(GateKind.self, index, .pending, at: now)
+      return (false, GateView(gates[index], at: now))
     }
-    try checkWritable(guards[entity].owner)
-    let old = GuardView(idle: guards[entity], at: now)
-    publish(entity, .dismissed, reason: .replaced, of: old, at: now)
-    _ = guards[entity].gate.check(check.action, for: check.ttl, at: now.boot)
-    guards[entity].generation = newGeneration()
-    setOwner(ofGuard: entity, check.owner)
-    armGuard(entity)
-    publish(entity, .pending, at: now)
-    return (false, GateView(guards[entity], at: now))
+    try checkWritable(gates[index].owner)
+    publish(GateKind.self, index, .dismissed, reason: .replaced, at: now) {
+      GateKind.endedView(of: $0, at: now)
+    }
+    _ = gates[index].machine.check(check.action, for: check.ttl, at: now.boot)
+    gates[index].generation = newGeneration()
+    setOwner(of: GateKind.self, index, check.owner)
+    arm(GateKind.self, index)
+    publish(GateKind.self, index, .pending, at: now)
+    return (false, GateView(gates[index], at: now))
   }
 
   /// The session is open, for good without a TTL. What was waiting for it is run, once.
@@ -49,26 +92,26 @@ extension Engine {
     _ session: UnsafeRawBufferPointer, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
     try checkWritable(.none)
-    guard let entity = settledGuard(.gate, session, at: now) else {
+    guard let index = settled(GateKind.self, session, at: now) else {
       try checkLimits(client)
       let gate = Gate(openFor: ttl, at: now.boot)
-      let entity = insertGuard(session, .gate(gate), owner: .none, by: client)
-      publish(entity, .opened, at: now)
-      return GateView(guards[entity], at: now)
+      let index = insertGuard(GateKind.self, session, gate, owner: .none, by: client)
+      publish(GateKind.self, index, .opened, at: now)
+      return GateView(gates[index], at: now)
     }
-    let before = guards[entity].generation
-    let action = guards[entity].gate.open(for: ttl, at: now.boot)
-    guards[entity].generation = newGeneration()
-    setOwner(ofGuard: entity, .none)
-    armGuard(entity)
-    publish(entity, .opened, at: now)
-    let view = GateView(guards[entity], at: now)
+    let before = gates[index].generation
+    let action = gates[index].machine.open(for: ttl, at: now.boot)
+    gates[index].generation = newGeneration()
+    setOwner(of: GateKind.self, index, .none)
+    arm(GateKind.self, index)
+    publish(GateKind.self, index, .opened, at: now)
+    let view = GateView(gates[index], at: now)
     if let action {
       var running = view
       running.generation = before
       running.action = action.name
       running.payload = action.payload
-      publish(entity, .run, before, of: .gate(running), at: now)
+      publish(GateKind.self, index, .run, before, at: now) { _ in running }
     }
     return view
   }
@@ -77,53 +120,37 @@ extension Engine {
   package func cancelGate(
     _ session: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let entity = settledGuard(.gate, session, at: now), !guards[entity].gate.isOpen else {
+    guard let index = settled(GateKind.self, session, at: now), !gates[index].machine.isOpen else {
       return false
     }
-    return try cancelGuard(.gate, session, generation: generation, at: now)
+    return try cancel(GateKind.self, session, generation: generation, at: now)
   }
 
   /// Closes the session; false if it is not open.
   package func closeGate(
     _ session: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let entity = settledGuard(.gate, session, at: now), guards[entity].gate.isOpen else {
+    guard let index = settled(GateKind.self, session, at: now), gates[index].machine.isOpen else {
       return false
     }
-    try check(generation, against: guards[entity].generation)
+    try check(generation, against: gates[index].generation)
     try checkWritable(.none)
-    close(entity, due: nil, at: now)
+    close(index, due: nil, at: now)
     return true
   }
 
   package func gate(_ session: UnsafeRawBufferPointer, at now: Moment) -> GateView? {
-    settledGuard(.gate, session, at: now).map { GateView(guards[$0], at: now) }
+    get(GateKind.self, session, at: now)
   }
 
   package func listGates(_ query: ListQuery, at now: Moment) -> Page<GateView> {
-    listGuards(.gate, query, at: now) { GateView($0, at: now) }
+    list(GateKind.self, query, at: now)
   }
 
-  // MARK: Time
-
-  func expireGate(_ entity: EntityRef, at now: Moment) {
-    switch guards[entity].gate.expiry(at: now.boot) {
-    case .dropped(_, let due):
-      statistics.record(late: (now.boot - due).microseconds)
-      let idle = GuardView(idle: guards[entity], at: now)
-      publish(entity, .dismissed, due: due, reason: .expired, of: idle, at: now)
-      removeGuard(entity)
-    case .closed(let due):
-      statistics.record(late: (now.boot - due).microseconds)
-      close(entity, due: due, at: now)
-    case nil:
-      break
-    }
-  }
-
-  private func close(_ entity: EntityRef, due: Instant?, at now: Moment) {
-    let idle = GuardView(idle: guards[entity], at: now)
-    publish(entity, .closed, due: due, reason: due == nil ? nil : .expired, of: idle, at: now)
-    removeGuard(entity)
+  fileprivate func close(_ index: UInt32, due: Instant?, at now: Moment) {
+    publish(
+      GateKind.self, index, .closed, due: due, reason: due == nil ? nil : .expired, at: now
+    ) { GateKind.endedView(of: $0, at: now) }
+    remove(GateKind.self, index)
   }
 }

@@ -6,7 +6,7 @@
 ///
 /// While it is open nothing is ever pending; so an action is either told to run at once, or kept
 /// and run by the next OPEN, once.
-package struct Gate: Equatable, Sendable {
+package struct Gate: Guard {
   package struct Action: Equatable, Sendable {
     package var name: [UInt8]
     package var payload: [UInt8]?
@@ -84,4 +84,9 @@ package struct Gate: Equatable, Sendable {
     case .open(let until): until
     }
   }
+}
+
+extension Gate {
+  package typealias View = GateView
+  package var stored: GuardMachine { .gate(self) }
 }

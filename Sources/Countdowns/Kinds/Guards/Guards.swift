@@ -1,13 +1,32 @@
 import TimerWheel
 
-/// What answers "now, later, or not?": rate limits, idempotency guards, gates and debounced calls.
-/// Each kind has keys and channels of its own; what the engine does around them is the same.
+/// What answers "now, later, or not?": rate limits, idempotency keys, gates and debouncers.
+///
+/// Each is a kind of its own; what the engine does around their machines is the same.
+package protocol Guard: Equatable, Sendable {
+  associatedtype View: EntityView
+
+  /// When time next means something to it.
+  var nextExpiry: Instant? { get }
+  /// As a store keeps it.
+  var stored: GuardMachine { get }
+}
+
+struct GuardEntity<Machine: Guard>: KeyedEntity {
+  let key: [UInt8]
+  var machine: Machine
+  var generation: Generation
+  var owner: Owner
+  let uid: UInt32
+  var alarm: TimerWheel.Token?
+}
+
+/// The machine of any of them, as a store keeps it.
 package enum GuardMachine: Equatable, Sendable {
   case throttle(Throttle)
   case once(Once)
-  // Elsewhere in memory: they are large and few, and rate limits small and many.
-  indirect case gate(Gate)
-  indirect case debounce(Debounce)
+  case gate(Gate)
+  case debounce(Debounce)
 
   package var kind: EntityKind {
     switch self {
@@ -17,103 +36,22 @@ package enum GuardMachine: Equatable, Sendable {
     case .debounce: .debounce
     }
   }
-
-  var nextExpiry: Instant? {
-    switch self {
-    case .throttle(let throttle): throttle.nextExpiry
-    case .once(let once): once.deadline
-    case .gate(let gate): gate.nextExpiry
-    case .debounce(let debounce): debounce.nextExpiry
-    }
-  }
 }
 
-struct GuardEntity: KeyedEntity {
-  let key: [UInt8]
-  var machine: GuardMachine
-  var generation: Generation
-  var owner: Owner
-  let uid: UInt32
-  var alarm: TimerWheel.Token?
-
-  // The machine of an entity whose table says what it is.
-
-  var throttle: Throttle {
-    get {
-      guard case .throttle(let throttle) = machine else { preconditionFailure("no throttle") }
-      return throttle
-    }
-    set { machine = .throttle(newValue) }
-  }
-
-  var once: Once {
-    get {
-      guard case .once(let once) = machine else { preconditionFailure("no once") }
-      return once
-    }
-    set { machine = .once(newValue) }
-  }
-
-  var gate: Gate {
-    get {
-      guard case .gate(let gate) = machine else { preconditionFailure("no gate") }
-      return gate
-    }
-    set { machine = .gate(newValue) }
-  }
-
-  var debounce: Debounce {
-    get {
-      guard case .debounce(let debounce) = machine else { preconditionFailure("no debounce") }
-      return debounce
-    }
-    set { machine = .debounce(newValue) }
-  }
+/// What is reported of them: their key, their generation, and how they are, in replies and events alike.
+package protocol GuardView: EntityView {
+  func writeState(to writer: inout some FieldWriter & ~Copyable)
 }
 
-/// A table for each kind of guard.
-struct GuardTables: ~Copyable {
-  private var throttles = EntityTable<GuardEntity>()
-  private var onces = EntityTable<GuardEntity>()
-  private var gates = EntityTable<GuardEntity>()
-  private var debounces = EntityTable<GuardEntity>()
-
-  static let kinds: [EntityKind] = [.throttle, .once, .gate, .debounce]
-
-  var count: Int { throttles.count + onces.count + gates.count + debounces.count }
-
-  subscript(kind: EntityKind) -> EntityTable<GuardEntity> {
-    _read {
-      switch kind {
-      case .throttle: yield throttles
-      case .once: yield onces
-      case .gate: yield gates
-      case .debounce: yield debounces
-      case .countdown, .hud, .timer, .scope, .nav, .page: preconditionFailure("no guard")
-      }
-    }
-    _modify {
-      switch kind {
-      case .throttle: yield &throttles
-      case .once: yield &onces
-      case .gate: yield &gates
-      case .debounce: yield &debounces
-      case .countdown, .hud, .timer, .scope, .nav, .page: preconditionFailure("no guard")
-      }
-    }
+extension GuardView {
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.field("key", bytes: key)
+    writer.field("generation", generation.value)
+    answer?.write(to: &writer)
+    writeState(to: &writer)
   }
 
-  subscript(entity: EntityRef) -> GuardEntity {
-    _read { yield self[entity.kind][entity.index] }
-    _modify { yield &self[entity.kind][entity.index] }
-  }
-
-  func find(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> EntityRef? {
-    self[kind].find(key).map { EntityRef(kind, $0) }
-  }
-
-  /// Nil if there is none, or not any more.
-  func entity(_ entity: EntityRef) -> GuardEntity? {
-    self[entity.kind].entity(at: Int(entity.index))
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    writeState(to: &writer)
   }
 }

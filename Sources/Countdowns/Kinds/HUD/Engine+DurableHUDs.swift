@@ -32,7 +32,7 @@ extension Engine {
   }
 
   private func durableHUD(_ index: UInt32) -> DurableHUD? {
-    guard let entity = huds.entity(at: Int(index)) else { return nil }
+    guard let entity = huds.entity(at: index) else { return nil }
     let durable = entity.presentations.filter { $0.machine.request.isDurable }
     guard !durable.isEmpty else { return nil }
     return DurableHUD(

@@ -1,5 +1,54 @@
 import TimerWheel
 
+/// HUDs: a screen, and what is shown on its levels.
+enum HUDKind: TableKind {
+  static let kind = EntityKind.hud
+  static let name: StaticString = "hud"
+  static let stateOfNothing: StaticString = "hidden"
+  static let canBeDurable = true
+
+  static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
+
+  /// What is shown in front.
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {
+    snapshot(index, in: engine, at: now).last!
+  }
+
+  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [HUDView] {
+    let entity = engine.huds[index]
+    return entity.presentations.map { HUDView(entity.key, $0.level, $0.machine, at: now) }
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.huds[index].alarm = nil
+    engine.expireHUD(index, at: now)
+  }
+
+  /// Also for the pages that want it.
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    let count = engine.changes.count
+    defer { engine.changes.count = count }
+    engine.settlePages(wantingHUD: index, at: now)
+    return engine.settleHUD(itself: index, upTo: now.boot, at: now)
+  }
+
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {
+    if engine.huds.entity(at: index)?.owners.contains(owner) == true {
+      engine.giveBackLeases(index, of: owner, at: now)
+    }
+  }
+
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    engine.huds.entity(at: index)?.isDurable == true
+  }
+
+  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
+    if engine.huds.contains(index) { engine.discardHUD(index) }
+  }
+}
+
 extension Engine {
   // MARK: Commands
 
@@ -22,7 +71,7 @@ extension Engine {
   ) throws(EngineError) -> UInt32? {
     let maximum = settings.maximumLevel(of: key)
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
-    let found = key.withUnsafeBytes { settledHUD($0, at: now) }
+    let found = key.withUnsafeBytes { settled(HUDKind.self, $0, at: now) }
     try checkWritable(hud: found, level, request)
     let added = others + (found == nil ? 1 : 0)
     if added > 0 { try checkLimits(client, adding: added) }
@@ -123,7 +172,7 @@ extension Engine {
   package func hud(
     _ screen: UnsafeRawBufferPointer, level: Level?, at now: Moment
   ) -> HUDView? {
-    guard let index = settledHUD(screen, at: now), let position = huds[index].index(of: level)
+    guard let index = settled(HUDKind.self, screen, at: now), let position = huds[index].index(of: level)
     else { return nil }
     let (level, machine) = huds[index].presentations[position]
     return HUDView(huds[index].key, level, machine, at: now)
@@ -131,13 +180,7 @@ extension Engine {
 
   /// The front presentation of each screen.
   package func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
-    for index in huds.lookedAt(query) { _ = settleHUD(index, at: now) }
-    return huds.page(
-      query, owner: { $0.presentations.last!.machine.owner },
-      view: { entity in
-        let (level, machine) = entity.presentations.last!
-        return HUDView(entity.key, level, machine, at: now)
-      })
+    list(HUDKind.self, query, at: now)
   }
 
   // MARK: Time
@@ -165,22 +208,8 @@ extension Engine {
 
   // MARK: Steps
 
-  /// The screen of that name, after what is due for it has happened.
-  private func settledHUD(_ screen: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = huds.find(screen), settleHUD(index, at: now) else { return nil }
-    return index
-  }
-
-  /// Lets happen what is due for a screen, and for the pages that want its HUD; false if it is not
-  /// there, or not any more.
-  func settleHUD(_ index: UInt32, at now: Moment) -> Bool {
-    let count = changes.count
-    defer { changes.count = count }
-    settlePages(wantingHUD: index, at: now)
-    return settleHUD(itself: index, upTo: now.boot, at: now)
-  }
-
-  /// As above, but for the pages; what was due later than `last` may wait.
+  /// Lets happen what is due for a screen, but for the pages that want its HUD; what is due later than
+  /// `last` may wait. False if it is not there, or not any more.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
     guard let due = huds[index].nextExpiry, due <= last else { return true }
@@ -193,7 +222,7 @@ extension Engine {
   private func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
     for owner in huds[index].owners where !isThere(owner, at: now) {
       giveBackLeases(index, of: owner, at: now)
-      guard huds.entity(at: Int(index)) != nil else { return false }
+      guard huds.contains(index) else { return false }
     }
     return true
   }
@@ -202,7 +231,7 @@ extension Engine {
   private func find(
     _ target: HUDTarget, at now: Moment, else unnamed: (HUDEntity) -> Level? = { _ in nil }
   ) throws(EngineError) -> (UInt32, Level)? {
-    guard let index = settledHUD(target.screen, at: now) else { return nil }
+    guard let index = settled(HUDKind.self, target.screen, at: now) else { return nil }
     let entity = huds[index]
     let wanted =
       target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
@@ -305,13 +334,9 @@ extension Engine {
         presentation.request.isDurable || (wasDurable && occurrence.superseded != nil)
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
-      publish(.hud, key, isKept: isDurable && name.tellsOfChange) { sequence in
-        Event(
-          name: name, subject: .hud(HUDView(key, level, presentation, at: now)),
-          generation: presentation.generation, sequence: sequence,
-          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
-          lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
-          end: presentation.end, superseded: occurrence.superseded)
+      let head = Event.Head(name, presentation.generation, due: occurrence.due, at: now)
+      publish(.hud, key, head, isLogged: isDurable && name.tellsOfChange) {
+        HUDView(key, level, presentation, superseding: occurrence.superseded, at: now)
       }
     }
   }

@@ -1,5 +1,32 @@
 import TimerWheel
 
+/// Navigation stacks.
+enum NavigationKind: TableKind {
+  static let kind = EntityKind.nav
+  static let name: StaticString = "nav"
+  static let stateOfNothing: StaticString = "empty"
+
+  static func table(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
+
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> StackView {
+    StackView(engine.stacks[index], at: now)
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.stacks[index].alarm = nil
+    _ = settle(index, in: engine, at: now)
+  }
+
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.settleStack(index, at: now)
+  }
+
+  /// It is never owned.
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {}
+}
+
 /// Navigation stacks. Each page has a scope of its own, which closes when the page is gone; and a page
 /// is gone when its scope is closed by somebody else.
 extension Engine {
@@ -10,7 +37,7 @@ extension Engine {
   package func pushPage(
     _ key: UnsafeRawBufferPointer, _ push: PagePush, by client: Client, at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    let index = settledStack(key, at: now)
+    let index = settled(NavigationKind.self, key, at: now)
     if let index {
       if stacks[index].machine.transition != nil {
         return (.transitioning, StackView(stacks[index], at: now))
@@ -48,7 +75,7 @@ extension Engine {
   package func dismissStack(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settledStack(key, at: now) else { return false }
+    guard let index = settled(NavigationKind.self, key, at: now) else { return false }
     try check(generation, against: stacks[index].generation)
     _ = changeStack(index, at: now) { machine, emit in
       machine.dismiss(emit)
@@ -62,7 +89,7 @@ extension Engine {
   package func swipe(
     _ key: UnsafeRawBufferPointer, x: Double, dx: Double, timeout: Interval?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    guard let index = settledStack(key, at: now) else { throw .notFound }
+    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
     let timeout = timeout ?? settings.swipeTimeout
     if let refusal = stacks[index].machine.refusal(ofSwipeAt: x, dx: dx) {
       return (refusal, StackView(stacks[index], at: now))
@@ -93,18 +120,14 @@ extension Engine {
   }
 
   package func stack(_ key: UnsafeRawBufferPointer, at now: Moment) -> StackView? {
-    settledStack(key, at: now).map { StackView(stacks[$0], at: now) }
+    get(NavigationKind.self, key, at: now)
   }
 
   package func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
-    for index in stacks.lookedAt(query) { _ = settleStack(index, at: now) }
-    return stacks.page(
-      query, owner: { _ in .none }, parts: { $0.pages.count }, view: { StackView($0, at: now) })
+    list(NavigationKind.self, query, parts: { $0.pages.count }, at: now)
   }
 
   // MARK: Time and scopes
-
-  func expireStack(_ index: UInt32, at now: Moment) { _ = settleStack(index, at: now) }
 
   /// A page's scope is being closed.
   func leaveStack(_ scope: UInt32, at now: Moment) {
@@ -115,8 +138,8 @@ extension Engine {
 
   /// Lets happen what is due for a stack, and takes out pages whose scopes are over; false if it is
   /// not there, or not any more. O(pages).
-  func settleStack(_ index: UInt32, at now: Moment) -> Bool {
-    guard stacks.entity(at: Int(index)) != nil else { return false }
+  fileprivate func settleStack(_ index: UInt32, at now: Moment) -> Bool {
+    guard stacks.contains(index) else { return false }
     if let until = stacks[index].machine.nextExpiry, until <= now.boot {
       statistics.record(late: (now.boot - until).microseconds)
       _ = changeStack(index, at: now) { machine, emit in
@@ -134,12 +157,7 @@ extension Engine {
       machine.remove(gone, emit)
       return nil
     }
-    return stacks.entity(at: Int(index)) != nil
-  }
-
-  private func settledStack(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = stacks.find(key), settleStack(index, at: now) else { return nil }
-    return index
+    return stacks.contains(index)
   }
 
   // MARK: Steps
@@ -149,7 +167,7 @@ extension Engine {
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
       -> NavigationStack.Refusal?
   ) throws(EngineError) -> StackAnswer {
-    guard let index = settledStack(key, at: now) else { throw .notFound }
+    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: stacks[index].generation)
     defer { closeLittle(at: now) }
     return changeStack(index, at: now, body)
@@ -212,14 +230,11 @@ extension Engine {
   ) {
     let (key, generation) = (stacks[index].key, stacks[index].generation)
     for occurrence in occurrences {
-      publish(.nav, key) { sequence in
-        Event(
-          name: occurrence.event.name,
-          subject: .nav(StackView(key, occurrence.stack, generation, occurrence, at: now)),
-          generation: generation, sequence: sequence,
-          dueUnixMS: occurrence.due.map { now.unixMilliseconds(of: $0) },
-          lateMicroseconds: occurrence.due.map { (now.boot - $0).microseconds },
-          reason: occurrence.event == .timedOut ? .timedOut : nil)
+      let head = Event.Head(
+        occurrence.event.name, generation, due: occurrence.due,
+        reason: occurrence.event == .timedOut ? .timedOut : nil, at: now)
+      publish(.nav, key, head) {
+        StackView(key, occurrence.stack, generation, occurrence, at: now)
       }
     }
   }

@@ -8,48 +8,9 @@ struct StackEntity: KeyedEntity {
   var generation: Generation
   let uid: UInt32
   var alarm: TimerWheel.Token?
-}
 
-/// What is said of a navigation stack.
-package struct StackView: Equatable, Sendable {
-  package enum State: String, Sendable { case settled, transitioning, empty }
-
-  package var key: [UInt8]
-  package var state: State
-  package var generation: Generation
-  /// From the root to the top.
-  package var pages: [[UInt8]]
-  package var bar: NavigationStack.Bar
-  /// How far a swipe is.
-  package var fraction: Double?
-  /// Until the swipe is cancelled, unless something is heard of it.
-  package var remainingMS: Int64?
-  package var deadlineUnixMS: Int64?
-  package var nowUnixMS: Int64
-  /// In events.
-  package var occurrence: NavigationStack.Occurrence?
-
-  init(_ entity: StackEntity, at now: Moment) {
-    self.init(entity.key, entity.machine, entity.generation, at: now)
-  }
-
-  init(
-    _ key: [UInt8], _ machine: NavigationStack, _ generation: Generation,
-    _ occurrence: NavigationStack.Occurrence? = nil, at now: Moment
-  ) {
-    self.key = key
-    self.generation = generation
-    self.occurrence = occurrence
-    state =
-      machine.transition != nil ? .transitioning : machine.pages.isEmpty ? .empty : .settled
-    pages = machine.pages.map(\.scope.key)
-    bar = machine.bar
-    fraction = machine.transition?.fraction
-    let until = machine.nextExpiry
-    remainingMS = until.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
-    deadlineUnixMS = until.map { now.unixMilliseconds(of: $0) }
-    nowUnixMS = now.wall.microseconds / 1_000
-  }
+  /// Its pages have owners, not the stack.
+  var owner: Owner { .none }
 }
 
 /// What NAV PUSH says, beyond the stack.

@@ -1,3 +1,32 @@
+/// Idempotency keys: something is done once, and others learn its result.
+enum OnceKind: GuardKind {
+  typealias Machine = Once
+  typealias Entity = GuardEntity<Once>
+  typealias View = OnceView
+
+  static let kind = EntityKind.once
+  static let name: StaticString = "once"
+  static let stateOfNothing: StaticString = "idle"
+
+  static func table(of engine: Engine) -> EntityTable<GuardEntity<Once>> { engine.onces }
+
+  static func view(of entity: Entity, at now: Moment) -> OnceView { OnceView(entity, at: now) }
+
+  static func endedView(of entity: Entity, at now: Moment) -> OnceView {
+    var view = OnceView(
+      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    view.owner = entity.owner
+    return view
+  }
+
+  /// Its TTL is over.
+  static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.statistics.record(late: (now.boot - due).microseconds)
+    engine.publish(Self.self, index, .expired, due: due, at: now) { endedView(of: $0, at: now) }
+    engine.remove(Self.self, index)
+  }
+}
+
 extension Engine {
   // MARK: Commands
 
@@ -6,16 +35,16 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, for ttl: Interval, owner: Owner, by client: Client,
     at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
-    if let entity = settledGuard(.once, key, at: now) {
-      publish(entity, .refused, reason: .duplicate, at: now)
-      return (false, OnceView(guards[entity], at: now))
+    if let index = settled(OnceKind.self, key, at: now) {
+      publish(OnceKind.self, index, .refused, reason: .duplicate, at: now)
+      return (false, OnceView(onces[index], at: now))
     }
     try checkWritable(owner)
     try checkLimits(client)
     let machine = Once(for: ttl, at: now.boot)
-    let entity = insertGuard(key, .once(machine), owner: owner, by: client)
-    publish(entity, .started, at: now)
-    return (true, OnceView(guards[entity], at: now))
+    let index = insertGuard(OnceKind.self, key, machine, owner: owner, by: client)
+    publish(OnceKind.self, index, .started, at: now)
+    return (true, OnceView(onces[index], at: now))
   }
 
   /// It was done, with that result; false, and nothing changes, if it was before. From then on it
@@ -23,39 +52,30 @@ extension Engine {
   package func finishOnce(
     _ key: UnsafeRawBufferPointer, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
-    guard let entity = settledGuard(.once, key, at: now) else { throw .notFound }
-    try check(generation, against: guards[entity].generation)
-    guard case .running = guards[entity].once.phase else {
-      return (false, OnceView(guards[entity], at: now))
+    guard let index = settled(OnceKind.self, key, at: now) else { throw .notFound }
+    try check(generation, against: onces[index].generation)
+    guard case .running = onces[index].machine.phase else {
+      return (false, OnceView(onces[index], at: now))
     }
     try checkWritable(.none)
-    _ = guards[entity].once.finish(result)
-    setOwner(ofGuard: entity, .none)
-    publish(entity, .done, at: now)
-    return (true, OnceView(guards[entity], at: now))
+    _ = onces[index].machine.finish(result)
+    setOwner(of: OnceKind.self, index, .none)
+    publish(OnceKind.self, index, .done, at: now)
+    return (true, OnceView(onces[index], at: now))
   }
 
   /// It did not come about, and may be tried again; false if there was nothing.
   package func cancelOnce(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    try cancelGuard(.once, key, generation: generation, at: now)
+    try cancel(OnceKind.self, key, generation: generation, at: now)
   }
 
   package func once(_ key: UnsafeRawBufferPointer, at now: Moment) -> OnceView? {
-    settledGuard(.once, key, at: now).map { OnceView(guards[$0], at: now) }
+    get(OnceKind.self, key, at: now)
   }
 
   package func listOnces(_ query: ListQuery, at now: Moment) -> Page<OnceView> {
-    listGuards(.once, query, at: now) { OnceView($0, at: now) }
-  }
-
-  // MARK: Time
-
-  func expireOnce(_ entity: EntityRef, due: Instant, at now: Moment) {
-    statistics.record(late: (now.boot - due).microseconds)
-    let idle = GuardView(idle: guards[entity], at: now)
-    publish(entity, .expired, due: due, of: idle, at: now)
-    removeGuard(entity)
+    list(OnceKind.self, query, at: now)
   }
 }

@@ -4,7 +4,7 @@
 ///     running | done --CANCEL, TTL over--> (nothing)      running --owner gone--> (nothing)
 ///
 /// TTL counts from the first request; DONE does not prolong it.
-package struct Once: Equatable, Sendable {
+package struct Once: Guard {
   package enum Phase: Equatable, Sendable {
     case running
     case done(result: [UInt8])
@@ -36,5 +36,12 @@ package struct Once: Equatable, Sendable {
 
   // MARK: What is so
 
+  package var nextExpiry: Instant? { deadline }
+
   package func remainingTime(at now: Instant) -> Interval { max(deadline - now, .zero) }
+}
+
+extension Once {
+  package typealias View = OnceView
+  package var stored: GuardMachine { .once(self) }
 }

@@ -1,5 +1,34 @@
 import TimerWheel
 
+/// Pages and their loads.
+enum PageKind: ExpiringKind {
+  typealias Entity = PageEntity
+  typealias View = PageView
+
+  static let kind = EntityKind.page
+  static let name: StaticString = "page"
+  static let stateOfNothing: StaticString = "unknown"
+
+  static func table(of engine: Engine) -> EntityTable<PageEntity> { engine.pages }
+  static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
+  static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
+
+  /// A load has taken too long.
+  static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    guard let due = engine.pages[index].machine.expire(at: now.boot) else { return }
+    engine.statistics.record(late: (now.boot - due).microseconds)
+    engine.publish(Self.self, index, .failed, due: due, reason: .timedOut, at: now)
+    engine.endLease(of: index, isDone: true, asOf: due, at: now)
+  }
+
+  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment) {
+    if reason == .ownerGone { engine.statistics.ownerGone += 1 }
+    engine.endLease(of: index, isDone: reason == .closed, at: now)
+    engine.publish(Self.self, index, .closed, reason: reason, at: now)
+    engine.remove(Self.self, index)
+  }
+}
+
 /// Pages and what they have to show; while a first load is to be seen, the HUD of its screen is.
 extension Engine {
   package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
@@ -34,10 +63,10 @@ extension Engine {
     let isNew = pages[index].machine.appear(
       options.refresh, timeout: options.timeout, at: now.boot)
     if isNew { pages[index].generation = newGeneration() }
-    if !wasVisible { publish(page: index, .didAppear, at: now) }
-    if isNew { publish(page: index, .loading, at: now) }
+    if !wasVisible { publish(PageKind.self, index, .didAppear, at: now) }
+    if isNew { publish(PageKind.self, index, .loading, at: now) }
     takeLease(of: index, hud, by: client, at: now)
-    armPage(index)
+    arm(PageKind.self, index)
     return PageView(pages[index], at: now)
   }
 
@@ -47,7 +76,7 @@ extension Engine {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try checkWritable(leaseOf: index)
     if pages[index].machine.disappear() {
-      publish(page: index, .didDisappear, at: now)
+      publish(PageKind.self, index, .didDisappear, at: now)
       endLease(of: index, isDone: true, at: now)
     }
     return PageView(pages[index], at: now)
@@ -80,9 +109,9 @@ extension Engine {
       try machine.isVisible ? hudToShow(for: pages[index].options, by: client, at: now) : nil
     pages[index].machine = machine
     pages[index].generation = newGeneration()
-    publish(page: index, .loading, at: now)
+    publish(PageKind.self, index, .loading, at: now)
     takeLease(of: index, hud, by: client, at: now)
-    armPage(index)
+    arm(PageKind.self, index)
     return (nil, PageView(pages[index], at: now))
   }
 
@@ -93,7 +122,7 @@ extension Engine {
     guard let index = settledPage(key, at: now) else { return false }
     try check(generation, against: pages[index].generation)
     try checkWritable(leaseOf: index)
-    removePage(index, reason: .closed, at: now)
+    PageKind.end(index, .closed, in: self, at: now)
     return true
   }
 
@@ -102,48 +131,16 @@ extension Engine {
   }
 
   package func listPages(_ query: ListQuery, at now: Moment) -> Page<PageView> {
-    for index in pages.lookedAt(query) { _ = settlePage(index, at: now) }
-    return pages.page(query, owner: { $0.owner }, view: { PageView($0, at: now) })
+    list(PageKind.self, query, at: now)
   }
 
   // MARK: Time and owners
 
-  func expirePage(_ index: UInt32, at now: Moment) { _ = settlePage(index, at: now) }
-
-  func removePage(_ index: UInt32, reason: Event.Reason, at now: Moment) {
-    if reason == .ownerGone { statistics.ownerGone += 1 }
-    endLease(of: index, isDone: reason == .closed, at: now)
-    publish(page: index, .closed, reason: reason, at: now)
-    let reference = EntityRef(.page, index)
-    let entity = pages[index]
-    _ = arm(entity.alarm, for: nil, reference)
-    connections.disown(reference, entity.owner)
-    connections.count(-1, for: entity.uid)
-    pages.remove(index)
-  }
-
-  /// Lets happen what is due for a page; false if it is not there, or not any more.
-  func settlePage(_ index: UInt32, at now: Moment) -> Bool {
-    guard let entity = pages.entity(at: Int(index)) else { return false }
-    let count = changes.count
-    defer { changes.count = count }
-    guard isThere(entity.owner, at: now) else {
-      removePage(index, reason: .ownerGone, at: now)
-      return false
-    }
-    guard let due = pages[index].machine.expire(at: now.boot) else { return true }
-    statistics.record(late: (now.boot - due).microseconds)
-    publish(page: index, .failed, reason: .timedOut, due: due, at: now)
-    endLease(of: index, isDone: true, asOf: due, at: now)
-    armPage(index)
-    return true
-  }
-
   /// The page of that name, after what is due for it and for the HUD that it wants.
   private func settledPage(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = pages.find(key), settlePage(index, at: now) else { return nil }
+    guard let index = settled(PageKind.self, key, at: now) else { return nil }
     if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
-      _ = settleHUD(hud, at: now)
+      _ = HUDKind.settle(hud, in: self, at: now)
     }
     return index
   }
@@ -151,14 +148,14 @@ extension Engine {
   /// Lets happen what is due for the pages that want a HUD, in the order of their deadlines.
   func settlePages(wantingHUD hud: UInt32, at now: Moment) {
     var due: [(deadline: Instant, page: UInt32)] = []
-    for case .page(let name) in huds.entity(at: Int(hud))?.owners ?? [] {
-      guard let page = pages.entity(at: Int(name.index)), page.lease == name,
+    for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
+      guard let page = pages.entity(at: name.index), page.lease == name,
         let deadline = page.machine.nextExpiry, deadline <= now.boot
       else { continue }
       due.append((deadline, name.index))
     }
     for (_, page) in due.sorted(by: { $0.deadline < $1.deadline }) {
-      _ = settlePage(page, at: now)
+      _ = PageKind.settle(page, in: self, at: now)
     }
   }
 
@@ -166,7 +163,7 @@ extension Engine {
 
   /// Whether a page still wants the HUD that it asked for.
   func isThere(lease name: OwnerName, at now: Moment) -> Bool {
-    guard let entity = pages.entity(at: Int(name.index)), entity.lease == name else { return false }
+    guard let entity = pages.entity(at: name.index), entity.lease == name else { return false }
     return isThere(entity.owner, at: now)
   }
 
@@ -212,7 +209,7 @@ extension Engine {
   ///
   /// - Parameter due: when it was to be given back, if time says so: what the HUD would have done
   ///   after that it does not.
-  private func endLease(
+  fileprivate func endLease(
     of index: UInt32, isDone: Bool, asOf due: Instant? = nil, at now: Moment
   ) {
     guard let name = pages[index].lease else { return }
@@ -238,16 +235,15 @@ extension Engine {
     appearance.apply(to: &options)
     let hud = try hudToShow(for: options, by: client, adding: 1, at: now)
     let owner = appearance.owner ?? .none
-    let index = pages.insert(
+    let index = insert(
+      PageKind.self,
       PageEntity(
         key: key, machine: PageLoad(timeout: options.timeout, at: now.boot),
         generation: newGeneration(), owner: owner, uid: client.uid, options: options))
-    connections.own(EntityRef(.page, index), owner)
-    connections.count(1, for: client.uid)
-    publish(page: index, .didAppear, at: now)
-    publish(page: index, .loading, at: now)
+    publish(PageKind.self, index, .didAppear, at: now)
+    publish(PageKind.self, index, .loading, at: now)
     takeLease(of: index, hud, by: client, at: now)
-    armPage(index)
+    arm(PageKind.self, index)
     return PageView(pages[index], at: now)
   }
 
@@ -261,27 +257,9 @@ extension Engine {
     if let refusal = body(&machine) { return (refusal, PageView(pages[index], at: now)) }
     try checkWritable(leaseOf: index)
     pages[index].machine = machine
-    publish(page: index, event, at: now)
+    publish(PageKind.self, index, event, at: now)
     endLease(of: index, isDone: true, at: now)
-    armPage(index)
+    arm(PageKind.self, index)
     return (nil, PageView(pages[index], at: now))
-  }
-
-  private func armPage(_ index: UInt32) {
-    pages[index].alarm = arm(
-      pages[index].alarm, for: pages[index].machine.nextExpiry, EntityRef(.page, index))
-  }
-
-  private func publish(
-    page index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, due: Instant? = nil,
-    at now: Moment
-  ) {
-    let view = PageView(pages[index], at: now)
-    publish(.page, view.key) { sequence in
-      Event(
-        name: name, subject: .page(view), generation: view.generation, sequence: sequence,
-        dueUnixMS: due.map { now.unixMilliseconds(of: $0) },
-        lateMicroseconds: due.map { (now.boot - $0).microseconds }, reason: reason)
-    }
   }
 }

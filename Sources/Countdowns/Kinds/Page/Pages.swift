@@ -45,40 +45,6 @@ package struct PageAppearance: Sendable {
   }
 }
 
-/// What is said of a page.
-package struct PageView: Equatable, Sendable {
-  package var key: [UInt8]
-  package var state: PageLoad.State
-  package var generation: Generation
-  package var isAnimated: Bool
-  package var isVisible: Bool
-  package var items: Int64?
-  package var message: [UInt8]?
-  package var screen: [UInt8]
-  /// Until the load has failed.
-  package var remainingMS: Int64?
-  package var deadlineUnixMS: Int64?
-  package var nowUnixMS: Int64
-  package var owner: Owner
-
-  init(_ entity: PageEntity, at now: Moment) {
-    key = entity.key
-    let machine = entity.machine
-    state = machine.state
-    generation = entity.generation
-    isAnimated = machine.isAnimated
-    isVisible = machine.isVisible
-    items = machine.items
-    message = machine.message
-    screen = entity.options.screen
-    let deadline = machine.deadline
-    remainingMS = deadline.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
-    deadlineUnixMS = deadline.map { now.unixMilliseconds(of: $0) }
-    nowUnixMS = now.wall.microseconds / 1_000
-    owner = entity.owner
-  }
-}
-
 extension Event.Reason {
   package init(_ refusal: PageLoad.Refusal) {
     switch refusal {

@@ -36,7 +36,7 @@ extension Engine {
   /// Whether it is not being closed yet, nor over because of something above it.
   private func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
     guard !scopes.table[index].isClosing else { return false }
-    return scopes.tree.parent(of: index).map { settleScope($0, at: now) } ?? true
+    return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
   }
 
   /// Goes on closing what is to be closed, the newest first. Each step is O(1): down to a child, one

@@ -10,6 +10,44 @@ package struct ScopeOpening: Sendable {
   package init() {}
 }
 
+/// Scopes: what they own goes with them.
+enum ScopeKind: TableKind {
+  static let kind = EntityKind.scope
+  static let name: StaticString = "scope"
+  static let stateOfNothing: StaticString = "closed"
+
+  static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
+
+  /// One that is not open any more is cleared up in its turn.
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    guard settle(index, in: engine, at: now) else { return nil }
+    return (engine.scopes.table[index].owner, engine.scopes.table[index].key)
+  }
+
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> ScopeView {
+    engine.scopeView(index, at: now)
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.scopes.table[index].alarm = nil
+    engine.expireScope(index, at: now)
+  }
+
+  /// Whether a scope is there and open.
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.scopes.tree.contains(index)
+      && engine.scopes.tree.isOpen(index, at: now.boot, engine.connections)
+  }
+
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {
+    if engine.scopes.tree.contains(index) { engine.scopeOwnerGone(index, owner, at: now) }
+  }
+}
+
 extension Engine {
   // MARK: Commands
 
@@ -17,7 +55,7 @@ extension Engine {
   package func openScope(
     _ key: UnsafeRawBufferPointer, _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> ScopeView {
-    if let index = settledScope(key, at: now) {
+    if let index = settled(ScopeKind.self, key, at: now) {
       try check(opening, against: index, at: now)
       if let ttl = opening.ttl {
         guard scopes.table[index].ttl != nil else { throw .scope(.noLease) }
@@ -33,7 +71,7 @@ extension Engine {
   func openPage(
     _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> OwnerName {
-    guard key.withUnsafeBytes({ settledScope($0, at: now) }) == nil else {
+    guard key.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }) == nil else {
       throw .scope(.isThere(key))
     }
     return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
@@ -54,7 +92,7 @@ extension Engine {
   package func closeScope(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
-    guard let index = settledScope(key, at: now) else { return false }
+    guard let index = settled(ScopeKind.self, key, at: now) else { return false }
     try check(generation, against: scopes.table[index].generation)
     beginClosing(index, .closed, at: now)
     closeLittle(at: now)
@@ -64,7 +102,7 @@ extension Engine {
   package func touchScope(
     _ key: UnsafeRawBufferPointer, ttl: Interval?, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ScopeView {
-    guard let index = settledScope(key, at: now) else { throw .notFound }
+    guard let index = settled(ScopeKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: scopes.table[index].generation)
     guard let current = scopes.table[index].ttl else { throw .scope(.noLease) }
     renewLease(of: index, for: ttl ?? current, at: now)
@@ -72,23 +110,11 @@ extension Engine {
   }
 
   package func scope(_ key: UnsafeRawBufferPointer, at now: Moment) -> ScopeView? {
-    settledScope(key, at: now).map { scopeView($0, at: now) }
+    settled(ScopeKind.self, key, at: now).map { scopeView($0, at: now) }
   }
 
   package func listScopes(_ query: ListQuery, at now: Moment) -> Page<ScopeView> {
-    var page = Page<ScopeView>(cursor: 0, views: [])
-    let range = scopes.table.lookedAt(query)
-    var next = range.lowerBound
-    while next < range.upperBound, page.views.count < query.limit {
-      defer { next += 1 }
-      guard settleScope(next, at: now) else { continue }
-      let entity = scopes.table[next]
-      if let wanted = query.owner, entity.owner != wanted { continue }
-      if let pattern = query.pattern, !Glob.matches(pattern, entity.key) { continue }
-      page.views.append(scopeView(next, at: now))
-    }
-    page.cursor = Int(next) < scopes.table.indexEnd ? Int(next) : 0
-    return page
+    list(ScopeKind.self, query, at: now)
   }
 
   /// A scope and all below it, parents first; children in the order in which they were opened.
@@ -97,11 +123,11 @@ extension Engine {
   package func scopeTree(
     _ key: UnsafeRawBufferPointer, cursor: Int64, limit: Int, at now: Moment
   ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
-    guard let root = settledScope(key, at: now) else { throw .notFound }
+    guard let root = settled(ScopeKind.self, key, at: now) else { throw .notFound }
     var next: UInt32? = root
     if cursor != 0 {
       let place = UInt32(truncatingIfNeeded: cursor)
-      guard settleScope(place, at: now), treeCursor(place) == cursor,
+      guard ScopeKind.settle(place, in: self, at: now), treeCursor(place) == cursor,
         scopes.tree.isBelow(place, root)
       else { throw .scope(.cursorIsGone) }
       next = place
@@ -110,7 +136,7 @@ extension Engine {
     var looks = limit * ListQuery.looksPerResult
     while let scope = next, views.count < limit, looks > 0 {
       looks -= 1
-      if settleScope(scope, at: now) { views.append(scopeView(scope, at: now)) }
+      if ScopeKind.settle(scope, in: self, at: now) { views.append(scopeView(scope, at: now)) }
       next = scopes.tree.next(after: scope, within: root)
     }
     guard let next else { return (0, views) }
@@ -127,7 +153,7 @@ extension Engine {
   package func scopeOwner(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) throws(EngineError) -> Owner {
-    guard let index = settledScope(key, at: now) else { throw .scope(.noScope(Array(key))) }
+    guard let index = settled(ScopeKind.self, key, at: now) else { throw .scope(.noScope(Array(key))) }
     return .scope(ownerName(ofScope: index))
   }
 
@@ -155,25 +181,12 @@ extension Engine {
 
   // MARK: Steps
 
-  /// The scope of that name, if it is open.
-  func settledScope(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
-    guard let index = scopes.table.find(key), settleScope(index, at: now) else { return nil }
-    return index
-  }
-
-  func contains(scope index: UInt32) -> Bool { scopes.tree.contains(index) }
-
-  /// Whether a scope is there and open. Those that are not are cleared up in their turn.
-  func settleScope(_ index: UInt32, at now: Moment) -> Bool {
-    scopes.tree.contains(index) && scopes.tree.isOpen(index, at: now.boot, connections)
-  }
-
   private func check(
     _ opening: ScopeOpening, against index: UInt32, at now: Moment
   ) throws(EngineError) {
     let parent = parentKey(of: index)
     if let wanted = opening.parent, wanted != parent {
-      if let other = wanted.withUnsafeBytes({ settledScope($0, at: now) }),
+      if let other = wanted.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }),
         scopes.tree.isBelow(other, index)
       {
         throw .scope(.parentBelow(wanted))
@@ -189,7 +202,7 @@ extension Engine {
     of opening: ScopeOpening, at now: Moment
   ) throws(EngineError) -> UInt32? {
     if let parent = opening.parent {
-      guard let index = parent.withUnsafeBytes({ settledScope($0, at: now) }) else {
+      guard let index = parent.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }) else {
         throw .scope(.noScope(parent))
       }
       return index
@@ -266,12 +279,11 @@ extension Engine {
   func publish(
     scope index: UInt32, _ name: Event.Name, reason: Event.Reason? = nil, at now: Moment
   ) {
-    guard let listeners = listeners(.scope, scopes.table[index].key, isKept: false) else { return }
-    var view = scopeView(index, at: now)
-    if name == .closed { view.state = .closed }
-    let event = Event(
-      name: name, subject: .scope(view), generation: view.generation, sequence: lastSequence,
-      reason: reason)
-    tell(event, .scope, listeners)
+    let head = Event.Head(name, scopes.table[index].generation, reason: reason, at: now)
+    publish(.scope, scopes.table[index].key, head) {
+      var view = scopeView(index, at: now)
+      if name == .closed { view.state = .closed }
+      return view
+    }
   }
 }

@@ -66,42 +66,6 @@ struct ScopeEntity: KeyedEntity {
   var isClosing = false
 }
 
-/// What is said of a scope.
-package struct ScopeView: Equatable, Sendable {
-  package enum State: String, Sendable { case open, closed }
-
-  package var key: [UInt8]
-  package var state: State
-  package var generation: Generation
-  /// Where events go on to; nil at the top.
-  package var parent: [UInt8]?
-  /// 1 at the top; what it is owned by counts as above it.
-  package var depth: Int
-  package var children: Int
-  /// How much it owns, other scopes apart.
-  package var owned: Int
-  package var handlers: Int
-  package var ttlMS: Int64?
-  package var remainingMS: Int64?
-  package var deadlineUnixMS: Int64?
-  package var nowUnixMS: Int64
-  package var owner: Owner
-}
-
-/// An event of the clients' own, on its way to who takes it.
-package struct Emission: Equatable, Sendable {
-  /// The scope at which it is taken.
-  package var key: [UInt8]
-  package var generation: Generation
-  package var name: [UInt8]
-  package var payload: [UInt8]?
-  /// The scope that it is for.
-  package var target: [UInt8]
-  /// Whether it was taken on its way down.
-  package var isCaptured: Bool
-  package var nowUnixMS: Int64
-}
-
 /// What is wrong with a call about scopes.
 package enum ScopeProblem: Error, Equatable {
   /// No scope of that name, named as a parent or an owner.

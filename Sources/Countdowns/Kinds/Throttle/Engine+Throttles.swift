@@ -1,3 +1,29 @@
+/// Rate limits.
+enum ThrottleKind: GuardKind {
+  typealias Machine = Throttle
+  typealias Entity = GuardEntity<Throttle>
+  typealias View = ThrottleView
+
+  static let kind = EntityKind.throttle
+  static let name: StaticString = "throttle"
+  static let stateOfNothing: StaticString = "idle"
+  /// One is used as often as what it limits: there would be no room for other events.
+  static let isLogged = false
+
+  static func table(of engine: Engine) -> EntityTable<GuardEntity<Throttle>> { engine.throttles }
+
+  static func view(of entity: Entity, at now: Moment) -> ThrottleView {
+    ThrottleView(entity, at: now)
+  }
+
+  /// All of it is there again: nothing is left to be remembered.
+  static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    engine.statistics.record(late: (now.boot - due).microseconds)
+    engine.publish(Self.self, index, .ready, due: due, at: now)
+    engine.remove(Self.self, index)
+  }
+}
+
 extension Engine {
   // MARK: Commands
 
@@ -10,80 +36,67 @@ extension Engine {
     _ key: UnsafeRawBufferPointer, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: ThrottleView) {
-    let entity = settledGuard(.throttle, key, at: now)
-    var machine = entity.map { guards[$0].throttle } ?? Throttle(rate, at: now.boot)
+    let index = settled(ThrottleKind.self, key, at: now)
+    var machine = index.map { throttles[$0].machine } ?? Throttle(rate, at: now.boot)
     machine.change(rate, at: now.boot)
     guard !isPeek else {
       let answer = machine.answer(to: cost, at: now.boot)
-      let generation = entity.map { guards[$0].generation } ?? Generation(0)
+      let generation = index.map { throttles[$0].generation } ?? Generation(0)
       return (
         answer.isAccepted, ThrottleView(Array(key), generation, machine, answer, at: now)
       )
     }
     let answer = machine.take(cost, at: now.boot)
-    guard let entity else {
+    guard let index else {
       try checkWritable(.none)
       try checkLimits(client)
       return (
-        true, taken(insertGuard(key, .throttle(machine), owner: .none, by: client), answer, at: now)
+        true, taken(insertGuard(ThrottleKind.self, key, machine, owner: .none, by: client), answer, at: now)
       )
     }
     guard answer.isAccepted else {
-      let view = ThrottleView(Array(key), guards[entity].generation, machine, answer, at: now)
-      publish(entity, .refused, reason: .rate, of: .throttle(view), at: now)
+      let view = ThrottleView(Array(key), throttles[index].generation, machine, answer, at: now)
+      publish(ThrottleKind.self, index, .refused, reason: .rate, at: now) { _ in view }
       return (false, view)
     }
     try checkWritable(.none)
-    guards[entity].throttle = machine
-    armGuard(entity)
-    return (true, taken(entity, answer, at: now))
+    throttles[index].machine = machine
+    arm(ThrottleKind.self, index)
+    return (true, taken(index, answer, at: now))
   }
 
   /// Gives `cost` back; nil if nothing of that key is used.
   package func refundThrottle(
     _ key: UnsafeRawBufferPointer, cost: UInt32, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ThrottleView? {
-    guard let entity = settledGuard(.throttle, key, at: now) else { return nil }
-    try check(generation, against: guards[entity].generation)
+    guard let index = settled(ThrottleKind.self, key, at: now) else { return nil }
+    try check(generation, against: throttles[index].generation)
     try checkWritable(.none)
-    guards[entity].throttle.refund(cost, at: now.boot)
-    let view = ThrottleView(guards[entity], at: now)
-    publish(entity, .refunded, of: .throttle(view), at: now)
-    if guards[entity].throttle.nextExpiry <= now.boot {
-      removeGuard(entity)
+    throttles[index].machine.refund(cost, at: now.boot)
+    let view = ThrottleView(throttles[index], at: now)
+    publish(ThrottleKind.self, index, .refunded, at: now) { _ in view }
+    if throttles[index].machine.emptyAt <= now.boot {
+      remove(ThrottleKind.self, index)
     } else {
-      armGuard(entity)
+      arm(ThrottleKind.self, index)
     }
     return view
   }
 
-  package func throttle(
-    _ key: UnsafeRawBufferPointer, at now: Moment
-  ) -> ThrottleView? {
-    settledGuard(.throttle, key, at: now).map { ThrottleView(guards[$0], at: now) }
+  package func throttle(_ key: UnsafeRawBufferPointer, at now: Moment) -> ThrottleView? {
+    get(ThrottleKind.self, key, at: now)
   }
 
-  package func listThrottles(
-    _ query: ListQuery, at now: Moment
-  ) -> Page<ThrottleView> {
-    listGuards(.throttle, query, at: now) { ThrottleView($0, at: now) }
-  }
-
-  // MARK: Time
-
-  /// All of it is there again: there is nothing left to be remembered.
-  func expireThrottle(_ entity: EntityRef, due: Instant, at now: Moment) {
-    statistics.record(late: (now.boot - due).microseconds)
-    publish(entity, .ready, due: due, at: now)
-    removeGuard(entity)
+  package func listThrottles(_ query: ListQuery, at now: Moment) -> Page<ThrottleView> {
+    list(ThrottleKind.self, query, at: now)
   }
 
   private func taken(
-    _ entity: EntityRef, _ answer: Throttle.Answer, at now: Moment
+    _ index: UInt32, _ answer: Throttle.Answer, at now: Moment
   ) -> ThrottleView {
     let view = ThrottleView(
-      guards[entity].key, guards[entity].generation, guards[entity].throttle, answer, at: now)
-    publish(entity, .accepted, of: .throttle(view), at: now)
+      throttles[index].key, throttles[index].generation, throttles[index].machine, answer, at: now)
+    publish(ThrottleKind.self, index, .accepted, at: now) { _ in view }
     return view
   }
 }

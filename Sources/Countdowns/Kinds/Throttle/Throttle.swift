@@ -10,7 +10,7 @@
 /// rounded, and over any time exactly as much is allowed as BURST and RATE say.
 ///
 /// Source: ITU-T I.371, annex A (the virtual scheduling algorithm).
-package struct Throttle: Equatable, Sendable {
+package struct Throttle: Guard {
   /// `burst` at once, and `count` more in each `period`.
   package struct Rate: Hashable, Sendable {
     /// Of BURST, of the count of RATE and of COST.
@@ -121,8 +121,10 @@ package struct Throttle: Equatable, Sendable {
       resetAfter: rate.time(of: used))
   }
 
+  package var nextExpiry: Instant? { emptyAt }
+
   /// When nothing of what was used counts any more; never before that.
-  package var nextExpiry: Instant {
+  var emptyAt: Instant {
     fraction == 0 ? arrival : Instant(microseconds: arrival.microseconds + 1)
   }
 
@@ -139,4 +141,9 @@ package struct Throttle: Equatable, Sendable {
     arrival = now + Interval(microseconds: Int64(whole))
     fraction = UInt32(rest)
   }
+}
+
+extension Throttle {
+  package typealias View = ThrottleView
+  package var stored: GuardMachine { .throttle(self) }
 }

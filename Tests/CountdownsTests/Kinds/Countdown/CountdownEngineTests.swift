@@ -22,7 +22,7 @@ import Testing
   @Test("Keys are binary-safe and distinct")
   func keys() throws {
     for key in ["a", "A", "a ", "a\0", "", "日本"] { try desk.start(key) }
-    #expect(desk.engine.countdownCount == 6)
+    #expect(desk.engine.count(.countdown) == 6)
     try desk.cancel("a\0")
     #expect(desk.get("a") != nil)
     #expect(desk.get("a\0") == nil)

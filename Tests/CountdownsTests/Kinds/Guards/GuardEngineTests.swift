@@ -406,31 +406,4 @@ import Testing
     #expect(desk.gate("g")?.action == Array("a".utf8))
     #expect(desk.debounce("d")?.calls == 1)
   }
-
-  @Test("The tail has what happened to them, as it was told")
-  func tail() throws {
-    let desk = Desk()
-    desk.subscribe(1, pattern: "*")
-    try desk.begin("o")
-    try desk.done("o", "r")
-    try desk.check("g", "buy", payload: "p")
-    try desk.open(gate: "g", ttl: 1_000)
-    try desk.call("d", payload: "x", leading: true, longest: 5_000)
-    try desk.call("d", payload: "y")
-    try desk.call("own", owner: .connection(1))
-    desk.at(70_000)
-    let told = desk.takeEvents(1).filter { event in
-      guard case .guarded(let view) = event.subject else { return false }
-      return view.owner == .none
-    }
-    var kept: [Event] = []
-    _ = desk.engine.eventTail.read(
-      after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
-      {
-        kept.append($0)
-        return true
-      })
-    #expect(kept.count == 9)
-    #expect(kept.map { "\($0)" } == told.map { "\($0)" })
-  }
 }

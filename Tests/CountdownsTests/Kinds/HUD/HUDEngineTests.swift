@@ -48,7 +48,7 @@ import Testing
 
   private func views(_ connection: UInt64) -> [(name: Event.Name, view: HUDView)] {
     desk.takeEvents(connection).compactMap { event in
-      guard event.name != .snapshot, case .hud(let view) = event.subject else { return nil }
+      guard event.name != .snapshot, let view = event.subject as? HUDView else { return nil }
       return (event.name, view)
     }
   }
@@ -68,7 +68,7 @@ import Testing
     let told = views(1)
     #expect(told.map(\.name) == [.didDisappear, .willAppear, .didAppear])
     #expect(told.map(\.view.generation) == [first, second, second])
-    #expect(told.map(\.view.kind) == [.loading, .success, .success])
+    #expect(told.map(\.view.content) == [.loading, .success, .success])
     #expect(
       told.map { $0.view.status.map { String(decoding: $0, as: UTF8.self) } }
         == ["black", "sent", "sent"])
@@ -143,7 +143,7 @@ import Testing
     try desk.show("s", .init(maximum: .seconds(2), fadeIn: .zero, fadeOut: .zero), level: .alert)
     desk.at(9_000)
     let events = desk.takeEvents(1).compactMap { event -> String? in
-      guard case .hud(let view) = event.subject else { return nil }
+      guard let view = event.subject as? HUDView else { return nil }
       return "\(event.name.text) \(view.level.rawValue) \(event.generation.value)"
     }
     #expect(
@@ -161,7 +161,7 @@ import Testing
     try desk.show("s")
     _ = try target("s") { try desk.engine.tapHUD($0, inside: false, at: desk.now) }
     let states = desk.takeEvents(1).compactMap { event -> String? in
-      guard case .hud(let view) = event.subject else { return nil }
+      guard let view = event.subject as? HUDView else { return nil }
       return "\(event.name.text) \(view.state.rawValue) \(view.end?.rawValue ?? "-")"
     }
     #expect(

@@ -50,7 +50,7 @@ import Testing
     _ = desk.takeEvents(1)
     try desk.dismissed("nav")
     let told = desk.takeEvents(1).compactMap { event -> (Event.Name, StackView)? in
-      guard case .nav(let view) = event.subject else { return nil }
+      guard let view = event.subject as? StackView else { return nil }
       return (event.name, view)
     }
     #expect(

@@ -343,7 +343,7 @@ import Testing
     let events = desk.takeEvents(1)
     #expect(events.map(\.name) == [.didAppear, .loading])
     for event in events {
-      guard case .page(let view) = event.subject else { continue }
+      guard let view = event.subject as? PageView else { continue }
       #expect(event.generation == generation)
       #expect(view.generation == generation)
       #expect(view.state == .refreshing)

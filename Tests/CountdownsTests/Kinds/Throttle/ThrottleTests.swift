@@ -1,4 +1,4 @@
-import Countdowns
+@testable import Countdowns
 import Testing
 
 private func rate(_ burst: Int64, _ count: Int64, per period: Interval) -> Throttle.Rate {
@@ -129,11 +129,11 @@ private struct ThrottleTimeline {
   @Test("It is forgotten at its theoretical arrival time, rounded up")
   func expiry() {
     var machine = Throttle(rate(3, 7, per: .seconds(1)), at: Instant(microseconds: 5))
-    #expect(machine.nextExpiry == Instant(microseconds: 5))
+    #expect(machine.emptyAt == Instant(microseconds: 5))
     _ = machine.take(1, at: Instant(microseconds: 5))
-    #expect(machine.nextExpiry == Instant(microseconds: 5 + 142_858))
-    #expect(machine.answer(to: 1, at: machine.nextExpiry).resetAfter == .zero)
-    let before = Instant(microseconds: machine.nextExpiry.microseconds - 1)
+    #expect(machine.emptyAt == Instant(microseconds: 5 + 142_858))
+    #expect(machine.answer(to: 1, at: machine.emptyAt).resetAfter == .zero)
+    let before = Instant(microseconds: machine.emptyAt.microseconds - 1)
     #expect(machine.answer(to: 1, at: before).resetAfter == Interval(microseconds: 1))
   }
 

@@ -1,46 +1,5 @@
 import Wire
 
-extension ScopeView {
-  static let fieldCount = 13
-
-  func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("key", bytes: key)
-    writer.field("state", state.rawValue)
-    writer.field("generation", generation.value)
-    writeDetails(to: &writer)
-  }
-
-  func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("parent", bytes: parent)
-    writer.field("depth", Int64(depth))
-    writer.field("children", Int64(children))
-    writer.field("owned", Int64(owned))
-    writer.field("handlers", Int64(handlers))
-    writer.field("ttl_ms", ttlMS)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
-    writer.field("owner", owner)
-  }
-}
-
-extension Emission {
-  func write(to writer: inout some FieldWriter & ~Copyable) {
-    writer.field("name", bytes: name)
-    writer.field("target", bytes: target)
-    writer.field("phase", isCaptured ? "capture" : "bubble" as StaticString)
-    writer.field("payload", bytes: payload)
-    writer.field("now_unix_ms", nowUnixMS)
-  }
-}
-
-extension RESPEncoder {
-  mutating func view(_ view: ScopeView) {
-    map(ScopeView.fieldCount)
-    view.write(to: &self)
-  }
-}
-
 extension Call {
   func describe(_ problem: ScopeProblem, _ key: String) -> String {
     switch problem {

@@ -1,0 +1,47 @@
+/// Whether what was asked for was done, and why not, or why again.
+package struct Answer: Sendable {
+  var isAccepted: Bool
+  var reason: Event.Reason?
+
+  init(isAccepted: Bool, reason: Event.Reason? = nil) {
+    self.isAccepted = isAccepted
+    self.reason = reason
+  }
+
+  /// A repetition that changes nothing is accepted as well.
+  init(isFirst: Bool) { self.init(isAccepted: true, reason: isFirst ? nil : .duplicate) }
+
+  init(_ decision: StartDecision) {
+    self.init(isAccepted: decision.isAccepted, reason: decision.reason)
+  }
+
+  init(_ attempt: SendRecord.Attempt) {
+    switch attempt {
+    case .accepted: self.init(isAccepted: true)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    case .locked: self.init(isAccepted: false, reason: .locked)
+    case .passed: self.init(isAccepted: false, reason: .passed)
+    }
+  }
+
+  init(_ pass: SendRecord.Pass) {
+    switch pass {
+    case .accepted: self.init(isFirst: true)
+    case .acceptedBefore: self.init(isFirst: false)
+    case .expired: self.init(isAccepted: false, reason: .expired)
+    }
+  }
+
+  init(_ refusal: NavigationStack.Refusal?) {
+    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
+  }
+
+  init(_ refusal: PageLoad.Refusal?) {
+    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
+  }
+
+  func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("accepted", isAccepted)
+    if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }
+  }
+}

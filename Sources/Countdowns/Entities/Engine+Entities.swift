@@ -1,0 +1,194 @@
+/// A kind whose entities have one deadline, and end with their owner: timers, pages, rate limits and
+/// their like. What the engine does around their machines is the same for all of them.
+protocol ExpiringKind: TableKind {
+  /// When its alarm is to go off, on its clock; nil: not by itself.
+  static func nextExpiry(of entity: Entity) -> Instant?
+  static func clock(of entity: Entity) -> TimerClock
+  static func view(of entity: Entity, at now: Moment) -> View
+  /// What is due by now happens. Afterwards it is armed again, if it is still there.
+  static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
+
+  /// Whether its events are in the event log, if nobody owns it.
+  static var isLogged: Bool { get }
+  /// The name of the event of its end, and what that reports.
+  static var endEvent: Event.Name { get }
+  static func endedView(of entity: Entity, at now: Moment) -> View
+  /// It is cancelled, its owner is gone, or it makes way for what is stored.
+  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment)
+}
+
+extension ExpiringKind {
+  static func clock(of entity: Entity) -> TimerClock { .boot }
+  static var isLogged: Bool { canBeDurable }
+  static var endEvent: Event.Name { .cancelled }
+  static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
+
+  static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment) {
+    if reason == .ownerGone {
+      engine.statistics.ownerGone += 1
+    } else {
+      engine.statistics.cancelled += 1
+    }
+    engine.publish(Self.self, index, endEvent, reason: reason, at: now) {
+      endedView(of: $0, at: now)
+    }
+    engine.remove(Self.self, index)
+  }
+
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View {
+    view(of: table(of: engine)[index], at: now)
+  }
+
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
+    table(of: engine)[index].alarm = nil
+    if passTime(index, in: engine, at: now) { engine.arm(Self.self, index) }
+  }
+
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    // It is not the doing of the command that looks.
+    let count = engine.changes.count
+    defer { engine.changes.count = count }
+    return passTime(index, in: engine, at: now)
+  }
+
+  private static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    let table = table(of: engine)
+    guard table.contains(index) else { return false }
+    guard engine.isThere(table[index].owner, at: now) else {
+      end(index, .ownerGone, in: engine, at: now)
+      return false
+    }
+    guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
+      return true
+    }
+    fire(index, due: due, in: engine, at: now)
+    guard table.contains(index) else { return false }
+    engine.arm(Self.self, index)
+    return true
+  }
+
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
+  ) {
+    if table(of: engine).entity(at: index)?.owner == owner {
+      end(index, .ownerGone, in: engine, at: now)
+    }
+  }
+
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
+    canBeDurable && table(of: engine).entity(at: index)?.owner == Owner.none
+  }
+
+  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
+    if table(of: engine).contains(index) { engine.remove(Self.self, index, isChange: false) }
+  }
+}
+
+extension Engine {
+  /// How many there are of a kind.
+  package func count(_ kind: EntityKind) -> Int { kind.behavior.count(in: self) }
+
+  /// The entity of that name, after what is due for it has happened.
+  func settled<K: Kind>(
+    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> UInt32? {
+    guard let index = K.find(key, in: self), K.settle(index, in: self, at: now) else { return nil }
+    return index
+  }
+
+  func get<K: Kind>(
+    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+  ) -> K.View? {
+    settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
+  }
+
+  /// A page of a listing. Whatever is there from the first page to the last is on exactly one of them.
+  ///
+  /// - Parameter parts: how many parts a view has that a client can make many.
+  func list<K: Kind>(
+    _ kind: K.Type, _ query: ListQuery, parts: (K.View) -> Int = { _ in 0 }, at now: Moment
+  ) -> Page<K.View> {
+    let end = K.indexEnd(in: self)
+    for index in query.range(below: end) { _ = K.settle(index, in: self, at: now) }
+    return query.page(
+      below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: parts,
+      view: { K.view($0, in: self, at: now) })
+  }
+
+  /// Ends it; false if it was not there.
+  func cancel<K: ExpiringKind>(
+    _ kind: K.Type, _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settled(kind, key, at: now) else { return false }
+    try check(generation, against: K.table(of: self)[index].generation)
+    try checkWritable(K.table(of: self)[index].owner)
+    K.end(index, .cancelled, in: self, at: now)
+    return true
+  }
+
+  // MARK: Steps
+
+  func insert<K: ExpiringKind>(_ kind: K.Type, _ entity: K.Entity) -> UInt32 {
+    let index = K.table(of: self).insert(entity)
+    connections.own(EntityRef(K.kind, index), entity.owner)
+    connections.count(1, for: entity.uid)
+    arm(kind, index)
+    return index
+  }
+
+  /// Forgets it, without an event.
+  ///
+  /// - Parameter isChange: whether the store is to forget it as well.
+  func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32, isChange: Bool = true) {
+    let table = K.table(of: self)
+    let entity = EntityRef(K.kind, index)
+    if K.canBeDurable, isChange { changes.note(entity, isKept: false) }
+    _ = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
+    let removed = table.remove(index, holdsPlace: changes.isKept(entity))
+    connections.disown(entity, removed.owner)
+    connections.count(-1, for: removed.uid)
+  }
+
+  func arm<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
+    let table = K.table(of: self)
+    table[index].alarm = arm(
+      table[index].alarm, for: K.nextExpiry(of: table[index]), EntityRef(K.kind, index),
+      on: K.clock(of: table[index]))
+  }
+
+  func noteChange<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
+    if K.canBeDurable {
+      changes.note(EntityRef(K.kind, index), isKept: K.table(of: self)[index].owner == .none)
+    }
+  }
+
+  /// Publishes what happened to an entity, and notes that it has changed if it has.
+  ///
+  /// - Parameters:
+  ///   - generation: what it happened to, if not what is there now.
+  ///   - due: when time made it happen, on the entity's clock.
+  ///   - view: how it is; as it is now, unless given.
+  func publish<K: ExpiringKind>(
+    _ kind: K.Type, _ index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
+    due: Instant? = nil, reason: Event.Reason? = nil, at now: Moment,
+    view: (K.Entity) -> K.View
+  ) {
+    let entity = K.table(of: self)[index]
+    if name.tellsOfChange { noteChange(kind, index) }
+    let head = Event.Head(
+      name, generation ?? entity.generation, due: due, on: K.clock(of: entity), reason: reason,
+      at: now)
+    publish(
+      K.kind, entity.key, head, isLogged: K.isLogged && name.tellsOfChange && entity.owner == .none
+    ) { view(entity) }
+  }
+
+  func publish<K: ExpiringKind>(
+    _ kind: K.Type, _ index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
+    due: Instant? = nil, reason: Event.Reason? = nil, at now: Moment
+  ) {
+    publish(kind, index, name, generation, due: due, reason: reason, at: now) {
+      K.view(of: $0, at: now)
+    }
+  }
+}

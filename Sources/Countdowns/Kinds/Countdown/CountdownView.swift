@@ -1,0 +1,202 @@
+/// What is reported of a countdown.
+package struct CountdownView: EntityView, Equatable {
+  package enum State: String, CaseIterable, Sendable {
+    case counting, paused, ready, idle
+
+    var text: StaticString {
+      switch self {
+      case .counting: "counting"
+      case .paused: "paused"
+      case .ready: "ready"
+      case .idle: "idle"
+      }
+    }
+  }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  package var remaining: Int64
+  package var remainingMS: Int64
+  package var retryAfterMS: Int64
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var count: UInt32
+  package var everyMS: Int64
+  package var title: [UInt8]?
+  package var sends: UInt32
+  package var owner: Owner
+  package var meta: [UInt8]?
+  private var quotaBox: QuotaBox
+
+  /// Elsewhere in memory, so that views of countdowns without a policy stay small.
+  private indirect enum QuotaBox: Equatable, Sendable {
+    case none
+    case some(QuotaView)
+  }
+
+  package var kind: EntityKind { .countdown }
+  package var isDurable: Bool { owner == .none }
+
+  /// What the policy says; nil for a countdown that was started without one.
+  package internal(set) var quota: QuotaView? {
+    get {
+      switch quotaBox {
+      case .none: nil
+      case .some(let quota): quota
+      }
+    }
+    set { quotaBox = newValue.map { .some($0) } ?? .none }
+  }
+
+  /// Of nobody's countdown, to be filled in.
+  init(key: [UInt8], _ state: State, _ generation: Generation, nowUnixMS: Int64) {
+    self.key = key
+    self.state = state
+    self.generation = generation
+    self.nowUnixMS = nowUnixMS
+    remaining = 0
+    remainingMS = 0
+    retryAfterMS = 0
+    count = 0
+    everyMS = 0
+    sends = 0
+    owner = .none
+    quotaBox = .none
+  }
+
+  /// - Parameters:
+  ///   - code: the generation whose code it is about, if not the newest.
+  ///   - retryAt: when a start is accepted, where that has just been found out.
+  init(
+    _ entity: CountdownEntity, key: [UInt8], code: Generation? = nil, retryAt: Instant? = nil,
+    at now: Moment
+  ) {
+    let machine = entity.machine
+    self.key = key
+    generation = entity.generation
+    remaining = machine.remainingSteps(at: now.boot)
+    let left = machine.remainingTime(at: now.boot)
+    remainingMS = left.millisecondsRoundedUp
+    let steps = remaining
+    func countingTitle() -> [UInt8]? {
+      entity.titles?.counting.map { Title.text($0, remaining: steps, left: left) }
+    }
+    switch machine.phase {
+    case .counting(let deadline) where deadline > now.boot:
+      state = .counting
+      deadlineUnixMS = now.unixMilliseconds(of: deadline)
+      title = countingTitle()
+    case .paused:
+      state = .paused
+      title = countingTitle()
+    // With no time left it is ready; `ready` is the next event.
+    case .counting(let since), .ready(let since):
+      state = .ready
+      deadlineUnixMS = now.unixMilliseconds(of: since)
+      title = entity.titles?.ready
+    case .idle:
+      state = .idle
+    }
+    nowUnixMS = now.wall.microseconds / 1_000
+    count = machine.plan.count
+    everyMS = machine.plan.every.millisecondsRoundedUp
+    owner = entity.owner
+    meta = entity.meta
+    guard let sending = entity.sending, sending.isInForce else {
+      sends = machine.sends
+      quotaBox = .none
+      retryAfterMS = retryAt.map { ($0 - now.boot).millisecondsRoundedUp } ?? remainingMS
+      return
+    }
+    let record = sending.record
+    sends = record.sendCount(by: sending.policy, at: now.boot)
+    quotaBox = .some(QuotaView(record, sending.policy, code: code, at: now.boot))
+    let until = retryAt ?? machine.refusal(by: sending.policy, record, at: now.boot)?.until
+    retryAfterMS = until.map { ($0 - now.boot).millisecondsRoundedUp } ?? 0
+  }
+
+  // MARK: Fields
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.field("key", bytes: key)
+    writeState(to: &writer)
+    answer?.write(to: &writer)
+    writer.field("retry_after_ms", retryAfterMS)
+    writer.field("count", Int64(count))
+    writer.field("every_ms", everyMS)
+    writeSends(to: &writer)
+    writer.field("owner", owner)
+    writer.field("meta", bytes: meta)
+  }
+
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    guard name != .cancelled else { return writer.over("idle", at: nowUnixMS) }
+    writer.field("state", state.text)
+    writeProgress(to: &writer)
+    switch name {
+    case .refused:
+      writer.field("retry_after_ms", retryAfterMS)
+      quota?.write(to: &writer)
+    case .refunded, .expired, .locked, .passed:
+      writeSends(to: &writer)
+    case .started, .snapshot:
+      writer.field("count", Int64(count))
+      writer.field("every_ms", everyMS)
+      writeSends(to: &writer)
+      writer.field("owner", owner)
+      writer.field("meta", bytes: meta)
+    default:
+      break
+    }
+  }
+
+  /// What a tick changes.
+  func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.text)
+    writer.field("generation", generation.value)
+    writeProgress(to: &writer)
+  }
+
+  private func writeSends(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("sends", Int64(sends))
+    quota?.write(to: &writer)
+  }
+
+  private func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("remaining", remaining)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("title", bytes: title)
+  }
+}
+
+/// What is reported of a countdown that was started with a policy.
+package struct QuotaView: Equatable, Sendable {
+  package var policy: String
+  package var sendsLeft: Int?
+  package var channel: String?
+  package var nextChannel: String?
+  /// Of the newest code, or the one that is asked about; nil if it is not valid.
+  package var expiresInMS: Int64?
+  package var attemptsLeft: Int64?
+
+  init(_ record: SendRecord, _ policy: SendPolicy, code: Generation?, at now: Instant) {
+    self.policy = policy.name
+    sendsLeft = record.sendsLeft(by: policy, at: now)
+    (channel, nextChannel) = record.channels(by: policy, at: now)
+    guard let code = record.code(code, at: now), let expires = code.expires else { return }
+    expiresInMS = (expires - now).millisecondsRoundedUp
+    attemptsLeft = policy.rules.attempts.map { Int64($0) - Int64(min(code.attempts, $0)) }
+  }
+
+  func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("sends_left", sendsLeft.map { Int64($0) })
+    writer.field("policy", policy)
+    writer.field("channel", channel)
+    writer.field("next_channel", nextChannel)
+    writer.field("expires_in_ms", expiresInMS)
+    writer.field("attempts_left", attemptsLeft)
+  }
+}

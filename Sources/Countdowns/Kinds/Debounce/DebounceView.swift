@@ -1,0 +1,68 @@
+/// What is reported of debounced calls.
+package struct DebounceView: GuardView, Equatable {
+  package enum State: String, CaseIterable, Sendable { case idle, waiting, resting }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  /// That nobody has been told of; of `fired`, those it stands for.
+  package var calls: Int64
+  /// Until it fires, or until it has been quiet.
+  package var remainingMS: Int64
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var quietMS: Int64
+  package var maximumWaitMS: Int64?
+  package var isLeading: Bool
+  package var owner: Owner
+  package var payload: [UInt8]?
+
+  /// Of what is over, to be filled in.
+  init(idle key: [UInt8], _ generation: Generation, nowUnixMS: Int64) {
+    self.key = key
+    self.generation = generation
+    self.nowUnixMS = nowUnixMS
+    state = .idle
+    calls = 0
+    remainingMS = 0
+    quietMS = 0
+    isLeading = false
+    owner = .none
+  }
+
+  init(idle entity: GuardEntity<Debounce>, at now: Moment) {
+    self.init(
+      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    let rule = entity.machine.rule
+    quietMS = rule.quiet.millisecondsRoundedUp
+    maximumWaitMS = rule.maximumWait?.millisecondsRoundedUp
+    isLeading = rule.isLeading
+    owner = entity.owner
+  }
+
+  init(_ entity: GuardEntity<Debounce>, at now: Moment) {
+    self.init(idle: entity, at: now)
+    let machine = entity.machine
+    state = machine.waiting == nil ? .resting : .waiting
+    calls = machine.waiting?.calls ?? 0
+    payload = machine.waiting?.payload
+    remainingMS = max(machine.nextDue - now.boot, .zero).millisecondsRoundedUp
+    deadlineUnixMS = now.unixMilliseconds(of: machine.nextDue)
+  }
+
+  package var kind: EntityKind { .debounce }
+  package var isDurable: Bool { owner == .none }
+
+  package func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    writer.field("calls", calls)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("quiet_ms", quietMS)
+    writer.field("max_wait_ms", maximumWaitMS)
+    writer.field("leading", isLeading)
+    writer.field("owner", owner)
+    writer.field("payload", bytes: payload)
+  }
+}

@@ -1,0 +1,55 @@
+/// What is reported of a session's gate.
+package struct GateView: GuardView, Equatable {
+  package enum State: String, CaseIterable, Sendable { case closed, pending, open }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  /// What waits for it to open, or is to be run.
+  package var action: [UInt8]?
+  package var payload: [UInt8]?
+  /// Nil while it is open for good.
+  package var remainingMS: Int64?
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var owner: Owner
+
+  /// Closed, and nothing waits.
+  init(closed key: [UInt8], _ generation: Generation = Generation(0), nowUnixMS: Int64) {
+    self.key = key
+    self.generation = generation
+    self.nowUnixMS = nowUnixMS
+    state = .closed
+    owner = .none
+  }
+
+  init(closed key: [UInt8], at now: Moment) {
+    self.init(closed: key, nowUnixMS: now.wall.microseconds / 1_000)
+  }
+
+  init(_ entity: GuardEntity<Gate>, at now: Moment) {
+    let machine = entity.machine
+    self.init(
+      closed: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    state = machine.isOpen ? .open : .pending
+    action = machine.pending?.name
+    payload = machine.pending?.payload
+    owner = entity.owner
+    guard let deadline = machine.nextExpiry else { return }
+    remainingMS = max(deadline - now.boot, .zero).millisecondsRoundedUp
+    deadlineUnixMS = now.unixMilliseconds(of: deadline)
+  }
+
+  package var kind: EntityKind { .gate }
+  package var isDurable: Bool { owner == .none }
+
+  package func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    writer.field("action", bytes: action)
+    writer.field("payload", bytes: payload)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("owner", owner)
+  }
+}

@@ -1,0 +1,138 @@
+/// A kind of entity: what the engine asks of it, whatever it is. Each kind answers for itself, in a
+/// folder of its own; `EntityKind` lists them.
+///
+/// An entity's index is its own for as long as it lives.
+protocol Kind: SendableMetatype {
+  associatedtype View: EntityView
+
+  static var kind: EntityKind { get }
+  /// Its namespace: what its channels begin with.
+  static var name: StaticString { get }
+  /// What a snapshot reports of a key that names nothing.
+  static var stateOfNothing: StaticString { get }
+  /// Whether any of them outlive the daemon.
+  static var canBeDurable: Bool { get }
+
+  // MARK: Looking
+
+  static func count(in engine: Engine) -> Int
+  /// One more than the highest index in use.
+  static func indexEnd(in engine: Engine) -> Int
+  /// O(1).
+  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32?
+  /// Nil if there is nothing at that index.
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])?
+  static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View
+  /// What a new subscriber receives; most kinds have one view.
+  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View]
+
+  // MARK: Time and owners
+
+  /// The entity's alarm has gone off.
+  static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
+  /// Lets happen what is due for an entity; false if it is not there, or not any more.
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
+  /// An owner is gone. The index may be another entity's by now.
+  static func ownerGone(
+    _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
+
+  // MARK: Durability
+
+  /// Whether something of it is to be stored, as it is now.
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
+  /// Whether nothing is at that index.
+  static func isFree(_ index: UInt32, in engine: Engine) -> Bool
+  /// An index that was held for what was stored there may be used again.
+  static func releasePlace(_ index: UInt32, in engine: Engine)
+  /// Removes what a change that could not be stored has made, without an event.
+  static func discard(_ index: UInt32, in engine: Engine, at now: Moment)
+}
+
+extension Kind {
+  static var canBeDurable: Bool { false }
+
+  static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {
+    [view(index, in: engine, at: now)]
+  }
+
+  /// Whether a key and an index are nobody's yet.
+  static func canRestore(_ key: [UInt8], at index: UInt32, in engine: Engine) -> Bool {
+    isFree(index, in: engine) && key.withUnsafeBytes { find($0, in: engine) } == nil
+  }
+
+  static func isDurable(_ index: UInt32, in engine: Engine) -> Bool { false }
+  static func releasePlace(_ index: UInt32, in engine: Engine) {}
+  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {}
+}
+
+/// A kind whose entities are in a table of their own.
+protocol TableKind: Kind {
+  associatedtype Entity: KeyedEntity
+
+  static func table(of engine: Engine) -> EntityTable<Entity>
+}
+
+extension TableKind {
+  static func count(in engine: Engine) -> Int { table(of: engine).count }
+  static func indexEnd(in engine: Engine) -> Int { table(of: engine).indexEnd }
+
+  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32? {
+    table(of: engine).find(key)
+  }
+
+  static func entry(
+    at index: UInt32, in engine: Engine, now: Moment
+  ) -> (owner: Owner, key: [UInt8])? {
+    table(of: engine).entity(at: index).map { ($0.owner, $0.key) }
+  }
+
+  static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
+    !table(of: engine).contains(index)
+  }
+
+  static func releasePlace(_ index: UInt32, in engine: Engine) {
+    table(of: engine).release(index)
+  }
+}
+
+/// What kinds of entity there are. Each has a namespace of keys and of channels of its own.
+///
+/// The numbers are stored, so they never change; new kinds come at the end.
+package enum EntityKind: UInt8, CaseIterable, Sendable {
+  case countdown, hud, timer, scope
+  case throttle, once, gate, debounce
+  case nav, page
+
+  private static let kinds: [any Kind.Type] = [
+    CountdownKind.self, HUDKind.self, TimerKind.self, ScopeKind.self,
+    ThrottleKind.self, OnceKind.self, GateKind.self, DebounceKind.self,
+    NavigationKind.self, PageKind.self,
+  ]
+
+  var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
+
+  package var name: StaticString { behavior.name }
+
+  /// What channels of this kind begin with.
+  package var channelPrefix: [UInt8] { Self.channelPrefixes[Int(rawValue)] }
+
+  private static let channelPrefixes = allCases.map { kind in
+    kind.name.withUTF8Buffer { Array($0) } + [UInt8(ascii: ":")]
+  }
+
+  /// Lends the name of an entity's channel.
+  func withChannel<R>(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+    Self.channelPrefixes[Int(rawValue)].withUnsafeBytes { prefix in
+      withUnsafeTemporaryAllocation(byteCount: prefix.count + key.count, alignment: 1) { channel in
+        channel.copyMemory(from: prefix)
+        UnsafeMutableRawBufferPointer(rebasing: channel[prefix.count...]).copyMemory(from: key)
+        return body(UnsafeRawBufferPointer(channel))
+      }
+    }
+  }
+
+  /// Whether any of them outlive the daemon.
+  package var canBeDurable: Bool { behavior.canBeDurable }
+}

@@ -1,0 +1,66 @@
+/// What is reported of a page.
+package struct PageView: EntityView, Equatable {
+  package var key: [UInt8]
+  package var state: PageLoad.State
+  package var generation: Generation
+  package var isAnimated: Bool
+  package var isVisible: Bool
+  package var items: Int64?
+  package var message: [UInt8]?
+  package var screen: [UInt8]
+  /// Until the load has failed.
+  package var remainingMS: Int64?
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var owner: Owner
+
+  package var kind: EntityKind { .page }
+  package var isDurable: Bool { false }
+
+  init(_ entity: PageEntity, at now: Moment) {
+    key = entity.key
+    let machine = entity.machine
+    state = machine.state
+    generation = entity.generation
+    isAnimated = machine.isAnimated
+    isVisible = machine.isVisible
+    items = machine.items
+    message = machine.message
+    screen = entity.options.screen
+    let deadline = machine.deadline
+    remainingMS = deadline.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
+    deadlineUnixMS = deadline.map { now.unixMilliseconds(of: $0) }
+    nowUnixMS = now.wall.microseconds / 1_000
+    owner = entity.owner
+  }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.field("key", bytes: key)
+    writer.field("generation", generation.value)
+    answer?.write(to: &writer)
+    writeState(to: &writer)
+    writer.field("screen", bytes: screen)
+    writer.field("owner", owner)
+  }
+
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    guard name != .closed else { return writer.over("unknown", at: nowUnixMS) }
+    writeState(to: &writer)
+    if name == .failed { writer.field("error_page", state == .error) }
+    if name == .snapshot {
+      writer.field("screen", bytes: screen)
+      writer.field("owner", owner)
+    }
+  }
+
+  private func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    writer.field("animated", isAnimated)
+    writer.field("visible", isVisible)
+    writer.field("items", items)
+    writer.field("message", bytes: message)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+  }
+}

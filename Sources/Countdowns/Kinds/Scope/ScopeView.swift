@@ -1,0 +1,83 @@
+/// What is reported of a scope.
+package struct ScopeView: EntityView, Equatable {
+  package enum State: String, Sendable { case open, closed }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  /// Where events go on to; nil at the top.
+  package var parent: [UInt8]?
+  /// 1 at the top; what it is owned by counts as above it.
+  package var depth: Int
+  package var children: Int
+  /// How much it owns, other scopes apart.
+  package var owned: Int
+  package var handlers: Int
+  package var ttlMS: Int64?
+  package var remainingMS: Int64?
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var owner: Owner
+
+  package var kind: EntityKind { .scope }
+  package var isDurable: Bool { false }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.field("key", bytes: key)
+    writer.field("state", state.rawValue)
+    writer.field("generation", generation.value)
+    writeDetails(to: &writer)
+  }
+
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    if name == .closed {
+      writer.field("parent", bytes: parent)
+      writer.field("now_unix_ms", nowUnixMS)
+    } else {
+      writeDetails(to: &writer)
+    }
+  }
+
+  private func writeDetails(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("parent", bytes: parent)
+    writer.field("depth", Int64(depth))
+    writer.field("children", Int64(children))
+    writer.field("owned", Int64(owned))
+    writer.field("handlers", Int64(handlers))
+    writer.field("ttl_ms", ttlMS)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("owner", owner)
+  }
+}
+
+/// An event of the clients' own, on its way to who takes it.
+package struct Emission: EntityView, Equatable {
+  /// The scope at which it is taken.
+  package var key: [UInt8]
+  package var generation: Generation
+  package var name: [UInt8]
+  package var payload: [UInt8]?
+  /// The scope that it is for.
+  package var target: [UInt8]
+  /// Whether it was taken on its way down.
+  package var isCaptured: Bool
+  package var nowUnixMS: Int64
+
+  package var kind: EntityKind { .scope }
+  package var isDurable: Bool { false }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    preconditionFailure("no command returns an emission")
+  }
+
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("name", bytes: self.name)
+    writer.field("target", bytes: target)
+    writer.field("phase", isCaptured ? "capture" : "bubble" as StaticString)
+    writer.field("payload", bytes: payload)
+    writer.field("now_unix_ms", nowUnixMS)
+  }
+}

@@ -1,0 +1,57 @@
+/// What is reported of a rate limit.
+package struct ThrottleView: GuardView, Equatable {
+  package enum State: String, CaseIterable, Sendable {
+    /// Nothing of it is used.
+    case idle
+    case available, exhausted
+  }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  package var limit: Int64
+  package var remaining: Int64
+  /// Until a request is accepted, of the cost that was asked for, or of 1.
+  package var retryAfterMS: Int64
+  /// Until all of BURST is there.
+  package var resetAfterMS: Int64
+  package var nowUnixMS: Int64
+  package var rateCount: Int64
+  package var rateMS: Int64
+
+  init(
+    _ key: [UInt8], _ generation: Generation, _ machine: Throttle, _ answer: Throttle.Answer,
+    at now: Moment
+  ) {
+    self.key = key
+    self.generation = generation
+    limit = Int64(machine.rate.burst)
+    remaining = answer.remaining
+    state = answer.resetAfter == .zero ? .idle : remaining > 0 ? .available : .exhausted
+    retryAfterMS = answer.retryAfter.millisecondsRoundedUp
+    resetAfterMS = answer.resetAfter.millisecondsRoundedUp
+    nowUnixMS = now.wall.microseconds / 1_000
+    rateCount = Int64(machine.rate.count)
+    rateMS = machine.rate.period.millisecondsRoundedUp
+  }
+
+  init(_ entity: GuardEntity<Throttle>, at now: Moment) {
+    let machine = entity.machine
+    self.init(
+      entity.key, entity.generation, machine, machine.answer(to: 1, at: now.boot), at: now)
+  }
+
+  package var kind: EntityKind { .throttle }
+  package var isDurable: Bool { true }
+
+  package func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    writer.field("limit", limit)
+    writer.field("remaining", remaining)
+    writer.field("retry_after_ms", retryAfterMS)
+    writer.field("reset_after_ms", resetAfterMS)
+    writer.field("now_unix_ms", nowUnixMS)
+    writer.field("rate_count", rateCount)
+    writer.field("rate_ms", rateMS)
+  }
+}

@@ -1,0 +1,113 @@
+/// What is reported of a plain timer.
+package struct TimerView: EntityView, Equatable {
+  package enum State: String, Sendable {
+    case running, paused
+    /// Nothing of the time is left: it fires now.
+    case idle
+  }
+
+  package var key: [UInt8]
+  package var state: State
+  package var generation: Generation
+  package var remainingMS: Int64
+  package var deadlineUnixMS: Int64?
+  package var nowUnixMS: Int64
+  package var everyMS: Int64?
+  package var clock: TimerClock
+  package var late: PlainTimer.Late
+  package var fired: Int64
+  package var missed: Int64
+  package var owner: Owner
+  package var payload: [UInt8]?
+  /// In `fired`: periods that passed unseen since the firing before.
+  package var justMissed: Int64?
+
+  package var kind: EntityKind { .timer }
+  package var isDurable: Bool { owner == .none }
+
+  init(_ entity: TimerEntity, at now: Moment) {
+    let machine = entity.machine
+    key = entity.key
+    generation = entity.generation
+    switch machine.phase {
+    case .running(let deadline):
+      state = deadline > now.on(entity.clock) ? .running : .idle
+      deadlineUnixMS = now.unixMilliseconds(of: deadline, on: entity.clock)
+    case .paused:
+      state = .paused
+    }
+    remainingMS = machine.remainingTime(at: now.on(entity.clock)).millisecondsRoundedUp
+    nowUnixMS = now.wall.microseconds / 1_000
+    everyMS = machine.every?.millisecondsRoundedUp
+    clock = entity.clock
+    late = machine.late
+    fired = machine.fired
+    missed = machine.missed
+    owner = entity.owner
+    payload = entity.payload
+  }
+
+  package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    writer.field("key", bytes: key)
+    writer.field("generation", generation.value)
+    writeState(to: &writer)
+    writer.field("every_ms", everyMS)
+    writer.field("clock", clock.rawValue)
+    writer.field("late", late.rawValue)
+    writer.field("fired", fired)
+    writer.field("missed", missed)
+    writer.field("owner", owner)
+    writer.field("payload", bytes: payload)
+  }
+
+  package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    switch name {
+    case .cancelled:
+      writer.over("idle", at: nowUnixMS)
+    case .fired:
+      // Once fired, a timer that does not repeat is no more.
+      if everyMS == nil { writer.over("idle", at: nowUnixMS) } else { writeState(to: &writer) }
+      writer.field("fired", fired)
+      writer.field("missed", justMissed)
+      writer.field("payload", bytes: payload)
+    case .set, .snapshot:
+      writeState(to: &writer)
+      writer.field("every_ms", everyMS)
+      writer.field("clock", clock.rawValue)
+      writer.field("fired", fired)
+      writer.field("missed", missed)
+      writer.field("owner", owner)
+      writer.field("payload", bytes: payload)
+    default:
+      writeState(to: &writer)
+    }
+  }
+
+  private func writeState(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("state", state.rawValue)
+    writer.field("remaining_ms", remainingMS)
+    writer.field("deadline_unix_ms", deadlineUnixMS)
+    writer.field("now_unix_ms", nowUnixMS)
+  }
+}
+
+/// Which clock a plain timer's deadline is on.
+package enum TimerClock: String, CaseIterable, Sendable {
+  case boot, wall
+}
+
+extension Moment {
+  func on(_ clock: TimerClock) -> Instant {
+    switch clock {
+    case .boot: boot
+    case .wall: wall
+    }
+  }
+
+  func unixMilliseconds(of instant: Instant, on clock: TimerClock) -> Int64 {
+    switch clock {
+    case .boot: unixMilliseconds(of: instant)
+    case .wall: unixMilliseconds(ofWall: instant)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/// What is reported of an entity: in replies, events and snapshots. It says what its fields are, once
+/// for RESP, JSON and the event log alike; docs/protocol.md explains them.
+package protocol EntityView: Sendable {
+  var kind: EntityKind { get }
+  var key: [UInt8] { get }
+  var generation: Generation { get }
+  var nowUnixMS: Int64 { get }
+  /// Whether a store keeps what it is about.
+  var isDurable: Bool { get }
+
+  /// All of its fields, as a command returns them.
+  ///
+  /// - Parameter answer: whether what was asked for was done, where that is part of the reply.
+  func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?)
+  /// What an event of that name reports, after the fields that all events have.
+  func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable)
+}
+
+/// A key that names nothing: in snapshots only.
+struct NothingView: EntityView {
+  let kind: EntityKind
+  let key: [UInt8]
+  let nowUnixMS: Int64
+
+  var generation: Generation { Generation(0) }
+  var isDurable: Bool { false }
+
+  func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
+    preconditionFailure("commands reply null")
+  }
+
+  func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
+    writer.over(kind.behavior.stateOfNothing, at: nowUnixMS)
+  }
+}
+
+extension FieldWriter where Self: ~Copyable {
+  /// What an event reports of an entity that is over.
+  mutating func over(_ state: StaticString, at nowUnixMS: Int64) {
+    field("state", state)
+    field("now_unix_ms", nowUnixMS)
+  }
+}
