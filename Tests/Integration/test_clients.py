@@ -144,7 +144,7 @@ def test_redis_benchmark(daemon, options):
         ["COUNTDOWN", "START", "key:__rand_int__", "META", "x"],
         ["TIMER", "SET", "key:__rand_int__", "10s"],
     ):
-        command = ["redis-benchmark", "-s", daemon.path, "-n", "10000", "-r", "1000", "-q"]
+        command = ["redis-benchmark", "-s", daemon.path, "-n", "3000", "-r", "1000", "-q"]
         done = subprocess.run(
             [*command, *options, *words], capture_output=True, text=True, timeout=PATIENCE * 3
         )
@@ -153,7 +153,7 @@ def test_redis_benchmark(daemon, options):
         assert "requests per second" in output
         assert "error" not in output.lower() and "warning" not in output.lower(), output
     stats = daemon.info("stats")
-    assert int(stats["total_commands_processed"]) >= 40_000
+    assert int(stats["total_commands_processed"]) >= 12_000
     assert stats["total_error_replies"] == "0"
 
 

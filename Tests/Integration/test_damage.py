@@ -384,7 +384,7 @@ def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     columns = "generation, uid, phase, deadline_store_us, left_us, step_count, every_us, fires_at_once, sends, refunded"
     query(
         daemon,
-        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) "
+        f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) "
         f"INSERT INTO countdowns (id, key, {columns}) SELECT i + 10, CAST('k' || i AS BLOB), {columns} FROM n, countdowns",
     )
     daemon.start_without_waiting()

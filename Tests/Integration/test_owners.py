@@ -65,8 +65,8 @@ def test_leases_are_given_back(daemon, client):
     eventually(lambda: client("HUD", "GET", "s") is None, "nobody wants it")
 
 
-@pytest.mark.parametrize("count", [100_000])
-def test_a_client_with_100000_timers_vanishes_and_others_do_not_notice(daemon, client, count):
+def test_a_client_with_20000_timers_disconnects_and_others_do_not_notice(daemon, client):
+    count = 20_000
     owner = daemon.connect()
     for start in range(0, count, 1_000):
         owner.send_bytes(
@@ -79,7 +79,7 @@ def test_a_client_with_100000_timers_vanishes_and_others_do_not_notice(daemon, c
             owner.reply()
     assert client("DBSIZE") == count
     watcher = daemon.connect()
-    watcher.send("SUBSCRIBE", "timer:t99999")
+    watcher.send("SUBSCRIBE", f"timer:t{count - 1}")
     watcher.push(), watcher.event()
     owner.close()
     answered_meanwhile = 0

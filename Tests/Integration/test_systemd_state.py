@@ -14,7 +14,7 @@ import uuid
 import pytest
 
 from clocks import Clocks, library
-from countdownd import Client, Closed, request, view
+from countdownd import Client, Closed, Error, request, view
 from machine import SOCKET, needs_binary, needs_systemd, ping, with_countdownd
 from watching import CTL, watchers
 
@@ -210,7 +210,11 @@ class Writers:
                         start = ["COUNTDOWN", "START"]
                         client.send_bytes(b"".join(request(*start, key, "EVERY", "1h") for key in keys))
                         for key in keys:
-                            if view(client.reply())["accepted"]:
+                            reply = client.reply()
+                            # Refused, so not acknowledged: the daemon is still loading.
+                            if isinstance(reply, Error) and reply.code == "LOADING":
+                                continue
+                            if view(reply)["accepted"]:
                                 self.acknowledged[number].add(key)
                 except (Closed, ConnectionError):
                     # What was not answered may or may not have been done.
