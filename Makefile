@@ -18,6 +18,7 @@ packages: ## Install the Debian packages that building needs
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev
 
+# All release products are built with these flags, so that nothing is compiled twice.
 # The Swift runtime goes into the binaries, so that they run on machines without it.
 # Exclusive access to memory is checked in debug builds, which all tests run; here it would cost as much
 # as a look-up for each command.
@@ -25,8 +26,7 @@ RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=
 
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
-	@swift build $(RELEASE_FLAGS) --product countdownd
-	@swift build $(RELEASE_FLAGS) --product countdownctl
+	@swift build $(RELEASE_FLAGS)
 
 .PHONY: man
 man: build ## Write the man pages to .build/man
@@ -88,19 +88,22 @@ test-deb: check-deb ## Install, run and purge the Debian package in a clean syst
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py
 
-# One test after another: side by side, those that fill the memory with millions of things slow each
-# other and everything else down.
+# Most integration tests wait rather than compute: three for each core.
+WORKERS ?= $(shell echo $$((3 * $$(nproc))))
+
+# Swift tests run one after another: side by side, those that fill the memory with many things slow
+# each other and everything else down.
 .PHONY: test
 test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
 	@swift build --build-tests
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
-	@scripts/integration-test.sh
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
+	  scripts/integration-test.sh -q -n $(WORKERS) --dist loadgroup --durations=10
 
 SECONDS_OF_FUZZ ?= 40
 SEED ?= 0
 .PHONY: fuzz
-fuzz: packages ## Random and damaged input: FUZZ="wheel requests configuration state" (SECONDS_OF_FUZZ=40, SEED=0)
-	@swift build $(RELEASE_FLAGS) --product fuzz
+fuzz: build ## Random and damaged input: FUZZ="wheel requests configuration state" (SECONDS_OF_FUZZ=40, SEED=0)
 	@$(RELEASE)/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
 
 ROUNDS ?= 200
@@ -117,8 +120,7 @@ damage: test-packages build ## Damage stored state at random places and start th
 
 STEPS ?= 1000000
 .PHONY: simulate
-simulate: ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
-	@swift build $(RELEASE_FLAGS) --product simulate
+simulate: build ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
 	@$(RELEASE)/simulate $(SEED) $(STEPS)
 
 .PHONY: sanitize
@@ -132,7 +134,7 @@ sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `ma
 	  .build-address/release/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
 
 .PHONY: nightly
-nightly: ## Everything that takes long, about three hours (SEED=today's date)
+nightly: ## Everything that takes long, about an hour: run it before a large change (SEED=today's date)
 	@scripts/nightly.sh $(if $(filter command line environment,$(origin SEED)),$(SEED),$$(date +%y%m%d)0000)
 
 .PHONY: examples
@@ -169,8 +171,7 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchma
 	@Benchmarks/run.py $(BENCH_OPTIONS)
 
 .PHONY: bench-store
-bench-store: packages ## Measure commits, checkpoints and loading of the store
-	@swift build $(RELEASE_FLAGS) --product store-bench
+bench-store: build ## Measure commits, checkpoints and loading of the store
 	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
 .PHONY: callgrind-wheel
