@@ -5,7 +5,7 @@ import TimerWheelOracle
 struct RequestGrammar {
   private static let table = CommandTable()
   static let groups = Array(Set(table.rows.map(\.group))).sorted {
-    $0.rawValue < $1.rawValue
+    $0.name < $1.name
   }
 
   private let commands: [CommandSpec]

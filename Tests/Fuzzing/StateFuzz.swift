@@ -17,7 +17,8 @@ package final class StateFuzz: FuzzTarget {
   private var files: [String: [UInt8]] = [:]
   private var rows = Rows()
   private let grammar = RequestGrammar([
-    .countdown, .timer, .hud, .throttle, .once, .gate, .debounce,
+    .entities(.countdown), .entities(.timer), .entities(.hud), .entities(.throttle),
+    .entities(.once), .entities(.gate), .entities(.debounce),
   ])
 
   /// What a store hands out.

@@ -5,12 +5,21 @@ import Wire
 ///
 /// A class, as it is passed along with each command.
 package final class CommandSpec: Sendable {
-  package enum Group: String, Sendable {
-    case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
+  package enum Group: Hashable, Sendable {
+    case entities(EntityKind)
     case connection, pubsub, server
 
+    package var name: String {
+      if case .entities(let kind) = self { kind.name.description } else { "\(self)" }
+    }
+
     /// What its keys name.
-    var noun: String { self == .nav ? "stack" : rawValue }
+    var noun: String { self == .entities(.nav) ? "stack" : name }
+
+    /// Nil where its commands are about no entities.
+    var kind: EntityKind? {
+      if case .entities(let kind) = self { kind } else { nil }
+    }
   }
 
   package struct Flags: OptionSet, Sendable {
@@ -40,20 +49,12 @@ package final class CommandSpec: Sendable {
   /// Whether it waits until all that was kept is there.
   var needsState: Bool {
     if subcommand == "HELP" { return false }
-    return switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page: true
-    case .connection, .pubsub, .server: flags.contains(.afterLoading)
-    }
+    return group.kind != nil || flags.contains(.afterLoading)
   }
 
   /// Whether its answer depends on how something is that may be kept. That of a change does, too, where
   /// it is refused.
-  var showsState: Bool {
-    switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce: true
-    case .scope, .nav, .page, .pubsub, .connection, .server: false
-    }
-  }
+  var showsState: Bool { group.kind?.canBeDurable == true }
 
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
 

@@ -134,7 +134,7 @@ extension Call {
     if let single = dispatcher.table.row(name) {
       replyDocs(single, family: family)
     } else {
-      let group = family[0].group.rawValue
+      let group = family[0].group.name
       session.output.map(4)
       session.output.field("summary", "A container for \(group) commands.")
       session.output.field("since", Product.version)
@@ -148,7 +148,7 @@ extension Call {
     session.output.map(4 + (parameters.isEmpty ? 0 : 1) + (family.isEmpty ? 0 : 1))
     session.output.field("summary", row.summary)
     session.output.field("since", Product.version)
-    session.output.field("group", row.group.rawValue)
+    session.output.field("group", row.group.name)
     session.output.field("complexity", row.complexity)
     if !parameters.isEmpty {
       session.output.bulk("arguments" as StaticString)

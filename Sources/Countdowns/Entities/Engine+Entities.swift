@@ -103,15 +103,11 @@ extension Engine {
   }
 
   /// A page of a listing. Whatever is there from the first page to the last is on exactly one of them.
-  ///
-  /// - Parameter parts: how many parts a view has that a client can make many.
-  func list<K: Kind>(
-    _ kind: K.Type, _ query: ListQuery, parts: (K.View) -> Int = { _ in 0 }, at now: Moment
-  ) -> Page<K.View> {
+  func list<K: Kind>(_ kind: K.Type, _ query: ListQuery, at now: Moment) -> Page<K.View> {
     let end = K.indexEnd(in: self)
     for index in query.range(below: end) { _ = K.settle(index, in: self, at: now) }
     return query.page(
-      below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: parts,
+      below: K.indexEnd(in: self), { K.entry(at: $0, in: self, now: now) }, parts: K.parts,
       view: { K.view($0, in: self, at: now) })
   }
 

@@ -8,6 +8,10 @@ protocol Kind: SendableMetatype {
   static var kind: EntityKind { get }
   /// Its namespace: what its channels begin with.
   static var name: StaticString { get }
+  /// What the syntax lines of its commands call its keys.
+  static var keyName: String { get }
+  /// Whether anything of this kind goes with an owner.
+  static var hasOwners: Bool { get }
   /// What a snapshot reports of a key that names nothing.
   static var stateOfNothing: StaticString { get }
   /// Whether any of them outlive the daemon.
@@ -25,6 +29,8 @@ protocol Kind: SendableMetatype {
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])?
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> View
+  /// How many parts a view has that a client can make many: what a listing does is bounded by them.
+  static func parts(of view: View) -> Int
   /// What a new subscriber receives; most kinds have one view.
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View]
 
@@ -51,6 +57,8 @@ protocol Kind: SendableMetatype {
 }
 
 extension Kind {
+  static var keyName: String { "key" }
+  static var hasOwners: Bool { true }
   static var canBeDurable: Bool { false }
 
   static func snapshot(_ index: UInt32, in engine: Engine, at now: Moment) -> [View] {
@@ -62,6 +70,7 @@ extension Kind {
     isFree(index, in: engine) && key.withUnsafeBytes { find($0, in: engine) } == nil
   }
 
+  static func parts(of view: View) -> Int { 0 }
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool { false }
   static func releasePlace(_ index: UInt32, in engine: Engine) {}
   static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {}

@@ -4,16 +4,6 @@ import Wire
 
 @testable import Countdowns
 
-extension CommandSpec {
-  /// Whether it is about countdowns, HUDs, … rather than about connections or the daemon.
-  fileprivate var showsEntity: Bool {
-    switch group {
-    case .countdown, .hud, .timer, .throttle, .once, .gate, .debounce, .scope, .nav, .page: true
-    case .connection, .pubsub, .server: false
-    }
-  }
-}
-
 /// The one table of commands, and that every command's reply is well-formed in both versions.
 @Suite struct CommandTableTests {
   let table = CommandTable()
@@ -176,7 +166,8 @@ extension CommandSpec {
   @Test("Every command about one entity tells where its key is")
   func keyPositions() throws {
     let counter = Counter()
-    for row in table.rows where row.showsEntity && !["LIST", "HELP"].contains(row.subcommand) {
+    for row in table.rows
+    where row.group.kind != nil && !["LIST", "HELP"].contains(row.subcommand) {
       let call = try #require(Self.calls[row.fullName]?.first)
       let words = row.fullName.split(separator: " ") + call.split(separator: " ")
       let keys = try counter.say("COMMAND GETKEYS " + words.joined(separator: " "))

@@ -310,7 +310,7 @@ import Testing
     #expect(words.first == "due_unix_ms" && words[42] == "leading" && words.last == "flush")
     var sum: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in words.joined(separator: " ").utf8 { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    #expect(sum == 14931367183311225835)
+    #expect(sum == 14_931_367_183_311_225_835)
     #expect(
       EntityKind.allCases.map { "\($0.rawValue) \($0.name)" } == [
         "0 countdown", "1 hud", "2 timer", "3 scope", "4 throttle", "5 once", "6 gate",

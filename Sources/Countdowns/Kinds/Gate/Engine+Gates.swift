@@ -6,6 +6,7 @@ enum GateKind: GuardKind {
 
   static let kind = EntityKind.gate
   static let name: StaticString = "gate"
+  static let keyName = "session"
   static let stateOfNothing: StaticString = "closed"
   static let endEvent = Event.Name.dismissed
 

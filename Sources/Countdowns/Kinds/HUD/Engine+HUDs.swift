@@ -4,6 +4,7 @@ import TimerWheel
 enum HUDKind: TableKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
+  static let keyName = "screen"
   static let stateOfNothing: StaticString = "hidden"
   static let canBeDurable = true
 
@@ -172,7 +173,8 @@ extension Engine {
   package func hud(
     _ screen: UnsafeRawBufferPointer, level: Level?, at now: Moment
   ) -> HUDView? {
-    guard let index = settled(HUDKind.self, screen, at: now), let position = huds[index].index(of: level)
+    guard let index = settled(HUDKind.self, screen, at: now),
+      let position = huds[index].index(of: level)
     else { return nil }
     let (level, machine) = huds[index].presentations[position]
     return HUDView(huds[index].key, level, machine, at: now)

@@ -4,6 +4,8 @@ import TimerWheel
 enum NavigationKind: TableKind {
   static let kind = EntityKind.nav
   static let name: StaticString = "nav"
+  static let keyName = "stack"
+  static let hasOwners = false
   static let stateOfNothing: StaticString = "empty"
 
   static func table(of engine: Engine) -> EntityTable<StackEntity> { engine.stacks }
@@ -11,6 +13,8 @@ enum NavigationKind: TableKind {
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> StackView {
     StackView(engine.stacks[index], at: now)
   }
+
+  static func parts(of view: StackView) -> Int { view.pages.count }
 
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     engine.stacks[index].alarm = nil
@@ -124,7 +128,7 @@ extension Engine {
   }
 
   package func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
-    list(NavigationKind.self, query, parts: { $0.pages.count }, at: now)
+    list(NavigationKind.self, query, at: now)
   }
 
   // MARK: Time and scopes

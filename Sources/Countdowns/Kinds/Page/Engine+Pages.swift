@@ -7,6 +7,7 @@ enum PageKind: ExpiringKind {
 
   static let kind = EntityKind.page
   static let name: StaticString = "page"
+  static let keyName = "page"
   static let stateOfNothing: StaticString = "unknown"
 
   static func table(of engine: Engine) -> EntityTable<PageEntity> { engine.pages }

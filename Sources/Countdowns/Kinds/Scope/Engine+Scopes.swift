@@ -14,6 +14,7 @@ package struct ScopeOpening: Sendable {
 enum ScopeKind: TableKind {
   static let kind = EntityKind.scope
   static let name: StaticString = "scope"
+  static let keyName = "scope"
   static let stateOfNothing: StaticString = "closed"
 
   static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
@@ -153,7 +154,9 @@ extension Engine {
   package func scopeOwner(
     _ key: UnsafeRawBufferPointer, at now: Moment
   ) throws(EngineError) -> Owner {
-    guard let index = settled(ScopeKind.self, key, at: now) else { throw .scope(.noScope(Array(key))) }
+    guard let index = settled(ScopeKind.self, key, at: now) else {
+      throw .scope(.noScope(Array(key)))
+    }
     return .scope(ownerName(ofScope: index))
   }
 

@@ -1,24 +1,21 @@
 import Wire
 
+/// Which part of a tree SCOPE TREE is about.
+private struct TreeRequest {
+  var cursor: Int64?
+  var limit: Int64?
+}
+
 let scopeCommands: [CommandSpec] = [
   CommandSpec(
-    "SCOPE", "OPEN", "scope [PARENT scope] [OWNER none|connection|scope:ID] [TTL d]",
-    group: .scope, [.write, .fast],
-    "Opens a scope, which can own timers and handle events; or renews its lease."
-  ) { call throws(CommandError) in
-    var opening = ScopeOpening()
-    var options = call.options(from: 3)
-    while let option = try options.next() {
-      switch option {
-      case "PARENT": opening.parent = Array(try call.key(try options.value(), "PARENT"))
-      case "OWNER": opening.owner = try call.owner(try options.value())
-      case "TTL":
-        let ttl = try options.duration()
-        guard ttl > .zero else { throw call.problem("TTL is at least 1ms") }
-        opening.ttl = ttl
-      default: throw options.unknown()
-      }
-    }
+    "SCOPE", "OPEN", "scope",
+    [
+      .key("PARENT", "scope", \.parent), .owner(\.owner), .duration("TTL", \.ttl, lasting: true),
+    ],
+    group: .entities(.scope), [.write, .fast],
+    "Opens a scope, which can own timers and handle events; or renews its lease.",
+    into: ScopeOpening()
+  ) { call, opening throws(CommandError) in
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
@@ -26,95 +23,53 @@ let scopeCommands: [CommandSpec] = [
       })
   },
 
-  CommandSpec(
-    "SCOPE", "CLOSE", "scope [GENERATION g]", group: .scope, [.write],
-    complexity: "O(1); then all below it, bit by bit",
-    "Closes a scope and all below it, children first: 1, or 0 if there was none."
-  ) { call throws(CommandError) in
-    let done = try call.change(from: 3) { key, generation throws(EngineError) in
-      try call.dispatcher.engine.closeScope(key, generation: generation, at: call.now)
-    }
-    call.session.output.integer(done ? 1 : 0)
-  },
+  .change(
+    ScopeKind.self, "CLOSE",
+    "Closes a scope and all below it, children first: 1, or 0 if there was none.",
+    Engine.closeScope, flags: [.write], complexity: "O(1); then all below it, bit by bit",
+    reply: Call.done),
 
   CommandSpec(
-    "SCOPE", "TOUCH", "scope [TTL d] [GENERATION g]", group: .scope, [.write, .fast],
-    "Renews the lease of a scope."
-  ) { call throws(CommandError) in
-    var ttl: Interval?
-    var generation: Generation?
-    var options = call.options(from: 3)
-    while let option = try options.next() {
-      switch option {
-      case "TTL":
-        ttl = try options.duration()
-        if ttl == .zero { throw call.problem("TTL is at least 1ms") }
-      case "GENERATION": generation = try options.generation()
-      default: throw options.unknown()
-      }
-    }
+    "SCOPE", "TOUCH", "scope",
+    [.duration("TTL", \.ttl, lasting: true), .generation(\.generation)],
+    group: .entities(.scope), [.write, .fast], "Renews the lease of a scope.",
+    into: (ttl: nil as Interval?, generation: nil as Generation?)
+  ) { call, request throws(CommandError) in
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
         try call.dispatcher.engine.touchScope(
-          key, ttl: ttl, generation: generation, at: call.now)
+          key, ttl: request.ttl, generation: request.generation, at: call.now)
       })
   },
 
-  CommandSpec(
-    "SCOPE", "GET", "scope", group: .scope, [.readOnly, .fast],
-    "How a scope is; null if there is none."
-  ) { call throws(CommandError) in
-    guard let view = call.dispatcher.engine.scope(try call.key(), at: call.now) else {
-      return call.session.output.null()
-    }
-    call.session.output.view(view)
-  },
+  .get(ScopeKind.self, "How a scope is; null if there is none."),
+  .list(ScopeKind.self, "A page of scopes."),
 
   CommandSpec(
-    "SCOPE", "LIST", listSyntax, group: .scope, [.readOnly], complexity: "O(LIMIT)",
-    "A page of scopes."
-  ) { call throws(CommandError) in
-    let query = try call.listQuery()
-    call.reply(call.dispatcher.engine.listScopes(query, at: call.now)) { $0.view($1) }
-  },
-
-  CommandSpec(
-    "SCOPE", "TREE", "scope [CURSOR c] [LIMIT n]", group: .scope, [.readOnly],
-    complexity: "O(LIMIT)", "A scope and all below it, parents first, page by page."
-  ) { call throws(CommandError) in
-    var cursor: Int64 = 0
-    var limit = 100
-    var options = call.options(from: 3)
-    while let option = try options.next() {
-      switch option {
-      case "CURSOR": cursor = try options.integer(in: 0...Int64.max)
-      case "LIMIT": limit = Int(try options.integer(in: 1...1_000))
-      default: throw options.unknown()
-      }
-    }
+    "SCOPE", "TREE", "scope",
+    [
+      .integer("CURSOR", \.cursor, in: 0...Int64.max, value: "c"),
+      .integer("LIMIT", \.limit, in: 1...1_000),
+    ],
+    group: .entities(.scope), [.readOnly], complexity: "O(LIMIT)",
+    "A scope and all below it, parents first, page by page.", into: TreeRequest()
+  ) { call, request throws(CommandError) in
     let key = try call.key()
     let page = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.scopeTree(key, cursor: cursor, limit: limit, at: call.now)
+      try call.dispatcher.engine.scopeTree(
+        key, cursor: request.cursor ?? 0, limit: Int(request.limit ?? 100), at: call.now)
     }
-    call.session.output.array(2)
-    call.session.output.bulk(String(page.cursor))
-    call.session.output.array(page.views.count)
-    for view in page.views { call.session.output.view(view) }
+    call.reply(cursor: "\(page.cursor)", page.views)
   },
 
   CommandSpec(
-    "SCOPE", "HANDLE", "scope event [CAPTURE]", group: .scope,
+    "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", \.self)], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
-    "This connection handles an event, or all (*), at a scope: 1, or 0 if it did before."
-  ) { call throws(CommandError) in
+    "This connection handles an event, or all (*), at a scope: 1, or 0 if it did before.",
+    into: false
+  ) { call, captures throws(CommandError) in
     let event = try call.eventName(3)
-    var captures = false
-    var options = call.options(from: 4)
-    while let option = try options.next() {
-      guard option == "CAPTURE" else { throw options.unknown() }
-      captures = true
-    }
     let key = try call.key()
     let isNew = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.handle(
@@ -124,7 +79,8 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "UNHANDLE", "scope event", group: .scope, [.write, .fast, .whileSubscribed],
+    "SCOPE", "UNHANDLE", "scope event", group: .entities(.scope),
+    [.write, .fast, .whileSubscribed],
     "This connection handles an event at a scope no more: 1, or 0 if it did not."
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
@@ -134,7 +90,7 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "EMIT", "scope event [!payload]", group: .scope, [.write],
+    "SCOPE", "EMIT", "scope event [!payload]", group: .entities(.scope), [.write],
     complexity: "O(depth)",
     "Sends an event down to a scope and up again; the scope that took it, or null."
   ) { call throws(CommandError) in

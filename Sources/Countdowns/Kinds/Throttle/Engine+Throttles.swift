@@ -50,9 +50,8 @@ extension Engine {
     guard let index else {
       try checkWritable(.none)
       try checkLimits(client)
-      return (
-        true, taken(insertGuard(ThrottleKind.self, key, machine, owner: .none, by: client), answer, at: now)
-      )
+      let new = insertGuard(ThrottleKind.self, key, machine, owner: .none, by: client)
+      return (true, taken(new, answer, at: now))
     }
     guard answer.isAccepted else {
       let view = ThrottleView(Array(key), throttles[index].generation, machine, answer, at: now)

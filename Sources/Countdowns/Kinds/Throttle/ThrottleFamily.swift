@@ -1,82 +1,60 @@
 import Wire
 
-private let takeSyntax = "key BURST n RATE n/d [COST n] [PEEK]"
+/// What THROTTLE says, beyond the key.
+private struct TakeRequest {
+  var burst: Int64?
+  var rate: (count: Int64, period: Interval)?
+  var cost: Int64?
+  var isPeek = false
+}
 
 let throttleCommands: [CommandSpec] = [
-  CommandSpec(
-    "THROTTLE", nil, takeSyntax, group: .throttle, [.write, .fast],
-    "Asks whether something may be done now, BURST times at once and RATE in the long run."
-  ) { call throws(CommandError) in
-    try take(call)
-  },
-
-  CommandSpec(
-    "THROTTLE", "TAKE", takeSyntax, group: .throttle, [.write, .fast],
-    "As THROTTLE, for keys that might be called like one of its other commands."
-  ) { call throws(CommandError) in
-    try take(call)
-  },
-
-  CommandSpec(
-    "THROTTLE", "REFUND", "key n [GENERATION g]", group: .throttle, [.write, .fast],
-    "Gives back what was not used after all; null if nothing of the key is used."
-  ) { call throws(CommandError) in
-    let cost = try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most)
-    call.reply(
-      try call.change(from: 4) { key, generation throws(EngineError) in
-        try call.dispatcher.engine.refundThrottle(
-          key, cost: UInt32(cost), generation: generation, at: call.now)
-      })
-  },
-
-  CommandSpec(
-    "THROTTLE", "GET", "key", group: .throttle, [.readOnly, .fast],
-    "How a rate limit is; null if nothing of it is used."
-  ) { call throws(CommandError) in
-    call.reply(call.dispatcher.engine.throttle(try call.key(), at: call.now))
-  },
-
-  CommandSpec(
-    "THROTTLE", "LIST", listSyntax, group: .throttle, [.readOnly], complexity: "O(LIMIT)",
-    "A page of rate limits."
-  ) { call throws(CommandError) in
-    let query = try call.listQuery()
-    call.reply(call.dispatcher.engine.listThrottles(query, at: call.now)) { $0.view($1) }
-  },
+  take(
+    nil, "Asks whether something may be done now, BURST times at once and RATE in the long run."),
+  take("TAKE", "As THROTTLE, for keys that might be called like one of its other commands."),
+  .change(
+    ThrottleKind.self, "REFUND", "n",
+    "Gives back what was not used after all; null if nothing of the key is used.",
+    { call throws(CommandError) in
+      UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most))
+    }, Engine.refundThrottle, reply: { $0.reply($1) }),
+  .get(ThrottleKind.self, "How a rate limit is; null if nothing of it is used."),
+  .list(ThrottleKind.self, "A page of rate limits."),
 ]
 
-private func take(_ call: Call) throws(CommandError) {
-  var burst: Int64?
-  var count: Int64?
-  var period = Interval.zero
-  var cost: Int64 = 1
-  var isPeek = false
-  var options = call.options(from: call.first + 1)
-  while let option = try options.next() {
-    switch option {
-    case "BURST": burst = try options.integer(in: 1...Throttle.Rate.most)
-    case "RATE": (count, period) = try call.rate(try options.value())
-    case "COST": cost = try options.integer(in: 1...Throttle.Rate.most)
-    case "PEEK": isPeek = true
-    default: throw options.unknown()
+private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
+  CommandSpec(
+    "THROTTLE", subcommand, "key",
+    [
+      .integer("BURST", \.burst, in: 1...Throttle.Rate.most, isRequired: true),
+      Option("RATE", "n/d", isRequired: true) { request, reader, call throws(CommandError) in
+        request.rate = try call.rate(try reader.value())
+      },
+      .integer("COST", \.cost, in: 1...Throttle.Rate.most), .flag("PEEK", \.isPeek),
+    ],
+    group: .entities(.throttle), [.write, .fast], summary, into: TakeRequest()
+  ) { call, request throws(CommandError) in
+    guard let burst = request.burst, let (count, period) = request.rate else {
+      throw call.problem("BURST and RATE are needed")
     }
+    let cost = request.cost ?? 1
+    guard cost <= burst else {
+      throw call.problem(
+        "COST \(cost) is more than BURST \(burst), so it would never be accepted")
+    }
+    guard let rate = Throttle.Rate(burst: burst, count: count, period: period) else {
+      throw call.problem(
+        "BURST \(burst) would take more than 3650d to come back at this RATE; lower BURST or "
+          + "raise RATE")
+    }
+    let key = try call.key()
+    call.reply(
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.takeThrottle(
+          key, rate, cost: UInt32(cost), isPeek: request.isPeek, by: call.session.client,
+          at: call.now)
+      }, refusal: .rate)
   }
-  guard let burst, let count else { throw call.problem("BURST and RATE are needed") }
-  guard cost <= burst else {
-    throw call.problem(
-      "COST \(cost) is more than BURST \(burst), so it would never be accepted")
-  }
-  guard let rate = Throttle.Rate(burst: burst, count: count, period: period) else {
-    throw call.problem(
-      "BURST \(burst) would take more than 3650d to come back at this RATE; lower BURST or "
-        + "raise RATE")
-  }
-  let key = try call.key()
-  let answer = try call.run { () throws(EngineError) in
-    try call.dispatcher.engine.takeThrottle(
-      key, rate, cost: UInt32(cost), isPeek: isPeek, by: call.session.client, at: call.now)
-  }
-  call.reply(answer, refusal: .rate)
 }
 
 extension Call {

@@ -1,5 +1,6 @@
-@testable import Countdowns
 import Testing
+
+@testable import Countdowns
 
 private func rate(_ burst: Int64, _ count: Int64, per period: Interval) -> Throttle.Rate {
   Throttle.Rate(burst: burst, count: count, period: period)!
