@@ -44,12 +44,6 @@ extension Engine {
   func closeScopes(at now: Moment, budget: inout Int) {
     while budget > 0, !scopes.closings.isEmpty {
       budget -= 1
-      // What a scope owned goes before it, and also if the scope went with another one meanwhile.
-      if let entity = scopes.closings.newest.owned?.next() {
-        ownerGone(entity, scopes.closings.newest.owner, at: now)
-        continue
-      }
-      scopes.closings.newest.owned = nil
       let closing = scopes.closings.newest
       guard scopes.table.contains(closing.root),
         scopes.table[closing.root].generation == closing.generation
@@ -58,11 +52,13 @@ extension Engine {
         continue
       }
       let cursor = closing.cursor
-      if let child = scopes.tree.firstChild(of: cursor) {
+      // What a scope owned goes before it.
+      if let entity = scopes.table[cursor].ownedLeft?.next() {
+        ownerGone(entity, .scope(ownerName(ofScope: cursor)), at: now)
+      } else if let child = scopes.tree.firstChild(of: cursor) {
         scopes.closings.newest.cursor = child
       } else if let name = scopes.table[cursor].name, let owned = connections.takeOwned(of: name) {
-        scopes.closings.newest.owned = owned.makeIterator()
-        scopes.closings.newest.owner = .scope(name)
+        scopes.table[cursor].ownedLeft = owned.makeIterator()
       } else {
         let isLast = cursor == closing.root
         if isLast {

@@ -15,9 +15,6 @@ struct Scopes: ~Copyable {
     let reason: Event.Reason
     /// What is looked at next: the root, or below it.
     var cursor: UInt32
-    /// What the scope under the cursor owned, and has not lost yet.
-    var owned: EntitySet.Iterator?
-    var owner: Owner = .none
   }
 
   /// A stack: the newest goes on first. It can be long, as when many leases are over at one moment.
@@ -64,6 +61,9 @@ struct ScopeEntity: KeyedEntity {
   var stack: UInt32?
   /// It is one of those that are being closed with all below them.
   var isClosing = false
+  /// What it owned and has not lost yet, while it is being closed. It is here because a scope above
+  /// may be closed before this is done, and then goes on with it.
+  var ownedLeft: EntitySet.Iterator?
 }
 
 /// What is wrong with a call about scopes.

@@ -385,4 +385,21 @@ import Testing
     #expect(desk.scope("a") == nil)
     #expect(desk.scope("b")?.handlers == 0)
   }
+
+  @Test("What a scope owns is over before it closes, also where one above is closed meanwhile")
+  func closingFromAboveMeanwhile() throws {
+    try openThree()
+    for number in 0..<600 { try desk.set("t\(number)", 60_000, owner: try desk.scoped("cell")) }
+    desk.subscribe(1, pattern: "*")
+    _ = desk.takeHeard(1)
+    // More is owned than is cancelled at once.
+    #expect(try desk.close("page"))
+    #expect(try desk.close("app"))
+    desk.at(1)
+    let heard = desk.takeHeard(1)
+    let closed = try #require(heard.firstIndex { $0.contains("cell closed") })
+    #expect(heard[..<closed].count { $0.contains(" cancelled ") } == 600)
+    #expect(heard[closed...].count == 3)
+    desk.expectEmpty()
+  }
 }
