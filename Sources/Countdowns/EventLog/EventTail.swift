@@ -172,12 +172,17 @@ package struct EventTail: Sendable {
   /// Puts back what a store has kept, oldest first, before anything new comes.
   ///
   /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
-  /// - Returns: whether they can be read. If not, those before them are not there either.
+  /// - Returns: whether they can be read. If not, those before them may be missing, too.
   @discardableResult
   package mutating func restore(
     _ bytes: [UInt8], after sequence: Int64, through last: Int64
   ) -> Bool {
     guard isOn else { return true }
+    // In a damaged file they may come in any order, or twice.
+    if let newest = chunks.last?.content.lastSequence, last <= newest {
+      droppedThrough = newest
+      return false
+    }
     // The first; or one that does not follow on the one before: nobody knows what was between.
     if chunks.last.map({ sequence > $0.content.lastSequence }) ?? true { droppedThrough = sequence }
     guard let count = EventCoding.count(bytes) else {

@@ -373,4 +373,27 @@ import Testing
     let since = read(tail, after: second.lastSequence - 1, newest: last)
     #expect(since.events == ["a cancelled"] && since.reading.isComplete)
   }
+
+  @Test("Portions that a damaged file has twice or out of order are left out, and that is a gap")
+  func portionsOutOfOrder() throws {
+    let desk = Desk()
+    var portions: [EventTail.Portion] = []
+    for key in ["a", "b", "c"] {
+      try desk.start(key)
+      portions.append(try handOver(desk))
+    }
+    var tail = EventTail(limit: 10, after: 0)
+    var reads: [Bool] = []
+    for place in [0, 1, 0, 1, 2] {
+      let portion = portions[place]
+      reads.append(
+        tail.restore(
+          portion.bytes, after: portion.lastSequence - 1, through: portion.lastSequence))
+    }
+    #expect(reads == [true, true, false, false, true])
+    let sequences = tail.portions.map(\.lastSequence)
+    #expect(sequences == sequences.sorted() && Set(sequences).count == sequences.count)
+    let all = read(tail, after: 0, newest: desk.engine.lastSequence)
+    #expect(all.events == ["a started", "b started", "c started"] && !all.reading.isComplete)
+  }
 }
