@@ -20,7 +20,7 @@ from test_damage import check
 SEED = int(os.environ.get("SEED", "0"))
 SECONDS = float(os.environ.get("SECONDS", "6"))
 # Rounds that have found something; each is played first.
-FOUND = [, 28]
+FOUND = [28]
 
 PAGE = 1024
 FRAME = 24 + PAGE
