@@ -88,17 +88,17 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      swiftSettings: settings),
+      swiftSettings: settings + [.strictMemorySafety()]),
     .executableTarget(
       name: "countdownctl",
       dependencies: [
-        "CountdownClient", "CountdownConfiguration", "Wire",
+        "CountdownClient", "CountdownConfiguration", "Countdowns", "Wire",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
-      swiftSettings: settings),
+      swiftSettings: settings + [.strictMemorySafety()]),
 
     // Plays random histories against a naive model: in a test, and for as long as wanted.
     .target(

@@ -1,32 +1,42 @@
-/// What can go wrong between a client and countdownd. Every text says what to do about it.
+/// An error between a client and countdownd. Its description says what to do.
 public enum CountdownClientError: Error, Hashable, Sendable {
-  /// Nothing listens at the path: there is no such socket, or nobody accepts on it.
+  /// Nothing listens at the path.
   case daemonNotRunning(path: String)
-  /// There is something else than a socket at the path.
+  /// The file at the path is not a socket.
   case notASocket(path: String)
-  /// Somebody listens at the path who does not speak the protocol.
+  /// Another program listens at the path.
   case notCountdownd(path: String)
-  /// The socket is there, and this user may not use it. `group` is the group that may, if there is
-  /// one that can be joined.
+  /// This user may not use the socket. `group` is the group that may, if users can join it.
   case permissionDenied(path: String, group: String?)
-  /// A path that no Unix socket can have; the limit is in bytes.
+  /// The path is too long for a Unix socket; the limit is in bytes.
   case pathTooLong(path: String, limit: Int)
-  /// The connection could not be made for another reason.
+  /// Connecting failed for another reason.
   case connectionFailed(path: String, reason: String)
-  /// The daemon answered with an error: its first word, and the rest.
+  /// The daemon replied with an error: `code` is its first word, such as `NOTFOUND`.
   case server(code: String, message: String)
-  /// The connection ended before the answer came. Whether the command was done is unknown; the next
-  /// call connects again.
+  /// The connection was closed before the reply came. Whether the daemon ran the command is unknown;
+  /// the next call connects again.
   case connectionClosed
   /// `close()` was called.
   case clientClosed
-  /// The daemon said something that the protocol does not provide for.
+  /// The daemon sent something that is not in the protocol.
   case protocolViolation(String)
+  /// The task was cancelled. The daemon still runs the command.
+  case cancelled
 
-  /// An error as the protocol spells it: `CODE text`.
+  /// Reads an error reply: `CODE text`.
   public init(reply: String) {
     let words = reply.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
     self = .server(code: String(words[0]), message: words.count > 1 ? String(words[1]) : "")
+  }
+
+  /// Whatever the layers below throw.
+  init(_ error: any Error) {
+    switch error {
+    case let error as CountdownClientError: self = error
+    case is CancellationError: self = .cancelled
+    default: self = .connectionClosed
+    }
   }
 }
 
@@ -53,6 +63,7 @@ extension CountdownClientError: CustomStringConvertible {
     case .connectionFailed(let path, let reason): return "cannot connect to \(path): \(reason)"
     case .server(let code, let message): return message.isEmpty ? code : "\(code) \(message)"
     case .connectionClosed: return "countdownd closed the connection before it answered"
+    case .cancelled: return "the task was cancelled"
     case .clientClosed: return "this client has been closed"
     case .protocolViolation(let what): return "countdownd broke the protocol: \(what)"
     }

@@ -1,7 +1,21 @@
 /// Splits a typed line into words as redis-cli and redis-server do: blanks separate words; in double
 /// quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`. A NUL is a character
 /// like any other, as in keys; redis-server ignores what follows it.
-enum InlineWords {
+package enum InlineWords {
+  /// The words of a line, without their quotes.
+  ///
+  /// - Throws: when a quote is not closed, or something sticks to a closed one.
+  package static func split(_ line: String) throws(RESPProtocolError) -> [[UInt8]] {
+    var text: [UInt8] = []
+    var line = line
+    let ranges = line.withUTF8 { bytes in
+      Result { () throws(RESPProtocolError) in
+        try split(UnsafeRawBufferPointer(bytes), into: &text)
+      }
+    }
+    return try ranges.get().map { Array(text[Int($0.start)..<Int($0.start + $0.count)]) }
+  }
+
   static func split(
     _ line: UnsafeRawBufferPointer, into text: inout [UInt8]
   ) throws(RESPProtocolError) -> [ArgumentRange] {

@@ -13,7 +13,7 @@ import CountdownClient
 struct Countdownctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownctl",
-    abstract: "Starts, watches and manages the countdowns, HUDs, timers and guards of countdownd.",
+    abstract: "Starts, watches and manages the countdowns, HUDs and timers of countdownd.",
     discussion: """
       Examples:
         countdownctl start +4512345678 --count 60 --title '%ds to go'
@@ -32,30 +32,31 @@ struct Countdownctl: AsyncParsableCommand {
 
       Exit status:
         0   done; a start, resend, attempt or other request was accepted
-        1   refused (still counting), there is no such thing, or a file is wrong
+        1   refused (in cooldown), not found, or an error in a file
         2   a start or resend with this --token was accepted before: send nothing
         3   countdownd could not be reached, or did not answer in time
-        4   countdownd answered with an error, but for one of no such thing; or it broke off
-        64  the command line is wrong
+        4   countdownd answered with another error, or closed the connection
+        64  an error in the command line
 
       Environment:
         COUNTDOWND_SOCKET  the socket to use without --socket
-        NO_COLOR           set to anything but nothing: no colours
+        NO_COLOR           disable colour if non-empty
       """,
     version: CountdownClient.version,
     subcommands: [
-      Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self, Get.self,
-      Cancel.self, Pause.self, Resume.self, Retime.self, Policy.self, Watch.self, HUD.self,
-      Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self,
-      Navigation.self, Page.self, List.self, Info.self, Backup.self, Monitor.self, Reload.self,
+      Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self,
+      GetCommand<Countdown>.self, VerbCommand<Countdown.Cancel>.self,
+      VerbCommand<Countdown.Pause>.self, VerbCommand<Countdown.Resume>.self,
+      Countdown.Retime.self, Policy.self, Watch.self, HUD.self, Timer.self, Throttle.self,
+      Once.self, Gate.self, Debounce.self, Scope.self, Navigation.self, Page.self,
+      ListCommand<Countdown>.self, Info.self, Backup.self, Monitor.self, Reload.self,
       Raw.self, Bench.self,
     ])
 
   @OptionGroup var global: GlobalOptions
 
   static func main() async {
-    // A reader that has seen enough, `countdownctl list | head`, is not an error: `Output` ends
-    // quietly then.
+    // A reader that stops, as in `countdownctl list | head`, is not an error: see `Output`.
     signal(SIGPIPE, SIG_IGN)
     do {
       var command = try parseAsRoot()
@@ -65,21 +66,21 @@ struct Countdownctl: AsyncParsableCommand {
         try command.run()
       }
     } catch {
-      // Arguments come back in messages about them; help and completion scripts have none.
+      // Messages quote arguments; help and completion scripts do not.
       guard exitCode(for: error) != .success else { exit(withError: error) }
       Output.end(fullMessage(for: error), status: exitCode(for: error).rawValue)
     }
   }
 }
 
-/// What can be said before and after every subcommand.
+/// The options of every subcommand.
 struct GlobalOptions: ParsableArguments {
   static let socketHelp = ArgumentHelp(
     "The daemon's socket (default: $COUNTDOWND_SOCKET, or /run/countdownd/countdownd.sock).",
     valueName: "path")
 
   static let waitHelp = ArgumentHelp(
-    "How long to wait for an answer, then exit status 3 (default: ping 5s, others for ever).",
+    "How long to wait for an answer, then exit status 3 (default: ping 5s, others without limit).",
     valueName: "duration")
 
   @Option(help: Self.socketHelp, completion: .file())
@@ -94,14 +95,14 @@ struct GlobalOptions: ParsableArguments {
   var patience: Duration? { wait?.duration }
 }
 
-/// What the process ends with, besides 0 and ArgumentParser's 64 for a wrong command line.
+/// The exit statuses besides 0 and ArgumentParser's 64 for an error in the command line.
 extension ExitCode {
-  /// Refused, or there is no such thing.
+  /// Refused, or not found.
   static let refused = ExitCode(1)
-  /// A repetition of a start that was accepted, by its token: nothing is to be sent.
+  /// A repetition of a start that was accepted, by its token: send nothing.
   static let repeated = ExitCode(2)
   /// countdownd could not be reached, or did not answer in time.
   static let unreachable = ExitCode(3)
-  /// countdownd answered with an error, or broke off.
+  /// countdownd answered with an error, or closed the connection.
   static let serverError = ExitCode(4)
 }

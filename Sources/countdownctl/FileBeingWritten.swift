@@ -8,7 +8,7 @@
 
 struct FileError: Error { let text: String }
 
-/// A file that gets its name when it is whole.
+/// A file that gets its name when it is complete.
 final class FileBeingWritten: Sendable {
   private let path: String
   private let partial: String
@@ -18,7 +18,7 @@ final class FileBeingWritten: Sendable {
     try Self.checkMayBeReplaced(path)
     self.path = path
     partial = "\(path).\(getpid()).partial"
-    descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    descriptor = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     if descriptor < 0 { throw Self.error("cannot make \(partial)") }
   }
 
@@ -27,7 +27,7 @@ final class FileBeingWritten: Sendable {
   func write(_ bytes: [UInt8]) throws(FileError) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
+      let written = systemWrite(descriptor, rest)
       if written < 0, errno != EINTR { throw Self.error("cannot write \(partial)") }
       rest = rest.dropFirst(max(written, 0))
     }
@@ -35,23 +35,24 @@ final class FileBeingWritten: Sendable {
 
   func finish() throws(FileError) {
     guard fsync(descriptor) == 0 else { throw Self.error("cannot write \(partial)") }
-    guard rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
+    guard unsafe rename(partial, path) == 0 else { throw Self.error("cannot name \(path)") }
     // The name as well.
     let slash = path.lastIndex(of: "/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let directory = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if directory >= 0 {
       fsync(directory)
       close(directory)
     }
   }
 
-  func remove() { unlink(partial) }
+  func remove() { unsafe unlink(partial) }
 
-  /// Whatever is no file would be gone, and what writes to it from then on would fill the disk.
+  /// Only a regular file may be replaced: a device would be gone, and programs that write to it would
+  /// fill the disk.
   private static func checkMayBeReplaced(_ path: String) throws(FileError) {
     var status = stat()
-    guard lstat(path, &status) == 0 else {
+    guard unsafe lstat(path, &status) == 0 else {
       guard errno == ENOENT else { throw error("cannot look at \(path)") }
       return
     }
@@ -67,11 +68,11 @@ final class FileBeingWritten: Sendable {
   }
 
   private static func error(_ what: String) -> FileError {
-    FileError(text: "\(what): \(String(cString: strerror(errno)))")
+    FileError(text: unsafe "\(what): \(String(cString: strerror(errno)))")
   }
 }
 
-/// Named apart, for `write` is the name of the method as well.
-private func systemWrite(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
-  write(file, bytes, count)
+/// `write(2)`, under a name that no method has.
+func systemWrite(_ file: Int32, _ bytes: ArraySlice<UInt8>) -> Int {
+  unsafe bytes.withUnsafeBytes { unsafe write(file, $0.baseAddress, $0.count) }
 }

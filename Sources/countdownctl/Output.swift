@@ -8,9 +8,9 @@ import Wire
   import Darwin
 #endif
 
-/// The standard streams, unbuffered: a line is out when it is printed, also into a pipe.
+/// The standard streams, without a buffer, into a pipe too.
 ///
-/// What is not printable is escaped here at the latest, but for the colours of ``Style``.
+/// Escapes what is not printable, but for the colours of ``Style``.
 enum Output {
   static func line(_ text: String) { lines([text]) }
 
@@ -19,13 +19,13 @@ enum Output {
     write(lines.map { Style.printable($0) + "\n" }.joined(), to: STDOUT_FILENO)
   }
 
-  /// Bytes of others: as they are into a pipe or file, escaped on a terminal.
+  /// Prints bytes of others, escaped on a terminal only.
   static func bytes(_ bytes: [UInt8]) {
     guard isTerminal else { return write(bytes, to: STDOUT_FILENO) }
     write(String(decoding: bytes, as: UTF8.self).printableLines, to: STDOUT_FILENO)
   }
 
-  /// Ends the process, with lines that say why, if there are any.
+  /// Ends the process, with an error text if there is one.
   static func end(_ text: String, status: Int32) -> Never {
     if !text.isEmpty { write("\(text.printableLines)\n", to: STDERR_FILENO) }
     exit(status)
@@ -35,10 +35,10 @@ enum Output {
     write("countdownctl: \(text.printable)\n", to: STDERR_FILENO)
   }
 
-  /// What moves the cursor: the text in it is printable already.
+  /// Moves the cursor: the text was made printable by the caller.
   static func raw(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-  /// What is drawn over again while something goes on.
+  /// Draws a line again and again while work goes on.
   static func progress(_ text: String) { write(text, to: STDERR_FILENO) }
 
   private static func write(_ text: String, to descriptor: Int32) {
@@ -48,7 +48,7 @@ enum Output {
   private static func write(_ bytes: [UInt8], to descriptor: Int32) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
+      let written = systemWrite(descriptor, rest)
       if written >= 0 {
         rest = rest.dropFirst(written)
         continue
@@ -56,22 +56,11 @@ enum Output {
       switch errno {
       case EINTR: break
       case EAGAIN: usleep(1000)
-      // The reader has gone: what is left is nobody's loss.
+      // Nobody reads the rest.
       case EPIPE: exit(0)
       default: exit(4)
       }
     }
-  }
-
-  // Named apart, for `write` means the ones above here.
-  private static let systemWrite: @Sendable (Int32, UnsafeRawPointer?, Int) -> Int = {
-    #if canImport(Glibc)
-      Glibc.write($0, $1, $2)
-    #elseif canImport(Musl)
-      Musl.write($0, $1, $2)
-    #else
-      Darwin.write($0, $1, $2)
-    #endif
   }
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
@@ -84,7 +73,7 @@ enum Output {
 
   /// A variable of the environment; nil when it is not set, or empty.
   static func environment(_ name: String) -> String? {
-    guard let value = getenv(name), value.pointee != 0 else { return nil }
-    return String(cString: value)
+    guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }
+    return unsafe String(cString: value)
   }
 }

@@ -5,10 +5,10 @@ import CountdownClient
 protocol SessionCommand: AsyncParsableCommand {
   var global: GlobalOptions { get }
 
-  /// How long to wait for an answer; nil for ever.
+  /// How long to wait for an answer; nil: no limit.
   var patience: Duration? { get }
 
-  /// Does its work; what it throws becomes a message and an exit status.
+  /// Does its work; an error becomes a message and an exit status.
   func run(_ session: Session) async throws
 }
 
@@ -18,7 +18,7 @@ extension SessionCommand {
   func run() async throws {
     let session = Session(global, patience: patience)
     do {
-      // So also what goes on for long, as watch does, begins only with a daemon that answers.
+      // Long work too, such as watch, begins only with a daemon that answers.
       if patience != nil { _ = try await session.reply(["PING"]) }
       try await run(session)
     } catch let error as NoAnswer {
@@ -34,7 +34,7 @@ extension SessionCommand {
 /// The daemon did not answer in time.
 struct NoAnswer: Error { let patience: Duration }
 
-/// The daemon as a subcommand sees it, and how results are printed.
+/// The daemon as a subcommand sees it, and the output of results.
 struct Session {
   let path: String
   let json: Bool
@@ -49,23 +49,18 @@ struct Session {
     client = .unconnected(path: path, name: "countdownctl")
   }
 
-  /// Sends a command, options without a value left out.
-  func send(_ words: [String], _ options: [(String, String?)] = []) async throws -> JSONValue {
-    let given = options.flatMap { name, value in value.map { [name, $0] } ?? [] }
-    return JSONValue(try await reply(words + given))
-  }
+  func send(_ command: Command) async throws -> RESPValue { try await reply(command.words) }
 
   func reply(_ words: [String]) async throws -> RESPValue {
     try await reply(words.map { Array($0.utf8) })
   }
 
-  /// Sends a command, and waits no longer for its reply than there is patience.
+  /// Sends a command, and waits for its reply as long as there is patience.
   ///
   /// - Throws: `NoAnswer`, and what `CountdownClient.send` throws.
   func reply(_ words: [[UInt8]]) async throws -> RESPValue {
     guard let patience else { return try await client.send(bytes: words) }
-    // What comes first counts. The client does not leave off connecting when it is cancelled, so
-    // nothing waits for it here.
+    // The first outcome counts. A cancelled client goes on connecting, so nothing waits for it here.
     let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
     let asking = Task {
       do {
@@ -86,23 +81,48 @@ struct Session {
     throw CancellationError()
   }
 
-  /// Prints a view, or that there is none, and then ends with status 1.
-  func show(_ view: JSONValue, absent: String, _ text: (JSONValue) throws -> String) throws {
+  /// Reads a list page by page until `body` returns false.
+  func eachPage(
+    _ words: any CommandWord..., options: KeyValuePairs<String, (any CommandWord)?> = [:],
+    _ body: ([RESPValue]) throws -> Bool
+  ) async throws {
+    var cursor = "0"
+    repeat {
+      let paging: Command.Options = ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": 1000]
+      let reply = try await reply(Command(words, options).words + Command([], paging).words)
+      guard let parts = reply.elements, parts.count == 2, let page = parts[1].elements else {
+        throw CountdownClientError.protocolViolation("a reply that is not a page of a list")
+      }
+      cursor = parts[0].string ?? parts[0].int.map { String($0) } ?? "0"
+      guard try body(page) else { return }
+    } while cursor != "0"
+  }
+
+  /// Prints a view in one line; a refusal, or null, ends with status 1.
+  func show<Shown: Entity>(_ reply: RESPValue, of: Shown.Type, key: String) throws {
+    try show(reply, absent: Shown.absent(key)) {
+      Shown.line(try Shown.View($0), style: Output.style)
+    }
+    if reply["accepted"]?.bool == false { throw ExitCode.refused }
+  }
+
+  /// Prints a reply; null ends with `absent` and status 1.
+  func show(_ reply: RESPValue, absent: String, _ text: (RESPValue) throws -> String) throws {
     if json {
-      Output.line(view.text)
-    } else if view != .null {
-      Output.line(try text(view))
+      Output.line(reply.json)
+    } else if !reply.isNull {
+      Output.line(try text(reply))
     } else {
       Output.error(absent)
     }
-    if view == .null { throw ExitCode.refused }
+    if reply.isNull { throw ExitCode.refused }
   }
 
-  /// Prints that something was done, or that there was nothing to do it to, with status 1.
-  func show(done: JSONValue, yes: String, no: String) throws {
+  /// Prints what was done; if there was nothing to do, ends with `no` and status 1.
+  func show(done: RESPValue, yes: String, no: String) throws {
     let isDone = done.bool == true
     if json {
-      Output.line(done.text)
+      Output.line(done.json)
     } else if isDone {
       Output.line(yes)
     } else {
@@ -131,7 +151,8 @@ struct Session {
       return "a socket's path has at most \(limit) bytes, this one has \(path.utf8.count): "
         + "\(path); use a shorter one, or a relative one from its directory"
     case .server(let code, let message): return "\(code) \(message)"
-    case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation:
+    case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
+      .cancelled:
       return "\(error)"
     }
   }
@@ -142,7 +163,8 @@ struct Session {
       .connectionFailed:
       return .unreachable
     case .server("NOTFOUND", _): return .refused
-    case .server, .connectionClosed, .clientClosed, .protocolViolation: return .serverError
+    case .server, .connectionClosed, .clientClosed, .protocolViolation, .cancelled:
+      return .serverError
     }
   }
 }

@@ -134,7 +134,7 @@ import Testing
     let task = Task { try await client.send("SLOW") }
     try await eventually { server.commands.contains(["SLOW"]) }
     task.cancel()
-    await #expect(throws: CancellationError.self) { try await task.value }
+    await #expect(throws: CountdownClientError.cancelled) { try await task.value }
   }
 
   @Test func whatCannotBeReachedSaysWhatToDo() async throws {
@@ -171,7 +171,7 @@ import Testing
     var options = CountdownClient.HUDOptions()
     options.minimum = .milliseconds(500)
     #expect(try await client.showHUD("main", options).state == .visible)
-    #expect(try await client.progressHUD("main", fraction: 0.5).fraction == 0.5)
+    #expect(try await client.setHUDProgress("main", fraction: 0.5).fraction == 0.5)
     #expect(try await client.popHUD("main") == nil)
     #expect(try await client.setTimer("t", after: .seconds(1)).every == .milliseconds(5))
     #expect(try await client.timer("t") == nil)

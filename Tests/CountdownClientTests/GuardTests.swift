@@ -10,13 +10,13 @@ import Testing
       ("now_unix_ms", ":1790000000000\r\n"), ("rate_count", ":2\r\n"), ("rate_ms", ":3000\r\n"))
     let server = try await StandInServer { words, _ in words[1] == "REFUND" ? "_\r\n" : view }
     let client = try await CountdownClient.connect(path: server.path)
-    let refused = try await client.throttle("k", burst: 3, count: 2, per: .seconds(3), cost: 2)
+    let refused = try await client.takeThrottle("k", burst: 3, count: 2, per: .seconds(3), cost: 2)
     #expect(refused.accepted == false && refused.reason == "rate")
     #expect(refused.state == .exhausted && refused.remaining == 0 && refused.limit == 3)
     #expect(refused.retryAfter == .milliseconds(1_500))
     #expect(refused.resetAfter == .milliseconds(4_500))
     #expect(refused.rateCount == 2 && refused.ratePeriod == .seconds(3))
-    try await client.throttle("k", burst: 3, count: 2, per: .seconds(3), peek: true)
+    try await client.takeThrottle("k", burst: 3, count: 2, per: .seconds(3), peek: true)
     #expect(try await client.refundThrottle("k", 2, generation: 5) == nil)
     #expect(try await client.throttle("k")?.generation == 5)
     #expect(
@@ -91,7 +91,7 @@ import Testing
       ["CANCEL", "FLUSH"].contains(words[1]) ? ":1\r\n" : view
     }
     let client = try await CountdownClient.connect(path: server.path)
-    let called = try await client.debounce(
+    let called = try await client.callDebounce(
       "k", quiet: .seconds(1), payload: Array("p".utf8), leading: true, maximumWait: .seconds(3))
     #expect(called.state == .waiting && called.calls == 2 && called.payload == "p")
     #expect(called.quiet == .seconds(1) && called.maximumWait == nil && called.isLeading)

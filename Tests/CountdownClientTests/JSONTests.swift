@@ -2,38 +2,68 @@ import CountdownClient
 import Testing
 
 @Suite struct JSONTests {
-  @Test(arguments: [
-    #"{"a":[1,-2.5,true,false,null],"b":{"c":"d"}}"#, "[]", "{}", #""\"\\\n\u0001é😀""#,
-    "-9223372036854775808", #"{"z":1,"a":2}"#,
-  ])
-  func whatIsReadIsWrittenTheSame(_ text: String) throws {
-    #expect(try JSONValue(parsing: text.utf8).text == text)
+  private func event(_ json: String) throws -> CountdownEvent {
+    try CountdownEvent(channel: "timer:k", message: json.utf8)
+  }
+
+  @Test func fieldsHaveTheTypesOfReplies() throws {
+    let json = #"""
+      {"event":"fired","n":-9223372036854775808,"d":-2.5,"yes":true,"none":null,"a":["x",1],
+      "o":{"b":"\u00e9\ud83d\ude00\"\\\n"}}
+      """#
+    let event = try event(json)
+    #expect(event.json == json)
+    #expect(event.fields["n"] == .integer(.min))
+    #expect(event.fields["d"] == .double(-2.5))
+    #expect(event.fields["yes"] == .boolean(true))
+    #expect(event.fields["none"] == .null)
+    #expect(event.fields["a"] == .array([.bulkString([0x78]), .integer(1)]))
+    #expect(event.fields["o"]?["b"]?.string == "é😀\"\\\n")
+    #expect(event.fields["missing"] == nil)
   }
 
   @Test(arguments: [
-    "", "{", "[1,]", #"{"a"}"#, #""a"#, "tru", "1 2", "-", #""\x""#, #""\u12g4""#, "[1}", "\"\n\"",
+    "", "{", "[1]", #"{"a"}"#, #"{"a"#, #"{"a":tru}"#, #"{"a":1} 2"#, #"{"a":-}"#, #"{"a":"\x"}"#,
+    #"{"a":"\u12g4"}"#, "{\"a\":\"\n\"}", "[1}", #"{a:1}"#, #"{'a':1}"#, #"{"a":1 "b":2}"#,
+    // Numbers that JSON does not know.
+    #"{"a":01}"#, #"{"a":-01}"#, #"{"a":+1}"#, #"{"a":1.}"#, #"{"a":.5}"#, #"{"a":1e}"#,
+    #"{"a":0x10}"#, #"{"a":NaN}"#,
+    // Half a pair of surrogates, and an escape with a sign.
+    #"{"a":"\ud83dx"}"#, #"{"a":"\ud83d\u0041"}"#, #"{"a":"\u+123"}"#,
   ])
-  func whatIsNotJSONIsRefused(_ text: String) {
-    #expect(throws: JSONParserError.self) { try JSONValue(parsing: text.utf8) }
+  func refusesWhatIsNotAJSONObject(_ json: String) {
+    let violation = CountdownClientError.protocolViolation("an event on timer:k that is not JSON")
+    let named = json.replacing("{\"a\"", with: #"{"event":"fired","a""#)
+    #expect(throws: violation) { try event(named) }
   }
 
-  @Test func depthIsLimited() {
-    #expect(throws: JSONParserError.self) {
-      try JSONValue(parsing: String(repeating: "[", count: 100_000).utf8)
-    }
+  @Test(arguments: [33, 600, 100_000])
+  func refusesDeepNesting(_ depth: Int) {
+    let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    #expect(throws: CountdownClientError.self) { try event(#"{"event":"fired","a":\#(value)}"#) }
   }
 
-  @Test func halfASurrogateIsReplaced() throws {
-    #expect(try JSONValue(parsing: #""\ud83dx""#.utf8) == .string("\u{FFFD}x"))
-    #expect(try JSONValue(parsing: #""\ud83d\u0041""#.utf8) == .string("\u{FFFD}A"))
-  }
-
-  @Test func aReplyBecomesJSONAsEventsSpellIt() {
+  @Test func bytesThatAreNotUTF8AreBase64() throws {
+    let event = try event(
+      #"{"event":"set","key_base64":"/wA=","state":"running","payload_base64":"gA=="}"#)
+    #expect(event.timer?.key == "/wA=" && event.timer?.payload == "gA==")
     let reply = RESPValue.map([
-      .init(.bulkString(Array("key".utf8)), .bulkString([0xFF, 0x00])),
-      .init(.simpleString("n"), .integer(3)),
-      .init(.simpleString("ok"), .boolean(true)),
+      .init(.simpleString("key"), .bulkString([0xFF, 0x00])),
+      .init(.simpleString("state"), .simpleString("running")),
+      .init(.simpleString("payload"), .bulkString([0x80])),
     ])
-    #expect(JSONValue(reply).text == #"{"key_base64":"/wA=","n":3,"ok":true}"#)
+    let view = try TimerView(reply)
+    #expect(view.key == "/wA=" && view.payload == "gA==")
+  }
+
+  @Test func refusesAViewWithoutAKnownState() {
+    func view(_ state: RESPValue) -> RESPValue {
+      .map([
+        .init(.simpleString("key"), .simpleString("k")), .init(.simpleString("state"), state),
+      ])
+    }
+    #expect(throws: CountdownClientError.self) { try TimerView(view(.null)) }
+    #expect(throws: CountdownClientError.self) { try TimerView(view(.simpleString("flying"))) }
+    #expect(throws: CountdownClientError.self) { try TimerView(.simpleString("OK")) }
   }
 }

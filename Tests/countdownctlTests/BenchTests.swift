@@ -14,7 +14,7 @@ import Testing
     while !rest.isEmpty {
       let piece = Array(rest.prefix(length))
       rest = rest.dropFirst(piece.count)
-      counts.append(piece.withUnsafeBytes { counter.feed($0) })
+      counts.append(counter.feed(piece.span))
     }
     return (counts, counter)
   }

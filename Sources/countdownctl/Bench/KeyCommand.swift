@@ -83,13 +83,11 @@ struct KeyCommand: Sendable {
   }
 
   private static func write(_ value: Int, digits: Int, to buffer: inout ByteBuffer) {
-    buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: digits) { bytes in
-      var rest = value
-      for index in stride(from: digits - 1, through: 0, by: -1) {
-        bytes[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
-      }
-      return digits
+    var unit = 1
+    for _ in 1..<digits { unit *= 10 }
+    while unit > 0 {
+      buffer.writeInteger(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value / unit % 10))
+      unit /= 10
     }
   }
 

@@ -47,7 +47,7 @@ final class LoadConnection: ChannelInboundHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let buffer = unwrapInboundIn(data)
-    let complete = buffer.withUnsafeReadableBytes { replies.feed($0) }
+    let complete = replies.feed(buffer.readableBytesUInt8Span)
     if replies.errors > 0 { worker.failed(with: replies.firstError) }
     guard complete > 0 else { return }
     let now = NIODeadline.now()

@@ -82,7 +82,7 @@ final class PingProbe: ChannelInboundHandler, @unchecked Sendable {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let buffer = unwrapInboundIn(data)
     let now = NIODeadline.now()
-    for _ in 0..<buffer.withUnsafeReadableBytes({ replies.feed($0) }) {
+    for _ in 0..<replies.feed(buffer.readableBytesUInt8Span) {
       guard let due = asked.popFirst() else { return }
       record(due, until: now)
     }

@@ -1,9 +1,9 @@
-/// Counts whole replies in a stream of bytes, without making values of them.
+/// Counts complete replies in a stream of bytes, RESP2 or RESP3, without making values of them.
 ///
-/// A load test only wants to know that a reply has come, and what the first error says. Values
-/// would cost the client more than the daemon spends on them. Takes RESP2 and RESP3.
+/// A load test only needs their number and the first error. Values would cost the client more than
+/// they cost the daemon.
 struct ReplyCounter {
-  /// Errors that were a whole reply.
+  /// The errors that were a whole reply.
   private(set) var errors = 0
   /// The text of the first of them, without its `-`.
   private(set) var firstError: String?
@@ -13,7 +13,7 @@ struct ReplyCounter {
     case type
     /// Digits of a length or count.
     case number(UInt8)
-    /// The rest of a line that nobody reads.
+    /// The rest of a line to skip.
     case line
     /// The rest of the line of the first error.
     case errorLine
@@ -22,16 +22,16 @@ struct ReplyCounter {
   }
 
   private var state = State.type
-  /// Values that the reply still misses.
+  /// The values that the reply still lacks.
   private var missing = 1
   private var number = 0
   private var isNegative = false
-  /// Bytes that the bulk still misses.
+  /// The bytes that the bulk still lacks.
   private var skipping = 0
   private var text: [UInt8] = []
 
-  /// Takes in bytes as they came; returns how many replies they completed. O(n).
-  mutating func feed(_ bytes: UnsafeRawBufferPointer) -> Int {
+  /// Returns how many replies these bytes complete. O(n).
+  mutating func feed(_ bytes: Span<UInt8>) -> Int {
     var complete = 0
     var index = 0
     while index < bytes.count {
@@ -94,7 +94,7 @@ struct ReplyCounter {
       missing += 2 * value
       endValue(&complete)
     case UInt8(ascii: "|"):
-      // An attribute says something about the value after it, and is none itself.
+      // An attribute belongs to the value after it, and is not a value itself.
       missing += 2 * value
       state = .type
     default:

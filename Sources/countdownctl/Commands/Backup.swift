@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 #if canImport(Glibc)
   import Glibc
@@ -13,11 +14,10 @@ struct Backup: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Copies the daemon's state of this moment to a file.",
     discussion: """
-      The daemon goes on meanwhile. The file is an SQLite database that only this user can read; \
-      it gets its name once it is whole and on the disk, and then replaces a file of that name; \
-      anything else of that name, a symbolic link or a device, is left alone. Ctrl-C leaves \
-      nothing behind. To restore it, stop the daemon, and put it in the place of state.db in the state directory, \
-      without the state.db-wal that is there.
+      The daemon keeps running meanwhile. The file is an SQLite database that only this user can \
+      read. It gets its name once it is complete and on the disk, and then replaces a file of that \
+      name; a symbolic link or a device is left alone. Ctrl-C leaves nothing behind. To restore it, \
+      stop the daemon, replace state.db in the state directory, and remove state.db-wal there.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db
@@ -31,10 +31,10 @@ struct Backup: SessionCommand {
   private static let chunk = 1 << 18
 
   func run(_ session: Session) async throws {
-    // The copy is this connection's, and goes with it: another one would be of no use.
+    // The copy belongs to this connection.
     let connection = try await Connection.open(path: session.path, name: "countdownctl") { _ in }
     defer { connection.close() }
-    // From here on there is something to be removed.
+    // From here on there is a file to remove.
     let signals = Signals([SIGINT, SIGTERM, SIGHUP], leavingIgnored: true)
     let target: FileBeingWritten
     do {
@@ -47,7 +47,7 @@ struct Backup: SessionCommand {
       let size = try await unlessEnded(by: signals) { try await copy(connection, to: target) }
       try target.finish()
       if session.json {
-        Output.line(JSONValue.object([.init("bytes", .integer(size))]).text)
+        Output.line(RESPValue.object(["bytes": size]).json)
       } else {
         Output.line("\(file.printable): \(size) bytes")
       }
@@ -61,7 +61,7 @@ struct Backup: SessionCommand {
     }
   }
 
-  /// Throws the status of a process that a signal has ended, if one does.
+  /// Throws the exit status of a process that a signal ended, if one comes.
   private func unlessEnded(
     by signals: Signals, _ body: @escaping @Sendable () async throws -> Int
   ) async throws -> Int {

@@ -125,7 +125,7 @@ struct Bench: SessionCommand {
     await drawing?.value
     obeying.cancel()
     if session.json {
-      Output.line(report.json.text)
+      Output.line(report.json.json)
     } else {
       Output.lines(report.lines(style: Output.style))
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 struct Ping: SessionCommand {
   static let configuration = CommandConfiguration(
@@ -14,7 +15,7 @@ struct Ping: SessionCommand {
   var patience: Duration? { global.patience ?? .seconds(5) }
 
   func run(_ session: Session) async throws {
-    // The connection is made already: how long that takes is not what is asked here.
+    // Without the time to connect, which is done.
     let clock = ContinuousClock()
     let start = clock.now
     let reply = try await session.reply(["PING"]).string ?? ""
@@ -22,10 +23,9 @@ struct Ping: SessionCommand {
     let microseconds = Int((duration.inSeconds * 1e6).rounded())
     if session.json {
       Output.line(
-        JSONValue.object([
-          .init("reply", .string(reply)), .init("socket", .string(session.path)),
-          .init("round_trip_us", .integer(microseconds)),
-        ]).text)
+        RESPValue.object([
+          "reply": reply, "socket": session.path, "round_trip_us": microseconds,
+        ]).json)
     } else {
       Output.line("\(reply.printable)  from \(session.path.printable) in \(microseconds) µs")
     }

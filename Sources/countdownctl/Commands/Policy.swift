@@ -53,11 +53,8 @@ struct Policy: AsyncParsableCommand {
         problems = error.problems.map(\.description)
       }
       if global.json {
-        let result: [JSONValue.Member] = [
-          .init("file", .string(file)), .init("policies", .array(names.map { .string($0) })),
-          .init("problems", .array(problems.map { .string($0) })),
-        ]
-        Output.line(JSONValue.object(result).text)
+        Output.line(
+          RESPValue.object(["file": file, "policies": names, "problems": problems]).json)
       } else if problems.isEmpty {
         let verdict = isThere(file) ? "good" : "not there; the defaults count"
         let list = names.isEmpty ? "no policies" : "policies: " + names.joined(separator: ", ")
@@ -100,7 +97,7 @@ struct Policy: AsyncParsableCommand {
       for (index, policy) in names.filter({ name == nil || $0 == name }).enumerated() {
         guard let policy = policies[policy] else { continue }
         if global.json {
-          Output.line(PolicyText.json(policy).text)
+          Output.line(PolicyText.json(policy).json)
         } else {
           if index > 0 { Output.line("") }
           Output.lines(PolicyText.lines(policy, style: Output.style))
@@ -110,38 +107,24 @@ struct Policy: AsyncParsableCommand {
   }
 }
 
-private func isThere(_ file: String) -> Bool { access(file, F_OK) == 0 }
+private func isThere(_ file: String) -> Bool { unsafe access(file, F_OK) == 0 }
 
 extension PolicyText {
   /// The rules, with the names of the configuration and durations in milliseconds.
-  static func json(_ policy: SendPolicy) -> JSONValue {
+  static func json(_ policy: SendPolicy) -> RESPValue {
     let rules = policy.rules
-    func milliseconds(_ interval: Interval) -> JSONValue {
-      .integer(Int(interval.millisecondsRoundedUp))
-    }
-    let count = max(rules.ladder.count, 1)
+    func milliseconds(_ interval: Interval) -> Int { Int(interval.millisecondsRoundedUp) }
+    func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    let sends = 1...max(rules.ladder.count, 1)
     return .object([
-      .init("name", .string(policy.name)), .init("every_ms", milliseconds(rules.every)),
-      .init(
-        "ladder_ms",
-        .array((1...count).map { milliseconds(policy.cooldown(after: UInt32($0))) })),
-      .init(
-        "windows",
-        .array(
-          rules.windows.map { window in
-            .object([
-              .init("limit", .integer(window.limit)),
-              .init("length_ms", milliseconds(window.length)),
-            ])
-          })),
-      .init("channels", .array(rules.channels.map { .string($0) })),
-      .init("validity_ms", rules.validity.map(milliseconds) ?? .null),
-      .init("attempts", rules.attempts.map { .integer(Int($0)) } ?? .null),
-      .init("on_resend", .string(rules.onResend.rawValue)),
-      .init("title", rules.title.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null),
-      .init(
-        "ready_title",
-        rules.readyTitle.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null),
+      "name": policy.name, "every_ms": milliseconds(rules.every),
+      "ladder_ms": sends.map { milliseconds(policy.cooldown(after: UInt32($0))) },
+      "windows": rules.windows.map { window in
+        RESPValue.object(["limit": window.limit, "length_ms": milliseconds(window.length)])
+      },
+      "channels": rules.channels, "validity_ms": rules.validity.map(milliseconds),
+      "attempts": rules.attempts.map { Int($0) }, "on_resend": rules.onResend.rawValue,
+      "title": rules.title.map(text), "ready_title": rules.readyTitle.map(text),
     ])
   }
 }

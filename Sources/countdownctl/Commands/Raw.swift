@@ -1,5 +1,6 @@
 import ArgumentParser
 import CountdownClient
+import Wire
 
 struct Raw: SessionCommand {
   static let configuration = CommandConfiguration(
@@ -16,8 +17,8 @@ struct Raw: SessionCommand {
         countdownctl raw < commands.txt
       """)
 
-  // Declared anew, under other names: what follows a command that passes its arguments through is
-  // not seen by the command above it, and ArgumentParser reads a shared group there only.
+  // Declared again, under other names: ArgumentParser reads a shared group in the command above only,
+  // which does not see what follows a command that passes its arguments through.
   @Option(
     name: .customLong("socket"), help: GlobalOptions.socketHelp, completion: .file())
   var ownSocket: String?
@@ -49,7 +50,7 @@ struct Raw: SessionCommand {
   var words: [String] = []
 
   func validate() throws {
-    // Passed through too; no command is called that.
+    // Passed through too; no command has that name.
     if let first = words.first, ["-h", "--help"].contains(first) {
       throw CleanExit.helpRequest(self)
     }
@@ -60,7 +61,7 @@ struct Raw: SessionCommand {
     var hadError = false
     if words.isEmpty {
       while let line = readLine() {
-        guard let words = WordSplitter.words(line) else {
+        guard let words = try? InlineWords.split(line) else {
           Output.error("unbalanced quotes: \(line)")
           hadError = true
           continue
@@ -96,9 +97,9 @@ struct Raw: SessionCommand {
   private func print(_ value: RESPValue, _ session: Session) {
     if session.json {
       if case .error(let text) = value {
-        Output.line(JSONValue.object([.init("error", .string(text))]).text)
+        Output.line(RESPValue.object(["error": text]).json)
       } else {
-        Output.line(JSONValue(value).text)
+        Output.line(value.json)
       }
     } else if pretty || !plain && Output.isTerminal {
       Output.line(RedisText.formatted(value))
@@ -109,10 +110,10 @@ struct Raw: SessionCommand {
 }
 
 extension Session {
-  /// Sends a command and prints whatever comes, until the daemon ends it or Ctrl-C does.
+  /// Sends a command and prints all output, until the daemon closes the connection or Ctrl-C.
   ///
-  /// Prints on the event loop: when nobody reads what is printed, nothing more is read from the
-  /// socket, and the daemon's own limit applies instead of a queue here.
+  /// Prints on the event loop: when nobody reads the output, nothing more is read from the socket,
+  /// and the daemon's own limit applies instead of a queue here.
   func stream(
     _ words: [[UInt8]], print: @escaping @Sendable (RESPValue) -> Void
   ) async throws {
@@ -125,7 +126,7 @@ extension Session {
       }
     }
     defer { connection.close() }
-    connection.sendWithoutReply(words)
+    connection.sendWithoutReplies([words])
     Task {
       await connection.closed()
       end.yield(.connectionClosed)

@@ -3,10 +3,10 @@ import CountdownClient
 
 struct Reload: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes the daemon read its configuration anew, and shows what has changed.",
+    abstract: "Makes the daemon read its configuration again, and shows what has changed.",
     discussion: """
-      If anything is wrong with it the old one stays, and the exit status is 4. Needs to be root, \
-      the daemon's own user, or named in access.admin.
+      If it has an error, the old one stays and the exit status is 4. For root, the daemon's own \
+      user and users in access.admin.
 
       Examples:
         countdownctl policy check && countdownctl reload
@@ -16,27 +16,23 @@ struct Reload: SessionCommand {
   @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
-    let outcome = try await session.send(["CONFIG", "RELOAD"])
-    guard !session.json else { return Output.line(outcome.text) }
-    Output.line(Self.text(outcome))
+    let outcome = try await session.reply(["CONFIG", "RELOAD"])
+    Output.line(session.json ? outcome.json : Self.text(outcome))
   }
 
-  static func text(_ outcome: JSONValue) -> String {
+  static func text(_ outcome: RESPValue) -> String {
     var lines: [String] = []
-    for setting in items(outcome["changed"]) {
-      let parts = items(setting)
-      guard parts.count == 3, let name = parts[0].string else { continue }
+    for setting in outcome["changed"]?.elements ?? [] {
+      guard let parts = setting.elements, parts.count == 3, let name = parts[0].string else {
+        continue
+      }
       let (old, new) = (parts[1].string ?? "(none)", parts[2].string ?? "(none)")
       lines.append("\(name): \(old) -> \(new)")
     }
-    for name in items(outcome["needs_restart"]) {
+    for name in outcome["needs_restart"]?.elements ?? [] {
       lines.append("\(name.string ?? ""): has changed; it counts after a restart")
     }
     return lines.isEmpty
       ? "nothing has changed" : lines.map(\.printable).joined(separator: "\n")
-  }
-
-  private static func items(_ value: JSONValue?) -> [JSONValue] {
-    if case .array(let items)? = value { items } else { [] }
   }
 }

@@ -3,7 +3,7 @@ import CountdownClient
 
 struct Info: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows what the daemon knows of itself.",
+    abstract: "Shows figures of the daemon.",
     discussion: """
       Sections: \(names.joined(separator: " ")).
 
@@ -24,7 +24,7 @@ struct Info: SessionCommand {
     "commandstats",
   ]
 
-  // The daemon passes over what it does not know, as Redis does.
+  // The daemon ignores unknown sections, as Redis does.
   func validate() throws {
     for section in sections where !(Self.names + ["all"]).contains(section.lowercased()) {
       throw ValidationError(
@@ -35,7 +35,7 @@ struct Info: SessionCommand {
   func run(_ session: Session) async throws {
     let text = try await session.reply(["INFO"] + sections).string ?? ""
     if session.json {
-      Output.line(Self.json(text).text)
+      Output.line(Self.json(text).json)
       return
     }
     let style = Output.style
@@ -49,8 +49,8 @@ struct Info: SessionCommand {
   }
 
   /// `# Section` and `name:value` lines as an object of objects, numbers as numbers.
-  static func json(_ text: String) -> JSONValue {
-    var sections: [(name: String, members: [JSONValue.Member])] = []
+  static func json(_ text: String) -> RESPValue {
+    var sections: [(name: String, members: [RESPValue.Pair])] = []
     for line in text.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("#") {
         sections.append((line.dropFirst().drop { $0 == " " }.lowercased(), []))
@@ -59,20 +59,24 @@ struct Info: SessionCommand {
       let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else { continue }
       if sections.isEmpty { sections.append(("server", [])) }
-      let value = String(parts[1])
-      let number = try? JSONValue(parsing: value.utf8)
       // 0.10 is a version, not a number.
-      let isNumber = number?.double != nil && !parts[0].hasSuffix("version")
+      let number = parts[0].hasSuffix("version") ? nil : Self.number(parts[1])
       sections[sections.count - 1].members.append(
-        .init(String(parts[0]), isNumber ? number ?? .null : .string(value)))
+        .init(.text(String(parts[0])), number ?? .text(String(parts[1]))))
     }
-    return .object(sections.map { .init($0.name, .object($0.members)) })
+    return .map(sections.map { .init(.text($0.name), .map($0.members)) })
+  }
+
+  /// A decimal number; nil for other texts, such as `inf`.
+  private static func number(_ text: Substring) -> RESPValue? {
+    guard text.utf8.allSatisfy({ "0123456789.-".utf8.contains($0) }) else { return nil }
+    return Int(text).map { .integer($0) } ?? Double(text).map { .double($0) }
   }
 }
 
 struct Monitor: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows every command that the daemon gets, as it comes.",
+    abstract: "Shows every command that the daemon receives.",
     discussion: "Without META, PAYLOAD and TOKEN values. Ends with Ctrl-C.")
 
   @OptionGroup var global: GlobalOptions
@@ -80,7 +84,7 @@ struct Monitor: SessionCommand {
   func run(_ session: Session) async throws {
     try await session.stream([Array("MONITOR".utf8)]) { value in
       let text = value.string ?? RedisText.formatted(value)
-      Output.line(session.json ? JSONValue.string(text).text : text.printable)
+      Output.line(session.json ? RESPValue.text(text).json : text.printable)
     }
   }
 }

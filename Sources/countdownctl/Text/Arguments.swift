@@ -1,26 +1,28 @@
 import ArgumentParser
+import CountdownClient
+import Countdowns
 
-/// A duration as the protocol spells it, checked here so that a typing error is a usage error.
+/// A duration in the protocol's spelling, checked here so that a typing error is a usage error.
 struct DurationArgument: Equatable {
   let text: String
   /// 0 to 3650 days.
   let milliseconds: Int
 
-  /// For `transform:`, which unlike `ExpressibleByArgument` says what is allowed.
+  /// For `transform:`, which unlike `ExpressibleByArgument` shows what is allowed.
   init(parsing argument: String) throws {
-    let digits = argument.prefix { $0.isASCII && $0.isNumber }
-    let units = ["": 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
-    guard let value = Int(digits), let unit = units[argument.dropFirst(digits.count).lowercased()],
-      case (let product, let overflow) = value.multipliedReportingOverflow(by: unit), !overflow,
-      product <= 3_650 * 86_400_000
-    else {
+    let bytes = Array(argument.utf8)
+    guard let interval = unsafe bytes.withUnsafeBytes({ unsafe DurationText.parse($0) }) else {
       throw ValidationError("not a duration: an integer with ms, s, m, h or d, 0 to 3650d")
     }
     text = argument
-    milliseconds = product
+    milliseconds = Int(interval.millisecondsRoundedUp)
   }
 
   var duration: Duration { .milliseconds(milliseconds) }
+}
+
+extension DurationArgument: CommandWord {
+  var bytes: [UInt8] { Array(text.utf8) }
 }
 
 /// An integer within a range, for `transform:`.

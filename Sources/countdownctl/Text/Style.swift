@@ -27,6 +27,9 @@ struct Style {
     return result
   }
 
+  /// The word before an accepted request.
+  func accepted(_ accepted: Bool?) -> String { accepted == nil ? "" : green("accepted") + "  " }
+
   /// The colour of a state.
   func state(_ text: String, _ state: String) -> String {
     switch state {

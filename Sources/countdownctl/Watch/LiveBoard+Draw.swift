@@ -1,4 +1,5 @@
 import CountdownClient
+import Wire
 
 extension LiveBoard {
   /// The board in at most so many columns and rows.
@@ -64,7 +65,7 @@ extension LiveBoard {
     private func titleText(_ line: Line, _ left: Duration?) -> String {
       if let title = line.title { return title }
       guard line.kind == .countdown, let left else { return "" }
-      return "\((left.roundedUpMilliseconds + 999) / 1000)s"
+      return "\((left.millisecondsRoundedUp + 999) / 1000)s"
     }
 
     private func time(_ line: Line, _ left: Duration?, _ style: Style) -> String {

@@ -1,14 +1,14 @@
 import CountdownClient
 
 extension LiveBoard {
-  /// A guard is a line with the time until it changes by itself.
+  /// A rate limit, request, gate or debouncer has a line with the time until it changes by itself.
   mutating func apply(guarded event: CountdownEvent, at now: Duration) {
     let id = event.channel
-    let state = event.fields["state"]?.string ?? ""
+    let state = event.state ?? ""
     let title =
-      event.throttle.map { "\($0.remaining) of \($0.limit) left" } ?? event.once?.result
+      event.throttle.map(Throttle.left) ?? event.once?.result
       ?? event.gate?.action ?? event.debounce?.payload
-    // A view of what is over, or of nothing.
+    // It has ended, or never was.
     guard state != "idle", state != "closed" else {
       return event.name == .snapshot
         ? remove(id) : end(id, event.name.rawValue, at: now, title: title)

@@ -1,22 +1,22 @@
 import CountdownClient
 
-/// What is on the screen of `watch`: a line for each thing that counts, from the events alone.
+/// The screen of `watch`: a line for each entity whose time runs, from the events alone.
 ///
-/// Times are durations since the watching began. The time left comes from the deadline, as
-/// far away as it was by the daemon's clock when it was told: no event is counted.
+/// Times are durations since the start of `watch`. The time left comes from the deadline and the
+/// daemon's clock in the last event; ticks are not counted.
 struct LiveBoard {
-  /// How long a line stays once it is over.
+  /// How long a line stays at the end.
   static let linger = Duration.seconds(5)
-  /// How often a running time is drawn.
+  /// The period for drawing a running time.
   static let frame = Duration.milliseconds(100)
 
   struct Line: Equatable {
     enum Phase: Equatable {
       /// Ends at this time.
       case running(end: Duration)
-      /// Stands still with so much left; nil when nothing is known to end.
+      /// Does not run, with so much left; nil when no end is known.
       case still(left: Duration?)
-      /// Is over, and goes at this time.
+      /// Has ended, and disappears at this time.
       case over(word: String, until: Duration)
     }
 
@@ -28,7 +28,7 @@ struct LiveBoard {
     var total: Duration?
     /// Whether a timer fires again and again.
     var isPeriodic = false
-    /// What is done, where the daemon says so.
+    /// The part that is done, where the daemon sends it.
     var fraction: Double?
     var title: String?
 
@@ -42,7 +42,7 @@ struct LiveBoard {
   }
 
   private(set) var lines: [String: Line] = [:]
-  /// The ids of the lines in the order of their coming.
+  /// The ids of the lines, oldest first.
   private(set) var order: [String] = []
   private(set) var isConnected = true
 
@@ -50,18 +50,18 @@ struct LiveBoard {
     switch event.kind {
     case .connection:
       isConnected = event.name != .disconnected
-      // Snapshots follow for what is still there; the rest has gone unseen.
+      // Snapshots follow for all entities that still exist.
       if event.name == .resubscribed { remove(all: true, at: now) }
     case .countdown: apply(countdown: event, at: now)
     case .hud: apply(hud: event, at: now)
     case .timer: apply(timer: event, at: now)
     case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
-    // Nothing counts: there is no line for it.
-    case .scope, .nav, .page: break
+    // No time runs in these.
+    case .scope, .navigation, .page: break
     }
   }
 
-  /// Takes away what has been over for long enough.
+  /// Removes the lines that have ended long enough ago.
   mutating func expire(at now: Duration) { remove(all: false, at: now) }
 
   /// When to draw again without an event, as a duration from now; nil when nothing moves.
@@ -85,7 +85,7 @@ struct LiveBoard {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
     guard let view = event.countdown else { return }
-    // What happens to a code is no reason to show a countdown that is over.
+    // Events of the code do not show a countdown that has ended.
     if [.expired, .locked, .passed].contains(event.name), lines[id] == nil { return }
     var line = lines[id] ?? Line(kind: .countdown, key: view.key)
     line.state = view.state.rawValue
@@ -93,11 +93,10 @@ struct LiveBoard {
     if view.count > 0, view.every > .zero { line.total = view.every * view.count }
     switch view.state {
     case .counting:
-      line.phase = .running(
-        end: now + Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime)))
+      line.phase = .running(end: now + Self.left(view, view.remainingTime))
     case .paused: line.phase = .still(left: view.remainingTime)
     case .ready:
-      // Told again, it does not stay longer.
+      // A repetition does not make it stay longer.
       if case .over("ready", _) = line.phase {
       } else {
         line.phase = .over(word: "ready", until: now + Self.linger)
@@ -110,15 +109,14 @@ struct LiveBoard {
   private mutating func apply(hud event: CountdownEvent, at now: Duration) {
     guard let view = event.hud else { return }
     // A screen has one of each level, and one channel for all of them.
-    let id = event.channel + "\u{0}" + (view.level ?? "")
+    let id = event.channel + "\u{0}" + (view.level?.rawValue ?? "")
     guard view.state != .hidden else { return end(id, view.end ?? "hidden", at: now) }
     var line = lines[id] ?? Line(kind: .hud, key: view.key)
     line.state = view.state.rawValue
-    line.title = view.status ?? view.kind ?? line.title
+    line.title = view.status ?? view.kind?.rawValue ?? line.title
     line.fraction = view.fraction
     if let left = view.remainingTime, !view.isPaused {
-      line.phase = .running(
-        end: now + Self.left((view.deadlineUnixMS, view.nowUnixMS, left)))
+      line.phase = .running(end: now + Self.left(view, left))
     } else {
       line.phase = .still(left: view.remainingTime)
     }
@@ -129,13 +127,13 @@ struct LiveBoard {
     let id = event.channel
     if event.name == .cancelled { return end(id, "cancelled", at: now) }
     if event.name == .fired, lines[id]?.isPeriodic != true, event.timer?.every == nil {
-      return end(id, "fired", at: now, title: event.fields["payload"]?.string)
+      return end(id, "fired", at: now, title: event.fields["payload"]?.textOrBase64)
     }
     guard let view = event.timer else { return }
-    // With a deadline it is there, and fires now.
+    // With a deadline it exists, and fires now.
     guard view.state != .idle || view.deadlineUnixMS != nil else { return remove(id) }
     var line = lines[id] ?? Line(kind: .timer, key: view.key)
-    let left = Self.left((view.deadlineUnixMS, view.nowUnixMS, view.remainingTime))
+    let left = Self.left(view, view.remainingTime)
     line.state = view.state.rawValue
     line.title = view.payload ?? line.title
     line.isPeriodic = line.isPeriodic || view.every != nil
@@ -144,19 +142,19 @@ struct LiveBoard {
     if let every = view.every {
       line.total = every
     } else if view.state == .running, event.name != .resumed, !line.isPeriodic {
-      // Nobody says how long it was; from here on is as good.
+      // Its length is not known; count from now.
       line.total = left
     }
     put(id, line)
   }
 
-  /// How far away a deadline is by the daemon's own clock, so that ours need not agree with it.
-  private static func left(_ told: (deadline: Int?, now: Int?, remaining: Duration)) -> Duration {
-    guard let deadline = told.deadline, let now = told.now else { return told.remaining }
+  /// The distance of a deadline by the daemon's clock, which this one need not agree with.
+  private static func left(_ view: some EntityView, _ remaining: Duration) -> Duration {
+    guard let deadline = view.deadlineUnixMS, let now = view.nowUnixMS else { return remaining }
     let distance = Duration.milliseconds(deadline - now)
-    // The deadline is rounded up and the clock down, which together can be a millisecond more
-    // than what remains, and look like a tenth of a second.
-    return told.remaining > .zero ? min(distance, told.remaining) : distance
+    // The deadline is rounded up and the clock down: together they may exceed the remaining time by
+    // a millisecond, which would show as a tenth of a second.
+    return remaining > .zero ? min(distance, remaining) : distance
   }
 
   // MARK: Lines

@@ -24,7 +24,8 @@ final class Signals: @unchecked Sendable {
     sources = numbers.compactMap { number in
       // The source hears it nevertheless; without this the process would end first.
       let before = signal(number, SIG_IGN)
-      if leavingIgnored, unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+      if leavingIgnored,
+        unsafe unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
       {
         return nil
       }

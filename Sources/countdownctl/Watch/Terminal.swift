@@ -13,7 +13,8 @@ struct Terminal {
   /// Columns and rows; 80 × 24 where the terminal does not know.
   static var size: (columns: Int, rows: Int) {
     var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+    guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0,
+      size.ws_row > 0
     else { return (80, 24) }
     return (Int(size.ws_col), Int(size.ws_row))
   }

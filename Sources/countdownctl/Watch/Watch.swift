@@ -14,9 +14,9 @@ struct Watch: SessionCommand {
     abstract: "Watches countdowns, HUDs, timers and guards live.",
     discussion: """
       On a terminal each has a line with a bar and the time left; elsewhere every event is a \
-      line. Ctrl-C ends it with status 0. When the connection breaks it tries again by itself, \
-      and says so with the events disconnected and resubscribed; then come the events that were \
-      missed, after a line gap if some of them are not kept any more.
+      line. Ctrl-C ends it with status 0. When the connection is lost, it reconnects by itself, \
+      and shows the events disconnected and resubscribed; then the events that were missed, after \
+      a gap if the event log does not have all of them.
 
       Examples:
         countdownctl watch
@@ -31,35 +31,22 @@ struct Watch: SessionCommand {
   @Argument(
     help: .init(
       "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, "
-        + "throttle:KEY, once:KEY, gate:SESSION, debounce:KEY, scope:ID, nav:STACK, page:PAGE); "
-        + "all countdowns unless given.", valueName: "name"))
+        + "throttle:KEY, once:KEY, gate:SESSION, debounce:KEY, scope:ID, nav:STACK, page:PAGE) "
+        + "(default: all countdowns).", valueName: "name"))
   var names: [String] = []
 
-  @Flag(help: "Keys are countdowns, the default.") var countdown = false
-  @Flag(help: "Keys are screens of HUDs.") var hud = false
-  @Flag(help: "Keys are timers.") var timer = false
-  @Flag(help: "Keys are rate limits.") var throttle = false
-  @Flag(help: "Keys are of what is done once.") var once = false
-  @Flag(help: "Keys are sessions of gates.") var gate = false
-  @Flag(help: "Keys are of debounced calls.") var debounce = false
-  @Flag(help: "Keys are scopes.") var scope = false
-  @Flag(help: "Keys are navigation stacks.") var nav = false
-  @Flag(help: "Keys are pages.") var page = false
+  @Flag var kinds: [WatchKind] = []
 
   @Flag(
     help: """
       Exit with status 0 once all the countdowns named are ready, with 1 as soon as one of them \
-      is not there or is cancelled.
+      does not exist or is cancelled.
       """)
   var exitWhenReady = false
 
   var target: WatchTarget {
-    let kinds = [
-      ("countdown", countdown), ("hud", hud), ("timer", timer), ("throttle", throttle),
-      ("once", once), ("gate", gate), ("debounce", debounce), ("scope", scope),
-      ("nav", nav), ("page", page),
-    ].filter(\.1).map(\.0)
-    return WatchTarget(names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds)
+    WatchTarget(
+      names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds.map(\.rawValue))
   }
 
   func validate() throws {
@@ -98,7 +85,7 @@ struct Watch: SessionCommand {
     if status != .success { throw status }
   }
 
-  /// Hands on the events; returns when there is nothing left to wait for.
+  /// Shows the events; returns when there is nothing left to wait for.
   private static func follow(
     _ events: CountdownEvents, _ printer: any WatchPrinter, waiting: Set<String>?
   ) async throws -> ExitCode? {
@@ -117,7 +104,7 @@ struct Watch: SessionCommand {
     return .success
   }
 
-  /// Returns when one of them says that it is enough.
+  /// Returns when a signal asks to end.
   private static func obey(_ signals: Signals, _ printer: any WatchPrinter) async -> ExitCode? {
     for await signal in signals.received {
       switch signal {
@@ -133,12 +120,12 @@ struct Watch: SessionCommand {
   }
 }
 
-/// Where `watch` puts what it hears.
+/// Shows the events of `watch`.
 protocol WatchPrinter: Actor {
   func begin()
   func show(_ event: CountdownEvent)
   func resize()
-  /// Goes on drawing what moves; returns at once when nothing ever does.
+  /// Draws what moves, again and again; returns at once if nothing ever does.
   func draw() async -> ExitCode?
   func end()
 }
@@ -155,16 +142,7 @@ actor WatchLog: WatchPrinter {
   func end() {}
 
   func show(_ event: CountdownEvent) {
-    guard json else {
-      let now = WallClock.text(
-        unixMilliseconds: WallClock.nowUnixMilliseconds, format: "%H:%M:%S")
-      Output.line(EventLine.text(event, time: now))
-      return
-    }
-    guard case .object(let members) = event.fields else { return }
-    // The one thing the channel says and the message does not: what kind of thing it is.
-    let channel = JSONValue.Member("channel", .string(event.channel))
-    Output.line(JSONValue.object(event.kind == .connection ? members : members + [channel]).text)
+    Output.line(json ? EventLine.json(event) : EventLine.text(event))
   }
 }
 

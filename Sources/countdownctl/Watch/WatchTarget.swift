@@ -1,3 +1,4 @@
+import ArgumentParser
 import CountdownClient
 
 /// What `watch` subscribes to.
@@ -23,5 +24,25 @@ struct WatchTarget: Equatable {
   /// Whether there is something in it that a pattern gives a meaning to.
   static func isPattern(_ name: String) -> Bool {
     name.contains { "*?[\\".contains($0) }
+  }
+}
+
+/// The flags that tell what keys name.
+enum WatchKind: String, EnumerableFlag {
+  case countdown, hud, timer, throttle, once, gate, debounce, scope, nav, page
+
+  static func help(for kind: WatchKind) -> ArgumentHelp? {
+    switch kind {
+    case .countdown: "Keys name countdowns, the default."
+    case .hud: "Keys name screens of HUDs."
+    case .timer: "Keys name timers."
+    case .throttle: "Keys name rate limits."
+    case .once: "Keys name requests that run at most once."
+    case .gate: "Keys name sessions of gates."
+    case .debounce: "Keys name debouncers."
+    case .scope: "Keys name scopes."
+    case .nav: "Keys name navigation stacks."
+    case .page: "Keys name pages."
+    }
   }
 }

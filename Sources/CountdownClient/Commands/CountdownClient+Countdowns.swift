@@ -1,0 +1,129 @@
+/// Countdowns: may a verification code be sent now, and may it be tried?
+///
+/// Errors are `.server` with the code `ERR` (an argument is out of range), `NOTFOUND`, `STALE` (the
+/// key has another generation) or `LIMIT`, and those of the connection.
+extension CountdownClient {
+  /// Starts a countdown, unless the key is in cooldown.
+  ///
+  /// In cooldown, or while it is paused, nothing changes: `accepted` is false, and `retryAfter` is
+  /// the time to wait. Refused requests are free: they never extend the wait.
+  ///
+  /// - Parameters:
+  ///   - key: 1 to 512 bytes.
+  ///   - policy: the name of a policy in the daemon's configuration, in place of `count` and
+  ///     `every`. It limits how often and over which channels codes are sent, and how long they are
+  ///     valid.
+  ///   - count: the steps, 1 to 2147483647; nil: as configured (60).
+  ///   - every: the length of a step, at least 1 ms, rounded up to a millisecond; nil: as configured
+  ///     (1 s).
+  ///   - fire: whether to take the first step at once, as `Timer.fire()` does.
+  ///   - title: the text while it runs, at most 1024 bytes: `%d` stands for the steps left, `%m:%02s`
+  ///     for minutes and seconds.
+  ///   - readyTitle: the text when ready, at most 1024 bytes.
+  ///   - meta: at most 4096 bytes to store and to show in views.
+  ///   - token: 1 to 64 bytes that make it safe to repeat the call. A repetition has the `reason`
+  ///     `duplicate`: do not send a code then. The daemon remembers the newest 16 tokens of a key.
+  public func startCountdown(
+    _ key: String, policy: String? = nil, count: Int? = nil, every: Duration? = nil,
+    fire: Bool = false, title: String? = nil, readyTitle: String? = nil, owner: Owner = .nobody,
+    meta: [UInt8]? = nil, token: String? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view(
+      "COUNTDOWN", "START", key,
+      options: [
+        "POLICY": policy, "COUNT": count, "EVERY": every, "FIRE": fire, "TITLE": title,
+        "READYTITLE": readyTitle, "OWNER": owner.option, "META": meta, "TOKEN": token,
+      ])
+  }
+
+  /// Starts a countdown again with its last options; `NOTFOUND` once the daemon has forgotten them.
+  ///
+  /// - Parameter token: as for `startCountdown`.
+  public func resendCountdown(
+    _ key: String, token: String? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "RESEND", key, options: ["TOKEN": token])
+  }
+
+  /// Returns a countdown; nil if there is none.
+  public func countdown(_ key: String) async throws(CountdownClientError) -> CountdownView? {
+    try await viewIfAny("COUNTDOWN", "GET", key)
+  }
+
+  /// Gives back a send that failed, with its cooldown and its place in the windows.
+  ///
+  /// Idempotent (`reason` duplicate); `STALE` once a newer code was sent.
+  @discardableResult
+  public func refundCountdown(
+    _ key: String, generation: Int
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "REFUND", key, options: ["GENERATION": generation])
+  }
+
+  /// Counts an attempt to enter the code; check the code only if `accepted`.
+  ///
+  /// - Parameter generation: the generation of the code's send; nil: the newest.
+  public func attemptCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "ATTEMPT", key, options: ["GENERATION": generation])
+  }
+
+  /// Marks the code as used. The send still counts towards the limits.
+  ///
+  /// Idempotent (`reason` duplicate). Not `accepted` (`reason` expired) if the code is no longer
+  /// valid.
+  ///
+  /// - Parameter generation: the generation of the code's send; nil: the newest.
+  @discardableResult
+  public func passCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "PASS", key, options: ["GENERATION": generation])
+  }
+
+  /// Cancels a countdown; its policy still remembers the sends. Returns whether there was one.
+  @discardableResult
+  public func cancelCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> Bool {
+    try await flag("COUNTDOWN", "CANCEL", key, options: ["GENERATION": generation])
+  }
+
+  /// Pauses a countdown with its remaining time; idempotent.
+  @discardableResult
+  public func pauseCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "PAUSE", key, options: ["GENERATION": generation])
+  }
+
+  /// Continues a paused countdown with its remaining time; idempotent.
+  @discardableResult
+  public func resumeCountdown(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "RESUME", key, options: ["GENERATION": generation])
+  }
+
+  /// Makes a countdown ready after `remaining` from now, 0 to 3650 days; zero: at once.
+  @discardableResult
+  public func retimeCountdown(
+    _ key: String, remaining: Duration, generation: Int? = nil
+  ) async throws(CountdownClientError) -> CountdownView {
+    try await view("COUNTDOWN", "RETIME", key, remaining, options: ["GENERATION": generation])
+  }
+
+  /// Returns a page of countdowns.
+  ///
+  /// - Parameters:
+  ///   - cursor: `0` for the first page, then the cursor of the page before, until `isLast`.
+  ///   - matching: a glob pattern for the keys.
+  ///   - owner: `none`, `connection` (this one), `connection:ID` or `scope:ID`.
+  ///   - limit: the most per page, 1 to 1000; nil: 100.
+  public func countdowns(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<CountdownView> {
+    try await page("COUNTDOWN", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
+}

@@ -1,0 +1,114 @@
+/// HUDs that neither flicker nor hang.
+extension CountdownClient {
+  /// The options of `showHUD`; nil leaves a choice to the daemon.
+  public struct HUDOptions: Sendable, Hashable {
+    /// From when `minimum` counts.
+    public enum MinimumFrom: String, Sendable { case visible, request, stop }
+
+    /// What a dismissal within `grace` does.
+    public enum Early: String, Sendable { case skip, show }
+
+    public var kind: HUDView.Kind?
+    public var status: String?
+    /// Show it only if the work takes longer than this.
+    public var grace: Duration?
+    /// Hold a dismissal back until it was shown this long.
+    public var minimum: Duration?
+    /// Dismiss it after this.
+    public var maximum: Duration?
+    public var fadeIn: Duration?
+    public var fadeOut: Duration?
+    public var minimumFrom: MinimumFrom?
+    public var early: Early?
+    public var mask: HUDView.Mask?
+    public var level: HUDView.Level?
+    /// The request that it is shown for; the daemon picks the mask by it.
+    public var request: String?
+    public var owner = Owner.nobody
+    /// Whether it survives a restart of the daemon; only without an owner.
+    public var isDurable = false
+
+    public init() {}
+
+    var words: Command.Options {
+      [
+        "KIND": kind?.rawValue, "STATUS": status, "GRACE": grace, "MIN": minimum, "MAX": maximum,
+        "FADEIN": fadeIn, "FADEOUT": fadeOut, "MINFROM": minimumFrom?.rawValue,
+        "EARLY": early?.rawValue, "MASK": mask?.rawValue, "LEVEL": level?.rawValue,
+        "REQUEST": request, "OWNER": owner.option, "DURABLE": isDurable,
+      ]
+    }
+  }
+
+  /// Shows a HUD on a screen, in place of the one on the same level.
+  @discardableResult
+  public func showHUD(
+    _ screen: String, _ options: HUDOptions = .init()
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view("HUD", "SHOW", screen, options: options.words)
+  }
+
+  /// Sets the part that is done, from 0 to 1, and the text.
+  @discardableResult
+  public func setHUDProgress(
+    _ screen: String, fraction: Double, status: String? = nil, level: HUDView.Level? = nil,
+    generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view(
+      "HUD", "PROGRESS", screen, fraction,
+      options: ["STATUS": status, "LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Sets the text.
+  @discardableResult
+  public func setHUDStatus(
+    _ screen: String, _ status: String, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view(
+      "HUD", "STATUS", screen, status,
+      options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Dismisses a HUD, not before its minimum time; nil if the screen has none.
+  @discardableResult
+  public func dismissHUD(
+    _ screen: String, delay: Duration? = nil, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView? {
+    try await viewIfAny(
+      "HUD", "DISMISS", screen,
+      options: ["DELAY": delay, "LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Releases one hold; the last one dismisses the HUD. Nil if the screen has none.
+  @discardableResult
+  public func popHUD(
+    _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView? {
+    try await viewIfAny(
+      "HUD", "POP", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Reports a tap, `inside` the HUD or beside it.
+  @discardableResult
+  public func tapHUD(
+    _ screen: String, inside: Bool = false, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view(
+      "HUD", "TAP", screen,
+      options: ["INSIDE": inside, "LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Returns the HUD of a level, the front one unless given; nil if the screen has none.
+  public func hud(
+    _ screen: String, level: HUDView.Level? = nil
+  ) async throws(CountdownClientError) -> HUDView? {
+    try await viewIfAny("HUD", "GET", screen, options: ["LEVEL": level?.rawValue])
+  }
+
+  /// Returns a page of HUDs, as `countdowns(cursor:matching:owner:limit:)` does.
+  public func huds(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<HUDView> {
+    try await page("HUD", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
+}

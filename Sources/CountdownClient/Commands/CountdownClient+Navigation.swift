@@ -1,0 +1,86 @@
+/// Navigation stacks with a swipe back that can be cancelled.
+extension CountdownClient {
+  /// Pushes a page, which becomes a scope of that name; the first one creates the stack.
+  ///
+  /// - Parameters:
+  ///   - edge: how far from the edge a swipe back may begin, in points; nil: anywhere.
+  ///   - canBeSwipedAway: whether a swipe back may begin at all.
+  ///   - parent: the scope above; nil: the one of the page below, as for `owner`.
+  @discardableResult
+  public func pushPage(
+    _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool = true,
+    bar: NavigationView.Bar = .shown, parent: String? = nil, owner: Owner? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view(
+      "NAV", "PUSH", stack, page,
+      options: [
+        "EDGE": edge, "POP": canBeSwipedAway ? nil : "off",
+        "BAR": bar == .shown ? nil : bar.rawValue, "PARENT": parent, "OWNER": owner,
+      ])
+  }
+
+  /// Pops the page on top; the daemon cancels what it owns.
+  @discardableResult
+  public func popPage(
+    of stack: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "POP", stack, options: ["GENERATION": generation])
+  }
+
+  /// Pops all pages but the first.
+  @discardableResult
+  public func popToRoot(
+    of stack: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "ROOT", stack, options: ["GENERATION": generation])
+  }
+
+  /// Removes a stack with all its pages. Returns whether there was one.
+  @discardableResult
+  public func dismissStack(
+    _ stack: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> Bool {
+    try await flag("NAV", "DISMISS", stack, options: ["GENERATION": generation])
+  }
+
+  /// Begins a swipe back, if it may begin; its generation finishes or cancels it.
+  ///
+  /// - Parameters:
+  ///   - x: where it begins, in points from the edge.
+  ///   - dx: how far it has moved, in points; to the right is back.
+  ///   - timeout: cancels it when nothing more is heard of it for so long.
+  public func beginSwipe(
+    on stack: String, x: Double, dx: Double, timeout: Duration? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "SWIPE", stack, options: ["X": x, "DX": dx, "TIMEOUT": timeout])
+  }
+
+  /// Sets the progress of the swipe, from 0 to 1.
+  @discardableResult
+  public func setSwipeProgress(
+    on stack: String, fraction: Double, generation: Int? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "PROGRESS", stack, fraction, options: ["GENERATION": generation])
+  }
+
+  /// Finishes the swipe: the daemon pops the page on top.
+  @discardableResult
+  public func finishSwipe(
+    on stack: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "FINISH", stack, options: ["GENERATION": generation])
+  }
+
+  /// Cancels the swipe: the page on top stays.
+  @discardableResult
+  public func cancelSwipe(
+    on stack: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view("NAV", "CANCEL", stack, options: ["GENERATION": generation])
+  }
+
+  /// Returns a stack; nil if there is none.
+  public func stack(_ stack: String) async throws(CountdownClientError) -> NavigationView? {
+    try await viewIfAny("NAV", "GET", stack)
+  }
+}

@@ -1,0 +1,60 @@
+/// Scopes: owners in a tree, and events that travel in it.
+///
+/// `handle(_:at:)` handles events, over a connection of its own.
+extension CountdownClient {
+  /// Opens a scope. One that is open below the same parent stays, and its lease is renewed.
+  ///
+  /// - Parameters:
+  ///   - id: 1 to 512 bytes.
+  ///   - parent: the scope that it closes with, and that gets its events next.
+  ///   - owner: what it closes with as well; with `.nobody`, an open scope keeps its owner.
+  ///   - ttl: its lease, which `touchScope` renews; nil: it stays open until it is closed.
+  @discardableResult
+  public func openScope(
+    _ id: String, parent: String? = nil, owner: Owner = .nobody, ttl: Duration? = nil
+  ) async throws(CountdownClientError) -> ScopeView {
+    try await view(
+      "SCOPE", "OPEN", id, options: ["PARENT": parent, "OWNER": owner.option, "TTL": ttl])
+  }
+
+  /// Closes a scope and all scopes below it, children first. Returns whether there was one.
+  @discardableResult
+  public func closeScope(
+    _ id: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> Bool {
+    try await flag("SCOPE", "CLOSE", id, options: ["GENERATION": generation])
+  }
+
+  /// Renews the lease of a scope, for `ttl` from now; nil: for its length when it was opened.
+  @discardableResult
+  public func touchScope(
+    _ id: String, ttl: Duration? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> ScopeView {
+    try await view("SCOPE", "TOUCH", id, options: ["TTL": ttl, "GENERATION": generation])
+  }
+
+  /// Returns a scope; nil if there is none.
+  public func scope(_ id: String) async throws(CountdownClientError) -> ScopeView? {
+    try await viewIfAny("SCOPE", "GET", id)
+  }
+
+  /// Returns a page of scopes, as `countdowns(cursor:matching:owner:limit:)` does.
+  public func scopes(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<ScopeView> {
+    try await page("SCOPE", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
+
+  /// Sends an event to a scope, down from the top and up again. Returns the scope that handled it.
+  ///
+  /// - Parameters:
+  ///   - event: 1 to 128 bytes.
+  ///   - payload: at most 4096 bytes.
+  @discardableResult
+  public func emit(
+    _ event: String, to scope: String, payload: [UInt8]? = nil
+  ) async throws(CountdownClientError) -> String? {
+    let words: [any CommandWord] = ["SCOPE", "EMIT", scope, event]
+    return try await send(Command(words + (payload.map { [$0] } ?? []), [:])).string
+  }
+}

@@ -1,0 +1,44 @@
+/// Plain timers: something is due later, once or periodically.
+extension CountdownClient {
+  /// Arms a timer for `delay` from now, in place of a timer of that name.
+  ///
+  /// - Parameters:
+  ///   - key: 1 to 512 bytes.
+  ///   - delay: 0 to 3650 days, rounded up to a millisecond.
+  ///   - every: the period, in phase with the first deadline, at least 1 ms; nil: it fires once.
+  ///   - payload: at most 4096 bytes that come with each `fired`.
+  ///   - late: what becomes of periods that were missed; nil: `fire`.
+  ///   - clock: nil: `boot`.
+  @discardableResult
+  public func setTimer(
+    _ key: String, after delay: Duration, every: Duration? = nil, payload: [UInt8]? = nil,
+    owner: Owner = .nobody, late: TimerView.Late? = nil, clock: TimerView.Clock? = nil
+  ) async throws(CountdownClientError) -> TimerView {
+    try await view(
+      "TIMER", "SET", key, delay,
+      options: [
+        "EVERY": every, "PAYLOAD": payload, "OWNER": owner.option, "LATE": late?.rawValue,
+        "CLOCK": clock?.rawValue,
+      ])
+  }
+
+  /// Returns a timer; nil if there is none.
+  public func timer(_ key: String) async throws(CountdownClientError) -> TimerView? {
+    try await viewIfAny("TIMER", "GET", key)
+  }
+
+  /// Disarms a timer. Returns whether there was one.
+  @discardableResult
+  public func deleteTimer(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> Bool {
+    try await flag("TIMER", "DEL", key, options: ["GENERATION": generation])
+  }
+
+  /// Returns a page of timers, as `countdowns(cursor:matching:owner:limit:)` does.
+  public func timers(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<TimerView> {
+    try await page("TIMER", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
+}

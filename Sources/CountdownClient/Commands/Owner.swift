@@ -1,0 +1,46 @@
+import Wire
+
+/// The owner of an entity: the daemon cancels the entity when its owner ends.
+public enum Owner: Sendable, Hashable {
+  /// The entity survives the connection and restarts of the daemon.
+  case nobody
+  /// The connection of this client for commands.
+  case connection
+  /// The scope of that name.
+  case scope(String)
+
+  var text: String {
+    switch self {
+    case .nobody: "none"
+    case .connection: "connection"
+    case .scope(let scope): "scope:\(scope)"
+    }
+  }
+
+  /// The option of a command; left out for no owner, which is the default.
+  var option: Owner? { self == .nobody ? nil : self }
+}
+
+/// One page of a list.
+public struct Page<Element: EntityView>: Sendable {
+  /// Where the next page begins; `0` after the last one.
+  public let cursor: String
+  /// May be empty before the last page.
+  public let elements: [Element]
+
+  /// Whether no page follows.
+  public var isLast: Bool { cursor == "0" }
+
+  /// Reads the reply to a `LIST` command.
+  ///
+  /// - Throws: `CountdownClientError.protocolViolation` for a reply of another shape.
+  public init(_ reply: RESPValue) throws(CountdownClientError) {
+    guard let parts = reply.elements, parts.count == 2, let views = parts[1].elements,
+      let cursor = parts[0].string ?? parts[0].int.map({ String($0) })
+    else { throw .protocolViolation("a reply that is not a page of a list") }
+    self.cursor = cursor
+    var elements: [Element] = []
+    for view in views { elements.append(try Element(view)) }
+    self.elements = elements
+  }
+}

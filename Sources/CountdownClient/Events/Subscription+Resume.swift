@@ -1,0 +1,112 @@
+import Wire
+
+/// Catches up from the daemon's event log after a reconnection. The subscriptions are sent first,
+/// then `EVENTS SINCE`, so that no event is lost between; sequence numbers tell events that come
+/// twice. All of it runs on the event loop, in the order of the daemon's output.
+extension Subscription {
+  /// Reads the events since the last one that was yielded; the first time, where the log ends.
+  func resume(_ connection: Connection) {
+    let position = state.withLock { $0.position }
+    let question =
+      position.map { ["EVENTS", "SINCE", String($0), "SUBSCRIBED"] } ?? ["EVENTS", "LAST"]
+    // If the connection is lost before the reply, the next one asks again.
+    connection.pipeline([question])[0].whenSuccess { [weak self] reply in
+      self?.resume(connection, reply)
+    }
+  }
+
+  private func resume(_ connection: Connection, _ reply: RESPValue) {
+    switch reply {
+    case .integer(let last):
+      state.withLock { $0.position = max($0.position ?? 0, last) }
+      becomeLive()
+    case .error(let text) where !text.contains("unknown command"):
+      refused(text)
+      // A new connection asks again.
+      return abandon()
+    case .error:
+      // A daemon without an event log.
+      let isBack = state.withLock { $0.held != nil }
+      becomeLive()
+      if isBack { put(CountdownEvent(connection: .gap)) }
+    default:
+      do throws(CountdownClientError) {
+        let page = try MissedEvents(reply)
+        becomeLive()
+        if !page.isComplete { put(CountdownEvent(connection: .gap)) }
+        replay(page)
+        if page.hasMore { return resume(connection) }
+      } catch {
+        return finish(throwing: error)
+      }
+    }
+    release()
+  }
+
+  private func becomeLive() {
+    let isBack = state.withLock { state in
+      let isBack = state.hasBeenLive && !state.isLive
+      state.isLive = true
+      state.hasBeenLive = true
+      return isBack
+    }
+    if isBack { put(CountdownEvent(connection: .resubscribed)) }
+  }
+
+  private func replay(_ page: MissedEvents) {
+    let (held, fresh) = state.withLock { state in
+      (Set((state.held ?? []).filter { $0.name != .snapshot }.compactMap(\.seq)), state.fresh)
+    }
+    for event in page.events {
+      if let number = event.seq, held.contains(number) { continue }
+      if !fresh.contains(event.channel) { put(event) }
+    }
+    state.withLock { state in
+      // If the numbers have started again, lower than before, they count from now on.
+      let known = page.isComplete ? state.position ?? 0 : 0
+      state.position = max(known, page.lastSequence)
+    }
+  }
+
+  /// Yields the events that were held, and from then on each event at once.
+  private func release() {
+    while true {
+      let events = state.withLock { state in
+        defer { state.held = state.held?.isEmpty == false ? [] : nil }
+        state.fresh = []
+        for event in state.held ?? [] {
+          if let number = event.seq { state.position = max(state.position ?? 0, number) }
+        }
+        return state.held ?? []
+      }
+      if events.isEmpty { return }
+      for event in events { put(event) }
+    }
+  }
+}
+
+/// The reply to `EVENTS SINCE`.
+struct MissedEvents {
+  let lastSequence: Int
+  let isComplete: Bool
+  let hasMore: Bool
+  let events: [CountdownEvent]
+
+  init(_ reply: RESPValue) throws(CountdownClientError) {
+    let shape = CountdownClientError.protocolViolation("a reply that does not fit EVENTS SINCE")
+    guard let last = reply["last_seq"]?.int, let complete = reply["complete"]?.bool,
+      let more = reply["more"]?.bool, let entries = reply["events"]?.elements
+    else { throw shape }
+    lastSequence = last
+    isComplete = complete
+    hasMore = more
+    var events: [CountdownEvent] = []
+    for entry in entries {
+      guard let pair = entry.elements, pair.count == 2, let channel = pair[0].string,
+        let line = pair[1].bytes
+      else { throw shape }
+      events.append(try CountdownEvent(channel: channel, message: line))
+    }
+    self.events = events
+  }
+}

@@ -1,0 +1,258 @@
+import NIOCore
+import Synchronization
+import Wire
+
+/// Keeps channels subscribed, over one connection after the other, and yields their events into a
+/// `CountdownEvents`.
+final class Subscription: Sendable {
+  /// What to subscribe to.
+  struct Request {
+    var channels: Set<String> = []
+    var patterns: Set<String> = []
+    /// Commands to send on each new connection: `SCOPE HANDLE`.
+    var duties: [[String]] = []
+    /// Whether to go on after a first connection that fails, and after an error reply.
+    var isPersistent = false
+  }
+
+  /// What the reading side asks of the writing side.
+  struct Reader: NIOAsyncSequenceProducerDelegate, Sendable {
+    let subscription: Subscription
+
+    func produceMore() { subscription.setReading(true) }
+    func didTerminate() { subscription.stop() }
+  }
+
+  struct State {
+    var channels: Set<String>
+    var patterns: Set<String>
+    var connection: Connection?
+    /// The number of the last event that was handed on; nil before anything is known.
+    var position: Int?
+    /// The events since a reconnection, held until the missed ones before them are here.
+    var held: [CountdownEvent]?
+    /// The channels that were subscribed to only after the connection was lost.
+    var fresh: Set<String> = []
+    /// Whether the daemon has accepted the subscriptions of this connection, and of any.
+    var isLive = false
+    var hasBeenLive = false
+    var task: Task<Void, Never>?
+    var source: CountdownEvents.Producer.Source?
+    var isStopped = false
+    var didStop: (@Sendable () -> Void)?
+  }
+
+  private let path: String
+  private let name: String?
+  private let group: any EventLoopGroup
+  private let duties: [[String]]
+  private let isPersistent: Bool
+  let state: Mutex<State>
+
+  init(path: String, name: String?, group: any EventLoopGroup, _ request: Request) {
+    self.path = path
+    self.name = name
+    self.group = group
+    isPersistent = request.isPersistent
+    duties = request.duties
+    state = Mutex(State(channels: request.channels, patterns: request.patterns))
+  }
+
+  func attach(_ source: CountdownEvents.Producer.Source) {
+    state.withLock { $0.source = source }
+  }
+
+  /// Connects. Calls `didStop` at the end.
+  func start(didStop: @escaping @Sendable () -> Void) {
+    state.withLock { state in
+      precondition(state.task == nil, "started twice")
+      guard !state.isStopped else { return }
+      state.didStop = didStop
+      state.task = Task { await self.run() }
+    }
+  }
+
+  /// Ends the sequence.
+  func finish(throwing error: CountdownClientError? = nil) {
+    let source = state.withLock { $0.source }
+    if let error { source?.finish(error) } else { source?.finish() }
+    stop()
+  }
+
+  func stop() {
+    let last = state.withLock { state in
+      let last = state
+      state.isStopped = true
+      state.connection = nil
+      state.task = nil
+      state.source = nil
+      state.didStop = nil
+      return last
+    }
+    last.task?.cancel()
+    last.connection?.close()
+    last.didStop?()
+  }
+
+  var isStopped: Bool { state.withLock { $0.isStopped } }
+
+  // MARK: Channels
+
+  func add(channel: String) { change(["SUBSCRIBE", channel]) { $0.insert(channel).inserted } }
+
+  func remove(channel: String) {
+    change(["UNSUBSCRIBE", channel]) { $0.remove(channel) != nil }
+  }
+
+  /// Sends under the lock, so that the last command that the daemon receives is the latest.
+  private func change(_ command: [String], _ apply: (inout Set<String>) -> Bool) {
+    state.withLock { state in
+      guard apply(&state.channels) else { return }
+      if state.connection == nil || state.held != nil { state.fresh.insert(command[1]) }
+      state.connection?.sendWithoutReplies([command.map { Array($0.utf8) }])
+    }
+  }
+
+  private func subscribe(_ connection: Connection) {
+    let isStopped = state.withLock { state in
+      guard !state.isStopped else { return true }
+      state.connection = connection
+      // The first connection has missed nothing.
+      if state.hasBeenLive { state.held = [] }
+      // One command per name: all in one may exceed the daemon's limits.
+      let commands =
+        state.channels.sorted().map { ["SUBSCRIBE", $0] }
+        + state.patterns.sorted().map { ["PSUBSCRIBE", $0] }
+      connection.sendWithoutReplies(commands.map { $0.map { Array($0.utf8) } })
+      for reply in connection.pipeline(duties) {
+        reply.whenSuccess { [weak self] in if case .error(let text) = $0 { self?.refused(text) } }
+      }
+      return false
+    }
+    if isStopped { connection.close() }
+  }
+
+  // MARK: Connections
+
+  private func run() async {
+    var backoff = Backoff()
+    while !Task.isCancelled {
+      do throws(CountdownClientError) {
+        let connection = try await Connection.open(path: path, group: group, name: name) {
+          [weak self] in self?.receive($0)
+        }
+        subscribe(connection)
+        resume(connection)
+        await connection.closed()
+        let wasLive = state.withLock { state in
+          defer {
+            state.connection = nil
+            state.held = nil
+            state.isLive = false
+          }
+          return state.isLive
+        }
+        if wasLive {
+          backoff = Backoff()
+          put(CountdownEvent(connection: .disconnected))
+        }
+      } catch {
+        let isFirst = state.withLock { !$0.hasBeenLive }
+        if isFirst || !mayPass(error), !isPersistent { return finish(throwing: error) }
+      }
+      try? await Task.sleep(for: backoff.next())
+    }
+  }
+
+  /// On the event loop.
+  private func receive(_ value: RESPValue) {
+    switch value {
+    case .push(let values):
+      do throws(CountdownClientError) {
+        if let event = try CountdownEvent(push: values) { take(event) }
+      } catch {
+        finish(throwing: error)
+      }
+    case .error(let text):
+      refused(text)
+    case .simpleString, .integer, .bulkString, .null, .array, .map, .set, .double, .boolean,
+      .bigNumber, .verbatim:
+      guard state.withLock({ $0.connection != nil }) else { return }
+      finish(throwing: .protocolViolation("a reply to no command"))
+    }
+  }
+
+  /// An event that was not missed.
+  private func take(_ event: CountdownEvent) {
+    let isHeld = state.withLock { state in
+      guard state.held == nil else {
+        state.held?.append(event)
+        return true
+      }
+      state.isLive = true
+      state.hasBeenLive = true
+      if let number = event.seq { state.position = max(state.position ?? 0, number) }
+      return false
+    }
+    if !isHeld { put(event) }
+  }
+
+  /// The daemon refuses a subscription.
+  func refused(_ text: String) {
+    let error = CountdownClientError(reply: text)
+    if mayPass(error) {
+      abandon()
+    } else if !isPersistent {
+      finish(throwing: error)
+    }
+  }
+
+  /// Whether another attempt may succeed.
+  private func mayPass(_ error: CountdownClientError) -> Bool {
+    switch error {
+    case .server("LOADING", _), .server("READONLY", _): true
+    // After a restart all clients come back at once, and some find room later. A first connection
+    // without room is the caller's error.
+    case .server("LIMIT", let text):
+      (text.hasPrefix("max-connections") || text.hasPrefix("max-output"))
+        && state.withLock { $0.hasBeenLive }
+    case .server: false
+    default: true
+    }
+  }
+
+  /// Gives up this connection.
+  func abandon() {
+    let connection = state.withLock { state in
+      defer { state.connection = nil }
+      return state.connection
+    }
+    connection?.close()
+  }
+
+  func put(_ event: CountdownEvent) {
+    guard let source = state.withLock({ $0.source }) else { return }
+    switch source.yield(event) {
+    case .produceMore, .dropped: break
+    case .stopProducing: setReading(false)
+    }
+  }
+
+  private func setReading(_ reading: Bool) {
+    state.withLock { $0.connection }?.setReading(reading)
+  }
+}
+
+/// The delay before the next attempt: doubled each time, and random, so that clients do not all
+/// come back to a restarted daemon at once.
+struct Backoff {
+  static let first = Duration.milliseconds(100)
+  static let longest = Duration.seconds(5)
+
+  private var delay = first
+
+  mutating func next() -> Duration {
+    defer { delay = min(delay * 2, Self.longest) }
+    return delay * Double.random(in: 0.75...1.25)
+  }
+}

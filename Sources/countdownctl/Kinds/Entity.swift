@@ -1,0 +1,107 @@
+import ArgumentParser
+import CountdownClient
+
+/// A kind of entity, as countdownctl shows it.
+protocol Entity: SendableMetatype {
+  associatedtype View: EntityView
+  /// The options besides the key that select an entity.
+  associatedtype Selector: SelectorOptions = NoSelector
+  /// The options that select owners in a list.
+  associatedtype Filter: ListFilter = OwnerFilter
+
+  static var kind: CountdownEvent.Kind { get }
+  /// The argument that names an entity.
+  static var argument: ArgumentHelp { get }
+  /// The title of the first column of a list.
+  static var keyTitle: String { get }
+  /// The columns of a list after the key and the state.
+  static var columns: [ListColumn<View>] { get }
+
+  /// The message where there is no entity of that name.
+  static func absent(_ key: String) -> String
+  /// A view in one line, after a command changed the entity.
+  static func line(_ view: View, style: Style) -> String
+  /// An event in a few words.
+  static func details(_ event: CountdownEvent) -> [String]
+}
+
+extension Entity {
+  static var keyTitle: String { "KEY" }
+
+  /// The first word of its commands.
+  static var family: String { kind.rawValue.uppercased() }
+
+  /// The key and the coloured state, then what more there is, and the generation at the end.
+  static func line(
+    _ view: View, refusal: String? = nil, _ parts: [String?], style: Style
+  ) -> String {
+    let state = style.state(view.state.rawValue, view.state.rawValue)
+    let head = refusal.map { style.yellow("refused: \($0)") }
+    return ([head, view.key.printable, state] + parts).compactMap(\.self)
+      .joined(separator: "  ") + "  (generation \(view.generation))"
+  }
+}
+
+/// A column of a list.
+struct ListColumn<View> {
+  let column: Columns.Column
+  let value: (View) -> String
+
+  init(_ title: String, alignRight: Bool = false, value: @escaping (View) -> String) {
+    column = .init(title: title, alignRight: alignRight)
+    self.value = value
+  }
+}
+
+extension ListColumn where View: EntityView {
+  static var generation: Self { .init("GENERATION", alignRight: true) { String($0.generation) } }
+  static var owner: Self { .init("OWNER") { $0.owner ?? "" } }
+}
+
+/// An event in one line, for pipes and logs: time, channel, name, details.
+enum EventLine {
+  static func text(_ event: CountdownEvent, time: String) -> String {
+    let channel = event.kind == .connection ? "-" : event.channel.printable
+    return ([time, channel, event.name.rawValue.printable] + details(event))
+      .joined(separator: "  ")
+  }
+
+  /// The line of an event that comes now.
+  static func text(_ event: CountdownEvent) -> String {
+    let now = WallClock.nowUnixMilliseconds
+    return text(event, time: WallClock.text(unixMilliseconds: now, format: "%H:%M:%S"))
+  }
+
+  /// The event as one line of JSON, which is valid and moves no cursor.
+  static func json(_ event: CountdownEvent) -> String {
+    // Only strings can hold what is not printable.
+    let text = event.json.escapedForJSON
+    guard event.kind != .connection, text.hasSuffix("}") else { return text }
+    // The kind of entity is in the channel only.
+    return text.dropLast() + ",\"channel\":" + RESPValue.text(event.channel).json + "}"
+  }
+
+  private static let entities: [CountdownEvent.Kind: any Entity.Type] = Dictionary(
+    uniqueKeysWithValues: [
+      Countdown.self, HUD.self, Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self,
+      Scope.self, Navigation.self, Page.self,
+    ].map { (entity: any Entity.Type) in (entity.kind, entity) })
+
+  private static func details(_ event: CountdownEvent) -> [String] {
+    guard let entity = entities[event.kind] else { return [] }
+    var details = entity.details(event)
+    if let reason = event.reason { details.append("reason: \(reason)") }
+    if let generation = event.generation, event.name != .tick {
+      details.append("generation \(generation)")
+    }
+    return details.map(\.printable)
+  }
+}
+
+extension CountdownEvent {
+  /// The state after the event, as text.
+  var state: String? { fields["state"]?.textOrBase64 }
+
+  /// How late the daemon was, as a detail.
+  var lateness: String? { lateMicroseconds.map { "\($0) µs late" } }
+}

@@ -1,0 +1,184 @@
+import ArgumentParser
+import CountdownClient
+
+/// A subcommand whose reply is a view, or null where there is none.
+protocol EntityCommand: SessionCommand {
+  associatedtype Shown: Entity
+  var key: String { get }
+  /// What it sends.
+  var command: Command { get }
+}
+
+extension EntityCommand {
+  func run(_ session: Session) async throws {
+    try session.show(try await session.send(command), of: Shown.self, key: key)
+  }
+}
+
+/// A subcommand that is one command on one key: `SCOPE CLOSE app`.
+protocol Verb {
+  associatedtype Shown: Entity
+  /// Its name, and the second word of the command.
+  static var name: String { get }
+  static var word: String { get }
+  static var aliases: [String] { get }
+  static var abstract: String { get }
+  static var discussion: String { get }
+  /// The state that a reply of 1 stands for; nil where the reply is a view.
+  static var done: String? { get }
+  /// The message for a reply of 0 or null.
+  static func absent(_ key: String) -> String
+}
+
+extension Verb {
+  static var name: String { "\(Self.self)".lowercased() }
+  static var word: String { name.uppercased() }
+  static var aliases: [String] { [] }
+  static var discussion: String { "" }
+  static var done: String? { nil }
+  static func absent(_ key: String) -> String { Shown.absent(key) }
+}
+
+struct VerbCommand<V: Verb>: SessionCommand {
+  static var configuration: CommandConfiguration {
+    .init(
+      commandName: V.name, abstract: V.abstract, discussion: V.discussion, aliases: V.aliases)
+  }
+
+  @OptionGroup var global: GlobalOptions
+  @OptionGroup var selector: V.Shown.Selector
+  @OptionGroup var generation: GenerationOption
+  @Argument(help: V.Shown.argument) var key: String
+
+  func run(_ session: Session) async throws {
+    let reply = try await session.send(
+      .init(
+        V.Shown.family, V.word, key,
+        options: ["LEVEL": selector.level, "GENERATION": generation.value]))
+    guard let done = V.done else {
+      return try session.show(reply, of: V.Shown.self, key: key)
+    }
+    try session.show(done: reply, yes: "\(key.printable)  \(done)", no: V.absent(key))
+  }
+}
+
+/// Which generation a subcommand is about.
+struct GenerationOption: ParsableArguments {
+  @Option(
+    name: .customLong("generation"),
+    help: .init("Only this generation; an error if there is another by now.", valueName: "g"))
+  var value: Int?
+}
+
+/// Which entity of a key a subcommand is about.
+protocol SelectorOptions: ParsableArguments {
+  var level: String? { get }
+}
+
+struct NoSelector: SelectorOptions {
+  var level: String? { nil }
+}
+
+// MARK: Get
+
+/// The texts of `get`.
+protocol Gettable: Entity {
+  static var getAbstract: String { get }
+  static var getDiscussion: String { get }
+}
+
+struct GetCommand<Shown: Gettable>: SessionCommand {
+  static var configuration: CommandConfiguration {
+    .init(commandName: "get", abstract: Shown.getAbstract, discussion: Shown.getDiscussion)
+  }
+
+  @OptionGroup var global: GlobalOptions
+  @Argument(help: Shown.argument) var key: String
+  @OptionGroup var selector: Shown.Selector
+
+  func run(_ session: Session) async throws {
+    let reply = try await session.send(
+      .init(Shown.family, "GET", key, options: ["LEVEL": selector.level]))
+    try session.show(reply, absent: Shown.absent(key)) {
+      FieldTable.text($0, style: Output.style)
+    }
+  }
+}
+
+// MARK: List
+
+/// Which entities to list.
+struct ListOptions: ParsableArguments {
+  @Option(help: .init("Only keys that match: *, ?, [a-z].", valueName: "glob")) var match: String?
+
+  @Option(help: .init("Stop after so many.", valueName: "n"), transform: integer(1...Int.max))
+  var limit: Int?
+}
+
+/// Whose entities to list.
+protocol ListFilter: ParsableArguments {
+  var owner: String? { get }
+}
+
+struct OwnerFilter: ListFilter {
+  @Option(help: .init("Only of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
+  var owner: String?
+}
+
+/// For entities that never have an owner.
+struct NoFilter: ListFilter {
+  var owner: String? { nil }
+}
+
+/// The texts of `list`.
+protocol Listable: Entity {
+  static var listAbstract: String { get }
+  static var listDiscussion: String { get }
+}
+
+extension Listable {
+  static var listDiscussion: String { "" }
+}
+
+struct ListCommand<Shown: Listable>: SessionCommand {
+  static var configuration: CommandConfiguration {
+    .init(commandName: "list", abstract: Shown.listAbstract, discussion: Shown.listDiscussion)
+  }
+
+  @OptionGroup var global: GlobalOptions
+  @OptionGroup var options: ListOptions
+  @OptionGroup var owner: Shown.Filter
+
+  /// Prints page by page, so that the first lines come at once. Columns line up within a page.
+  func run(_ session: Session) async throws {
+    let style = Output.style
+    let columns =
+      [
+        ListColumn<Shown.View>(Shown.keyTitle) { $0.key },
+        ListColumn("STATE") { $0.state.rawValue },
+      ] + Shown.columns
+    let table = Columns(columns.map(\.column))
+    var left = options.limit ?? .max
+    var isFirst = true
+    try await session.eachPage(
+      Shown.family, "LIST", options: ["MATCH": options.match, "OWNER": owner.owner]
+    ) { page in
+      let shown = page.prefix(left)
+      left -= shown.count
+      if session.json {
+        Output.lines(shown.map(\.json))
+      } else if !shown.isEmpty {
+        let rows = try shown.map { reply in
+          let view = try Shown.View(reply)
+          return columns.map { $0.value(view) }
+        }
+        Output.lines(
+          table.lines(rows, withTitles: isFirst, style: style) { row, column, cell in
+            column == 1 ? style.state(cell, rows[row][1]) : cell
+          })
+        isFirst = false
+      }
+      return left > 0
+    }
+  }
+}

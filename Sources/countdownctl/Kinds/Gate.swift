@@ -1,0 +1,111 @@
+import ArgumentParser
+import CountdownClient
+
+struct Gate: AsyncParsableCommand, Gettable, Listable {
+  typealias View = GateView
+
+  static let configuration = CommandConfiguration(
+    commandName: "gate",
+    abstract: "Runs an action now if the session is open, else once after the login.",
+    discussion: """
+      Examples:
+        countdownctl gate check session-9 buy --payload 4711 || show-login
+        countdownctl gate open session-9 --ttl 30m
+        countdownctl gate close session-9
+        countdownctl watch --gate
+      """,
+    subcommands: [
+      Check.self, Open.self, VerbCommand<Cancel>.self, VerbCommand<Close>.self,
+      GetCommand<Gate>.self, ListCommand<Gate>.self,
+    ])
+
+  static let kind = CountdownEvent.Kind.gate
+  static var argument: ArgumentHelp { .init("The session.", valueName: "session") }
+  static let keyTitle = "SESSION"
+  static let getAbstract = "Shows a session."
+  static let getDiscussion = "Exit status 1 when it is closed and no action waits."
+  static let listAbstract = "Lists the sessions that are open, or that an action waits for."
+
+  static var columns: [ListColumn<GateView>] {
+    [
+      .init("FOR", alignRight: true) { $0.remainingTime?.humanText ?? "for good" },
+      .generation, .owner, .init("ACTION") { $0.action ?? "" },
+      .init("PAYLOAD") { $0.payload ?? "" },
+    ]
+  }
+
+  static func absent(_ key: String) -> String { "'\(key)' is closed, and nothing waits" }
+
+  static func line(_ view: GateView, style: Style) -> String {
+    let state = style.state(view.state.rawValue, view.state.rawValue)
+    if view.accepted == false {
+      let (action, left) = (view.action?.printable ?? "", view.remainingTime?.humanText ?? "")
+      return style.yellow("login") + "     \(view.key.printable): '\(action)' waits for \(left)  "
+        + "(generation \(view.generation))"
+    }
+    let left = view.remainingTime.map { "  for \($0.humanText)" } ?? ""
+    let word = view.accepted == nil ? "" : style.green("run") + "       "
+    return word + "\(view.key.printable)  \(state)\(left)"
+  }
+
+  static func details(_ event: CountdownEvent) -> [String] {
+    [event.state, event.gate?.action, event.gate?.payload, event.lateness].compactMap(\.self)
+  }
+
+  // MARK: Subcommands
+
+  struct Check: EntityCommand {
+    typealias Shown = Gate
+
+    static let configuration = CommandConfiguration(
+      abstract: "Asks whether an action may run now; if not, it waits for the session to open.",
+      discussion: "Exit status 1 when it waits.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Gate.argument) var key: String
+    @Argument(help: "The action.") var action: String
+    @Option(help: "Comes with the event run.") var payload: String?
+    @Option(
+      help: "on, or off: it needs no open session.", completion: .list(["on", "off"]))
+    var required: String?
+    @Option(help: "How long it waits.", transform: DurationArgument.init(parsing:)) var ttl:
+      DurationArgument?
+
+    var command: Command {
+      .init(
+        "GATE", "CHECK", key, action,
+        options: ["PAYLOAD": payload, "REQUIRED": required, "TTL": ttl])
+    }
+  }
+
+  struct Open: EntityCommand {
+    typealias Shown = Gate
+
+    static let configuration = CommandConfiguration(
+      abstract: "Opens a session and runs the action that waits for it.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Gate.argument) var key: String
+    @Option(
+      help: "Closes it after this (default: never).", transform: DurationArgument.init(parsing:))
+    var ttl: DurationArgument?
+
+    var command: Command { .init("GATE", "OPEN", key, options: ["TTL": ttl]) }
+  }
+
+  enum Cancel: Verb {
+    typealias Shown = Gate
+    static let abstract = "Drops the action that waits."
+    static let discussion = "Exit status 1 when none does."
+    static let done: String? = "dismissed"
+    static func absent(_ key: String) -> String { "nothing waits for '\(key)'" }
+  }
+
+  enum Close: Verb {
+    typealias Shown = Gate
+    static let abstract = "Closes a session."
+    static let discussion = "Exit status 1 when it is not open."
+    static let done: String? = "closed"
+    static func absent(_ key: String) -> String { "'\(key)' is not open" }
+  }
+}

@@ -1,0 +1,154 @@
+import ArgumentParser
+import CountdownClient
+
+struct Navigation: AsyncParsableCommand, Gettable, Listable {
+  typealias View = NavigationView
+  typealias Filter = NoFilter
+
+  static let configuration = CommandConfiguration(
+    commandName: "nav",
+    abstract: "Manages navigation stacks with a swipe back that can be cancelled.",
+    discussion: """
+      Each page is a scope: the daemon cancels what it owns when it leaves the stack.
+
+      Examples:
+        countdownctl nav push main home
+        countdownctl nav push main register --edge 20 --bar hidden
+        countdownctl nav swipe main --x 5 --dx 12 && countdownctl nav finish main
+        countdownctl nav dismiss main
+      """,
+    subcommands: [
+      Push.self, VerbCommand<Pop>.self, VerbCommand<Root>.self, VerbCommand<Dismiss>.self,
+      Swipe.self, Progress.self, VerbCommand<Finish>.self, VerbCommand<Cancel>.self,
+      GetCommand<Navigation>.self, ListCommand<Navigation>.self,
+    ])
+
+  static let kind = CountdownEvent.Kind.navigation
+  static var argument: ArgumentHelp { .init("The stack.", valueName: "stack") }
+  static let getAbstract = "Shows a stack."
+  static let getDiscussion = "Exit status 1 when there is none."
+  static let listAbstract = "Lists the stacks."
+
+  static var columns: [ListColumn<NavigationView>] {
+    [
+      .init("PAGE") { $0.page ?? "" },
+      .init("PAGES", alignRight: true) { String($0.pages.count) },
+      .init("BAR") { $0.bar?.rawValue ?? "" }, .generation,
+    ]
+  }
+
+  static func absent(_ key: String) -> String { "there is no stack '\(key)'" }
+
+  static func line(_ view: NavigationView, style: Style) -> String {
+    let pages = view.pages.map(\.printable).joined(separator: " › ")
+    return line(
+      view, refusal: view.reason?.rawValue,
+      [pages.isEmpty ? nil : pages, view.fraction.map { "\(Int($0 * 100)) %" }], style: style)
+  }
+
+  static func details(_ event: CountdownEvent) -> [String] {
+    let fields = event.fields
+    let bar = fields["bar_changed"]?.bool == true ? fields["bar"]?.string : nil
+    return [
+      fields["page"]?.string, fields["first"]?.bool == true ? "first" : nil,
+      fields["last"]?.bool == true ? "last" : nil, bar.map { "bar \($0)" },
+      fields["fraction"]?.number.map { "\(Int($0 * 100)) %" },
+    ].compactMap(\.self)
+  }
+
+  // MARK: Subcommands
+
+  struct Push: EntityCommand {
+    typealias Shown = Navigation
+
+    static let configuration = CommandConfiguration(
+      abstract: "Pushes a page; the first one creates the stack.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Navigation.argument) var key: String
+    @Argument(help: "The page, which becomes a scope.") var page: String
+    @Option(
+      help: .init(
+        "How far from the edge a swipe may begin (default: anywhere).", valueName: "points"))
+    var edge: Double?
+    @Flag(help: "It cannot be swiped away.") var noPop = false
+    @Option(help: "shown or hidden.", completion: .list(["shown", "hidden"])) var bar: String?
+    @Option(help: "The scope above (default: as for the page below).") var parent: String?
+    @OptionGroup var owner: OwnerOption
+
+    var command: Command {
+      .init(
+        "NAV", "PUSH", key, page,
+        options: [
+          "EDGE": edge.map { "\($0)" }, "POP": noPop ? "off" : nil, "BAR": bar, "PARENT": parent,
+          "OWNER": owner.value,
+        ])
+    }
+  }
+
+  enum Pop: Verb {
+    typealias Shown = Navigation
+    static let abstract = "Pops the page on top."
+    static let discussion = "Exit status 1 when it is refused."
+  }
+
+  enum Root: Verb {
+    typealias Shown = Navigation
+    static let abstract = "Pops all pages but the first."
+    static let discussion = "Exit status 1 when it is refused."
+  }
+
+  enum Dismiss: Verb {
+    typealias Shown = Navigation
+    static let abstract = "Removes a stack with all its pages."
+    static let discussion = "Exit status 1 when there was none."
+    static let done: String? = "dismissed"
+  }
+
+  struct Swipe: EntityCommand {
+    typealias Shown = Navigation
+
+    static let configuration = CommandConfiguration(
+      abstract: "Begins a swipe back, if it may.", discussion: "Exit status 1 when it may not.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Navigation.argument) var key: String
+    @Option(help: .init("Where, in points from the edge.", valueName: "points")) var x: Double
+    @Option(help: .init("How far; to the right is back.", valueName: "points")) var dx: Double
+    @Option(
+      help: "Cancels it when nothing more is heard of it for so long.",
+      transform: DurationArgument.init(parsing:))
+    var timeout: DurationArgument?
+
+    var command: Command {
+      .init("NAV", "SWIPE", key, options: ["X": "\(x)", "DX": "\(dx)", "TIMEOUT": timeout])
+    }
+  }
+
+  struct Progress: EntityCommand {
+    typealias Shown = Navigation
+
+    static let configuration = CommandConfiguration(abstract: "Sets the progress of a swipe.")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var generation: GenerationOption
+    @Argument(help: Navigation.argument) var key: String
+    @Argument(help: "From 0 to 1.") var fraction: Double
+
+    var command: Command {
+      .init("NAV", "PROGRESS", key, "\(fraction)", options: ["GENERATION": generation.value])
+    }
+  }
+
+  enum Finish: Verb {
+    typealias Shown = Navigation
+    static let abstract = "Finishes a swipe: the page on top is popped."
+    static let discussion = "Exit status 1 when there is no swipe."
+  }
+
+  enum Cancel: Verb {
+    typealias Shown = Navigation
+    static let abstract = "Cancels a swipe: the page on top stays."
+    static let discussion = "Exit status 1 when there is no swipe."
+  }
+}

@@ -1,0 +1,151 @@
+import ArgumentParser
+import CountdownClient
+
+struct Page: AsyncParsableCommand, Gettable, Listable {
+  typealias View = PageView
+
+  static let configuration = CommandConfiguration(
+    commandName: "page",
+    abstract: "Manages what pages show: first loads, error pages, silent refreshes.",
+    discussion: """
+      Examples:
+        countdownctl page appear orders --timeout 10s --screen main --grace 200ms
+        countdownctl page loaded orders --items 12
+        countdownctl page failed orders --message offline
+        countdownctl page retry orders
+      """,
+    subcommands: [
+      Appear.self, Disappear.self, Loaded.self, Failed.self, VerbCommand<Retry>.self,
+      VerbCommand<Close>.self, GetCommand<Page>.self, ListCommand<Page>.self,
+    ])
+
+  static let kind = CountdownEvent.Kind.page
+  static var argument: ArgumentHelp { .init("The page.", valueName: "page") }
+  static let getAbstract = "Shows a page."
+  static let getDiscussion = "Exit status 1 when it never appeared."
+  static let listAbstract = "Lists the pages."
+
+  static var columns: [ListColumn<PageView>] {
+    [
+      .init("ITEMS", alignRight: true) { $0.items.map { String($0) } ?? "" },
+      .init("VISIBLE") { $0.isVisible ? "yes" : "no" },
+      .init("FAILS IN", alignRight: true) { $0.remainingTime?.humanText ?? "" },
+      .generation, .owner, .init("MESSAGE") { $0.message ?? "" },
+    ]
+  }
+
+  static func absent(_ key: String) -> String { "there is no page '\(key)'" }
+
+  static func line(_ view: PageView, style: Style) -> String {
+    line(
+      view, refusal: view.reason,
+      [
+        view.items.map { "\($0) items" }, view.message?.printable,
+        view.isVisible ? nil : "not on the screen",
+        view.remainingTime.map { "fails in \($0.humanText)" },
+      ], style: style)
+  }
+
+  static func details(_ event: CountdownEvent) -> [String] {
+    [
+      event.state, event.fields["items"]?.int.map { "\($0) items" },
+      event.fields["message"]?.string,
+    ].compactMap(\.self)
+  }
+
+  // MARK: Subcommands
+
+  struct Appear: EntityCommand {
+    typealias Shown = Page
+
+    static let configuration = CommandConfiguration(
+      abstract: "Reports that a page is on the screen: it loads, or refreshes.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Page.argument) var key: String
+    @Option(
+      help: "always or never: whether it refreshes when it appears again.",
+      completion: .list(["always", "never"]))
+    var refresh: String?
+    @Option(
+      help: "How long a load may take before it has failed; 0: no limit.",
+      transform: DurationArgument.init(parsing:)) var timeout: DurationArgument?
+    @Option(help: "Where the HUD appears (default: the page's name).") var screen: String?
+    @Option(
+      help: "How long it may load without the HUD.", transform: DurationArgument.init(parsing:))
+    var grace: DurationArgument?
+    @Option(help: "How long the HUD stays at least.", transform: DurationArgument.init(parsing:))
+    var min: DurationArgument?
+    @OptionGroup var owner: OwnerOption
+
+    var command: Command {
+      .init(
+        "PAGE", "APPEAR", key,
+        options: [
+          "REFRESH": refresh, "TIMEOUT": timeout, "SCREEN": screen, "GRACE": grace, "MIN": min,
+          "OWNER": owner.value,
+        ])
+    }
+  }
+
+  struct Disappear: EntityCommand {
+    typealias Shown = Page
+
+    static let configuration = CommandConfiguration(
+      abstract: "Reports that a page has left the screen.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Page.argument) var key: String
+
+    var command: Command { .init("PAGE", "DISAPPEAR", key, options: [:]) }
+  }
+
+  struct Loaded: EntityCommand {
+    typealias Shown = Page
+
+    static let configuration = CommandConfiguration(
+      abstract: "Reports that a load is complete.",
+      discussion: "Exit status 1 when nothing was loading.")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var generation: GenerationOption
+    @Argument(help: Page.argument) var key: String
+    @Option(
+      help: "The number of items; 0 shows the no-data view.", transform: integer(0...Int.max))
+    var items: Int?
+
+    var command: Command {
+      .init("PAGE", "LOADED", key, options: ["ITEMS": items, "GENERATION": generation.value])
+    }
+  }
+
+  struct Failed: EntityCommand {
+    typealias Shown = Page
+
+    static let configuration = CommandConfiguration(
+      abstract: "Reports that a load has failed.",
+      discussion: "Exit status 1 when nothing was loading.")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var generation: GenerationOption
+    @Argument(help: Page.argument) var key: String
+    @Option(help: "Why.") var message: String?
+
+    var command: Command {
+      .init("PAGE", "FAILED", key, options: ["MESSAGE": message, "GENERATION": generation.value])
+    }
+  }
+
+  enum Retry: Verb {
+    typealias Shown = Page
+    static let abstract = "Loads a page again that has failed."
+    static let discussion = "Exit status 1 when it has not failed."
+  }
+
+  enum Close: Verb {
+    typealias Shown = Page
+    static let abstract = "Removes a page."
+    static let discussion = "Exit status 1 when there was none."
+    static let done: String? = "closed"
+  }
+}

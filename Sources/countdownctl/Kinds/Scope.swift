@@ -1,0 +1,190 @@
+import ArgumentParser
+import CountdownClient
+
+struct Scope: AsyncParsableCommand, Gettable, Listable {
+  typealias View = ScopeView
+
+  static let configuration = CommandConfiguration(
+    commandName: "scope",
+    abstract: "Manages scopes: owners in a tree, and the events that travel in it.",
+    discussion: """
+      When a scope closes, the daemon cancels what it owns and closes the scopes below it. An event \
+      goes down from the top to its scope, and up again, until a client handles it.
+
+      Examples:
+        countdownctl scope open app --ttl 30s
+        countdownctl scope open register --parent app
+        countdownctl scope handle register tap
+        countdownctl scope emit register tap --payload 'send code'
+        countdownctl scope tree app
+        countdownctl scope close app
+      """,
+    subcommands: [
+      Open.self, VerbCommand<Close>.self, Touch.self, GetCommand<Scope>.self, Tree.self,
+      Handle.self, Emit.self, ListCommand<Scope>.self,
+    ])
+
+  static let kind = CountdownEvent.Kind.scope
+  static var argument: ArgumentHelp { .init("The scope.", valueName: "scope") }
+  static let getAbstract = "Shows a scope."
+  static let getDiscussion = "Exit status 1 when there is none."
+  static let listAbstract = "Lists the scopes."
+
+  static var columns: [ListColumn<ScopeView>] {
+    [
+      .init("PARENT") { $0.parent ?? "" },
+      .init("DEPTH", alignRight: true) { String($0.depth) },
+      .init("BELOW", alignRight: true) { String($0.children) },
+      .init("OWNS", alignRight: true) { String($0.owned) },
+      .init("HANDLERS", alignRight: true) { String($0.handlers) },
+      .init("LEASE", alignRight: true) { $0.remainingTime?.humanText ?? "" },
+      .generation, .owner,
+    ]
+  }
+
+  static func absent(_ key: String) -> String { "there is no scope '\(key)'" }
+
+  static func line(_ view: ScopeView, style: Style) -> String {
+    line(
+      view,
+      [
+        view.parent.map { "below \($0.printable)" },
+        view.children > 0 ? "\(view.children) below it" : nil,
+        view.owned > 0 ? "owns \(view.owned)" : nil, lease(view),
+      ], style: style)
+  }
+
+  static func details(_ event: CountdownEvent) -> [String] {
+    if let emission = event.emission {
+      return [emission.name, emission.target, emission.phase, emission.payload].compactMap(\.self)
+    }
+    guard let view = event.scope else { return [] }
+    return [view.state.rawValue, view.parent.map { "below \($0)" }, lease(view)]
+      .compactMap(\.self)
+  }
+
+  private static func lease(_ view: ScopeView) -> String? {
+    view.remainingTime.map { "lease of \($0.humanText) left" }
+  }
+
+  // MARK: Subcommands
+
+  struct Open: EntityCommand {
+    typealias Shown = Scope
+
+    static let configuration = CommandConfiguration(
+      abstract: "Opens a scope, or renews the lease of one that is open.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Scope.argument) var key: String
+    @Option(help: "The scope that it closes with, and that gets its events next.")
+    var parent: String?
+    @OptionGroup var owner: OwnerOption
+    @Option(
+      help: "Its lease: it closes unless it is touched within this time.",
+      transform: DurationArgument.init(parsing:)) var ttl: DurationArgument?
+
+    var command: Command {
+      .init(
+        "SCOPE", "OPEN", key, options: ["PARENT": parent, "TTL": ttl, "OWNER": owner.value])
+    }
+  }
+
+  enum Close: Verb {
+    typealias Shown = Scope
+    static let abstract = "Closes a scope and all scopes below it."
+    static let discussion = "Exit status 1 when there was none."
+    static let done: String? = "closed"
+  }
+
+  struct Touch: EntityCommand {
+    typealias Shown = Scope
+
+    static let configuration = CommandConfiguration(abstract: "Renews the lease of a scope.")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var generation: GenerationOption
+    @Argument(help: Scope.argument) var key: String
+    @Option(help: "Its length, from now on.", transform: DurationArgument.init(parsing:))
+    var ttl: DurationArgument?
+
+    var command: Command {
+      .init("SCOPE", "TOUCH", key, options: ["TTL": ttl, "GENERATION": generation.value])
+    }
+  }
+
+  struct Tree: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Shows a scope and all scopes below it.",
+      discussion: "With --json, a line for each, parents first.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Scope.argument) var key: String
+
+    func run(_ session: Session) async throws {
+      var top: Int?
+      try await session.eachPage("SCOPE", "TREE", key) { page in
+        Output.lines(
+          try page.map { reply in
+            guard !session.json else { return reply.json }
+            let view = try ScopeView(reply)
+            top = top ?? view.depth
+            // A deep tree must not run off the screen.
+            let indent = String(repeating: "  ", count: min(view.depth - (top ?? 1), 40))
+            return indent + Scope.line(view, style: Output.style)
+          })
+        return true
+      }
+    }
+  }
+
+  struct Handle: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Handles the events at a scope, each as a line, until Ctrl-C.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Scope.argument) var key: String
+    @Argument(help: "The event's name; * for all.") var event = "*"
+    @Flag(help: "Handle events on their way down to the scopes below.") var capture = false
+
+    func run(_ session: Session) async throws {
+      for try await event in session.client.handle(event, at: key, captures: capture) {
+        Output.line(session.json ? event.json.escapedForJSON : EventLine.text(event))
+      }
+    }
+  }
+
+  struct Emit: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Sends an event to a scope, and shows which scope handled it.",
+      discussion: "Exit status 1 when none did.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Scope.argument) var key: String
+    @Argument(help: "The event's name.") var event: String
+    @Option(help: "The bytes that go with it.") var payload: String?
+
+    func run(_ session: Session) async throws {
+      let reply = try await session.reply(
+        ["SCOPE", "EMIT", key, event] + (payload.map { [$0] } ?? []))
+      try session.show(reply, absent: "nobody took it") {
+        "taken by \(($0.textOrBase64 ?? "").printable)"
+      }
+    }
+  }
+}
+
+/// The owner of a new entity.
+struct OwnerOption: ParsableArguments {
+  @Option(
+    name: .customLong("owner"),
+    help: .init("The scope that it ends with, scope:ID (default: none).", valueName: "owner"))
+  var value: String?
+
+  func validate() throws {
+    guard value?.lowercased() == "connection" else { return }
+    throw ValidationError(
+      "--owner is scope:ID; what belongs to this command's connection would end with it at once "
+        + "(none: nothing given)")
+  }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import CountdownClient
+
+struct Throttle: AsyncParsableCommand, Gettable, Listable {
+  typealias View = ThrottleView
+  typealias Filter = NoFilter
+
+  static let configuration = CommandConfiguration(
+    commandName: "throttle",
+    abstract: "Asks exact rate limits: may it be done now?",
+    discussion: """
+      Examples:
+        countdownctl throttle take login:10.0.0.7 --burst 5 --rate 5/10m && try-it
+        countdownctl throttle take mail --burst 100 --rate 1000/1d --cost 20 --peek
+        countdownctl throttle refund mail 20
+        countdownctl watch --throttle
+      """,
+    subcommands: [Take.self, Refund.self, GetCommand<Throttle>.self, ListCommand<Throttle>.self])
+
+  static let kind = CountdownEvent.Kind.throttle
+  static var argument: ArgumentHelp { "The rate limit: what is limited, and for whom." }
+  static let getAbstract = "Shows a rate limit."
+  static let getDiscussion = "Exit status 1 when nothing of it is used."
+  static let listAbstract = "Lists the rate limits in use."
+
+  static var columns: [ListColumn<ThrottleView>] {
+    [
+      .init("LEFT", alignRight: true) { "\($0.remaining)/\($0.limit)" },
+      .init("RATE", alignRight: true) { "\($0.rateCount)/\($0.ratePeriod.humanText)" },
+      .init("ALL IN", alignRight: true) { $0.resetAfter.humanText },
+      .generation,
+    ]
+  }
+
+  static func absent(_ key: String) -> String { "nothing of '\(key)' is used" }
+
+  static func line(_ view: ThrottleView, style: Style) -> String {
+    let left = left(view)
+    if view.accepted == false {
+      return style.yellow("refused") + "   \(view.key.printable): try again in "
+        + "\(view.retryAfter.humanText), \(left)"
+    }
+    let all = view.resetAfter == .zero ? "" : ", all again in \(view.resetAfter.humanText)"
+    return style.accepted(view.accepted) + "\(view.key.printable)  \(left)\(all)"
+  }
+
+  static func details(_ event: CountdownEvent) -> [String] {
+    let again = event.throttle.map { "try again in \($0.retryAfter.humanText)" }
+    return [
+      event.state, event.throttle.map(left), event.name == .refused ? again : nil, event.lateness,
+    ].compactMap(\.self)
+  }
+
+  static func left(_ view: ThrottleView) -> String { "\(view.remaining) of \(view.limit) left" }
+
+  // MARK: Subcommands
+
+  struct Take: EntityCommand {
+    typealias Shown = Throttle
+
+    static let configuration = CommandConfiguration(
+      abstract: "Asks whether it may be done now, and if so counts it.",
+      discussion: "Exit status 1 when it may not.")
+
+    @OptionGroup var global: GlobalOptions
+    @Argument(help: Throttle.argument) var key: String
+    @Option(help: "The most at once.", transform: integer(1...1_000_000_000)) var burst: Int
+    @Option(help: .init("The most in the long run: 5/10m.", valueName: "n/duration"))
+    var rate: String
+    @Option(help: "How much this uses (default: 1).", transform: integer(1...1_000_000_000))
+    var cost: Int?
+    @Flag(help: "Only ask; count nothing.") var peek = false
+
+    var command: Command {
+      .init(
+        "THROTTLE", "TAKE", key,
+        options: ["PEEK": peek, "BURST": burst, "RATE": rate, "COST": cost])
+    }
+  }
+
+  struct Refund: EntityCommand {
+    typealias Shown = Throttle
+
+    static let configuration = CommandConfiguration(
+      abstract: "Gives back what was not needed.",
+      discussion: "Exit status 1 when nothing of it is used.")
+
+    @OptionGroup var global: GlobalOptions
+    @OptionGroup var generation: GenerationOption
+    @Argument(help: Throttle.argument) var key: String
+    @Argument(help: "How much.", transform: integer(1...1_000_000_000)) var count: Int = 1
+
+    var command: Command {
+      .init("THROTTLE", "REFUND", key, count, options: ["GENERATION": generation.value])
+    }
+  }
+}
