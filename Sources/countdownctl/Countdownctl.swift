@@ -1,13 +1,6 @@
 import ArgumentParser
 import CountdownClient
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import Foundation
 
 @main
 struct Countdownctl: AsyncParsableCommand {

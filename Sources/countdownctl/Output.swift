@@ -1,12 +1,5 @@
+import Foundation
 import Wire
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// The standard streams, without a buffer, into a pipe too.
 ///

@@ -1,11 +1,5 @@
 import Wire
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// An event of a countdown, HUD, timer or other entity, or of the connection.
 public struct CountdownEvent: Sendable, Hashable {
   /// The kind of entity.
@@ -126,7 +120,7 @@ public struct CountdownEvent: Sendable, Hashable {
   /// - Throws: `CountdownClientError.protocolViolation`
   public init(channel: String, message: some Collection<UInt8>) throws(CountdownClientError) {
     do {
-      fields = try RESPValue(json: Data(message))
+      fields = try RESPValue(json: message)
     } catch {
       throw .protocolViolation("an event on \(channel) that is not JSON")
     }

@@ -10,8 +10,8 @@ extension RESPValue {
   /// Reads a JSON object as the map that a reply would have in its place, sorted by name.
   ///
   /// - Throws: `DecodingError` for anything else, and for values nested more than 32 deep.
-  init(json: Data) throws {
-    self = .map(pairs: try JSONDecoder().decode([String: JSONField].self, from: json))
+  init(json: some Collection<UInt8>) throws {
+    self = .map(pairs: try JSONDecoder().decode([String: JSONField].self, from: Data(json)))
   }
 
   fileprivate static func map(pairs: [String: JSONField]) -> RESPValue {
@@ -45,5 +45,13 @@ private struct JSONField: Decodable {
     } else {
       value = .map(pairs: try container.decode([String: JSONField].self))
     }
+  }
+}
+
+extension RESPValue {
+  /// The text of a string of any kind, base64 (RFC 4648) of one that is not UTF-8; nil for others.
+  package var textOrBase64: String? {
+    guard let bytes else { return nil }
+    return String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()
   }
 }

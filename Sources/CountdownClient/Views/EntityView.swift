@@ -1,10 +1,5 @@
 import Wire
 
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 /// The status of a countdown, HUD, timer, rate limit or other entity at one moment.
 ///
@@ -125,13 +120,5 @@ extension [String]: FieldValue {
   init?(field: RESPValue) {
     guard let elements = field.elements else { return nil }
     self = elements.compactMap { String(field: $0) }
-  }
-}
-
-extension RESPValue {
-  /// The text of a string of any kind, base64 (RFC 4648) of one that is not UTF-8; nil for others.
-  package var textOrBase64: String? {
-    guard let bytes else { return nil }
-    return String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()
   }
 }

@@ -1,14 +1,7 @@
 import CountdownClient
+import Foundation
 import NIOCore
 import NIOPosix
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// One load test from the first connection to the last key cleaned up.
 actor BenchRun {

@@ -11,11 +11,14 @@ struct ScannedEvent: Equatable {
 }
 
 /// Finds the events in the output to a RESP2 subscriber, without making values of them.
+///
+/// An event is a line that begins with a brace: neither the names of this load's channels nor JSON
+/// hold a line end.
 struct EventScanner {
   private var buffer = ByteBuffer()
 
-  /// Calls `body` with each event that these bytes complete. Other replies, such as the answer to
-  /// PSUBSCRIBE, are skipped. Returns the text of the first error.
+  /// Calls `body` with each event that these bytes complete, and skips other replies. Returns the
+  /// text of the first error.
   mutating func feed(_ bytes: inout ByteBuffer, _ body: (ScannedEvent) -> Void) -> String? {
     if buffer.readableBytes == 0 {
       swap(&buffer, &bytes)
@@ -28,56 +31,23 @@ struct EventScanner {
     return error
   }
 
+  /// Reads the complete lines.
   private static func scan(
     _ all: Span<UInt8>, _ body: (ScannedEvent) -> Void
   ) -> (used: Int, error: String?) {
     var error: String?
     var start = 0
-    while let (payload, end) = frame(all, start) {
-      if let payload {
-        body(event(all.extracting(payload)))
+    for index in 0..<all.count where all[index] == UInt8(ascii: "\n") {
+      if all[start] == UInt8(ascii: "{") {
+        body(event(all.extracting(start..<index)))
       } else if all[start] == UInt8(ascii: "-"), error == nil {
-        error = (start + 1..<end - 2).reduce(into: "") { $0.unicodeScalars.append(.init(all[$1])) }
+        error = (start + 1..<max(start + 1, index - 1)).reduce(into: "") {
+          $0.unicodeScalars.append(.init(all[$1]))
+        }
       }
-      start = end
+      start = index + 1
     }
     return (start, error)
-  }
-
-  /// The last bulk of the frame at `start`, if it is a message, and the end of the frame; nil if it is
-  /// not complete.
-  private static func frame(
-    _ all: Span<UInt8>, _ start: Int
-  ) -> (payload: Range<Int>?, end: Int)? {
-    guard var (count, position) = number(all, start) else { return nil }
-    guard all[start] == UInt8(ascii: "*") else { return (nil, position) }
-    var payload: Range<Int>?
-    while count > 0 {
-      count -= 1
-      guard let (length, begin) = number(all, position) else { return nil }
-      guard all[position] == UInt8(ascii: "$"), length >= 0 else {
-        (payload, position) = (nil, begin)
-        continue
-      }
-      guard begin + length + 2 <= all.count else { return nil }
-      (payload, position) = (begin..<begin + length, begin + length + 2)
-    }
-    return (payload, position)
-  }
-
-  /// The number of the line at `start`, and the start of the next line.
-  private static func number(_ all: Span<UInt8>, _ start: Int) -> (value: Int, end: Int)? {
-    var value = 0
-    var isNegative = false
-    for index in min(start + 1, all.count)..<all.count {
-      switch all[index] {
-      case let byte where isDigit(byte): value = value &* 10 &+ Int(byte &- UInt8(ascii: "0"))
-      case UInt8(ascii: "-"): isNegative = true
-      case UInt8(ascii: "\n"): return (isNegative ? -1 : value, index + 1)
-      default: break
-      }
-    }
-    return nil
   }
 
   // MARK: JSON

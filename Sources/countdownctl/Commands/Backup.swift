@@ -1,14 +1,7 @@
 import ArgumentParser
 import CountdownClient
+import Foundation
 import Wire
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 struct Backup: SessionCommand {
   static let configuration = CommandConfiguration(

@@ -1,13 +1,6 @@
 import ArgumentParser
 import CountdownClient
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import Foundation
 
 struct Bench: SessionCommand {
   static let configuration = CommandConfiguration(
@@ -65,16 +58,14 @@ struct Bench: SessionCommand {
   var rate: Int?
 
   @Option(
-    help: .init(
+    duration: .init(
       "When they are ready, but for watched: burst 5s, spread 10s unless given, others as configured.",
-      valueName: "duration"), transform: DurationArgument.init(parsing:))
-  var due: DurationArgument?
+      valueName: "duration")) var due: DurationArgument?
 
   @Option(help: "Watched only: steps of each countdown.") var steps = 10
 
   @Option(
-    help: .init("Watched only: the length of a step (default: 1s).", valueName: "duration"),
-    transform: DurationArgument.init(parsing:))
+    duration: .init("Watched only: the length of a step (default: 1s).", valueName: "duration"))
   var every: DurationArgument?
 
   @Option(help: "Threads that send commands.") var threads = 1

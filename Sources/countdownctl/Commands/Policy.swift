@@ -2,14 +2,7 @@ import ArgumentParser
 import CountdownClient
 import CountdownConfiguration
 import Countdowns
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
+import Foundation
 
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,15 +1,12 @@
 import ArgumentParser
 import CountdownClient
 
-enum Countdown: Gettable, Listable {
+enum Countdown: Entity {
   typealias View = CountdownView
 
   static let kind = CountdownEvent.Kind.countdown
-  static var argument: ArgumentHelp { "The countdown." }
-  static let getAbstract = "Shows a countdown."
-  static let getDiscussion = "Exit status 1 when there is none."
-  static let listAbstract = "Lists the countdowns."
-  static let listDiscussion = """
+  static let noun = "countdown"
+  static let listExamples = """
     Other kinds have lists of their own: countdownctl hud list, timer list, throttle list, once \
     list, gate list, debounce list, scope list, nav list, page list.
 
@@ -28,8 +25,6 @@ enum Countdown: Gettable, Listable {
       .generation, .owner, .init("TITLE") { $0.title ?? "" },
     ]
   }
-
-  static func absent(_ key: String) -> String { "there is no countdown '\(key)'" }
 
   static func line(_ view: CountdownView, style: Style) -> String {
     let left = view.remainingTime == .zero ? nil : "\(view.remainingTime.humanText) left"
@@ -72,8 +67,6 @@ enum Countdown: Gettable, Listable {
   }
 
   struct Retime: EntityCommand {
-    typealias Shown = Countdown
-
     static let configuration = CommandConfiguration(
       abstract: "Makes a countdown end a given time from now.",
       discussion: """
@@ -85,12 +78,11 @@ enum Countdown: Gettable, Listable {
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Countdown.argument) var key: String
-    @Argument(help: "The time left: 30s, 2m.", transform: DurationArgument.init(parsing:))
-    var duration: DurationArgument
+    @OptionGroup var target: Target<Countdown>
+    @Argument(duration: "The time left: 30s, 2m.") var duration: DurationArgument
 
     var command: Command {
-      .init("COUNTDOWN", "RETIME", key, duration, options: ["GENERATION": generation.value])
+      .init("COUNTDOWN", "RETIME", target.key, duration, options: ["GENERATION": generation.value])
     }
   }
 }
@@ -124,8 +116,7 @@ struct Start: SessionCommand {
   var count: Int?
 
   @Option(
-    help: .init("The length of a step (default: as configured, 1s).", valueName: "duration"),
-    transform: DurationArgument.init(parsing:))
+    duration: .init("The length of a step (default: as configured, 1s).", valueName: "duration"))
   var every: DurationArgument?
 
   @Flag(help: "Take the first step at once.") var fire = false

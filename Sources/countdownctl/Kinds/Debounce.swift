@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Debounce: AsyncParsableCommand, Gettable, Listable {
+struct Debounce: AsyncParsableCommand, Entity {
   typealias View = DebounceView
 
   static let configuration = CommandConfiguration(
@@ -19,10 +19,9 @@ struct Debounce: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.debounce
-  static var argument: ArgumentHelp { "The debouncer." }
-  static let getAbstract = "Shows a debouncer."
-  static let getDiscussion = "Exit status 1 when it is idle."
-  static let listAbstract = "Lists the debouncers that are not idle."
+  static let noun = "debouncer"
+  static let absence = "it is idle"
+  static let listed = "debouncers that are not idle"
 
   static var columns: [ListColumn<DebounceView>] {
     [
@@ -49,25 +48,18 @@ struct Debounce: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Call: EntityCommand {
-    typealias Shown = Debounce
-
-    static let configuration = CommandConfiguration(abstract: "Reports one of many calls.")
+    static let abstract = "Reports one of many calls."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Debounce.argument) var key: String
-    @Argument(
-      help: "How long no call must follow.", transform: DurationArgument.init(parsing:))
-    var quiet: DurationArgument
+    @OptionGroup var target: Target<Debounce>
+    @Argument(duration: "How long no call must follow.") var quiet: DurationArgument
     @Option(help: "Comes with the event fired; the one of the newest call.") var payload: String?
     @Flag(help: "The first call fires at once.") var leading = false
-    @Option(
-      help: "The most from the first call to the event.",
-      transform: DurationArgument.init(parsing:))
-    var maxWait: DurationArgument?
+    @Option(duration: "The most from the first call to the event.") var maxWait: DurationArgument?
 
     var command: Command {
       .init(
-        "DEBOUNCE", "CALL", key, quiet,
+        "DEBOUNCE", "CALL", target.key, quiet,
         options: ["LEADING": leading, "PAYLOAD": payload, "MAXWAIT": maxWait])
     }
   }

@@ -10,12 +10,20 @@ protocol Entity: SendableMetatype {
   associatedtype Filter: ListFilter = OwnerFilter
 
   static var kind: CountdownEvent.Kind { get }
+  /// What its help and messages call an entity; more than one has an s at its end.
+  static var noun: String { get }
   /// The argument that names an entity.
   static var argument: ArgumentHelp { get }
   /// The title of the first column of a list.
   static var keyTitle: String { get }
   /// The columns of a list after the key and the state.
   static var columns: [ListColumn<View>] { get }
+
+  /// When `get` ends with status 1.
+  static var absence: String { get }
+  /// What `list` lists.
+  static var listed: String { get }
+  static var listExamples: String { get }
 
   /// The message where there is no entity of that name.
   static func absent(_ key: String) -> String
@@ -26,7 +34,12 @@ protocol Entity: SendableMetatype {
 }
 
 extension Entity {
+  static var argument: ArgumentHelp { .init("The \(noun).") }
   static var keyTitle: String { "KEY" }
+  static var absence: String { "there is none" }
+  static var listed: String { noun + "s" }
+  static var listExamples: String { "" }
+  static func absent(_ key: String) -> String { "there is no \(noun) '\(key)'" }
 
   /// The first word of its commands.
   static var family: String { kind.rawValue.uppercased() }

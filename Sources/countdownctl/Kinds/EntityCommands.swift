@@ -4,15 +4,31 @@ import CountdownClient
 /// A subcommand whose reply is a view, or null where there is none.
 protocol EntityCommand: SessionCommand {
   associatedtype Shown: Entity
-  var key: String { get }
-  /// What it sends.
+  static var abstract: String { get }
+  static var discussion: String { get }
+  var target: Target<Shown> { get }
+  /// The command that it sends.
   var command: Command { get }
 }
 
 extension EntityCommand {
-  func run(_ session: Session) async throws {
-    try session.show(try await session.send(command), of: Shown.self, key: key)
+  static var discussion: String { "" }
+
+  static var configuration: CommandConfiguration {
+    .init(abstract: abstract, discussion: discussion)
   }
+
+  func run(_ session: Session) async throws {
+    try session.show(try await session.send(command), of: Shown.self, key: target.key)
+  }
+}
+
+/// The entity that a subcommand is about.
+struct Target<Shown: Entity>: ParsableArguments {
+  @Argument(help: Shown.argument) var key: String
+  @OptionGroup var selector: Shown.Selector
+
+  var level: String? { selector.level }
 }
 
 /// A subcommand that is one command on one key: `SCOPE CLOSE app`.
@@ -46,18 +62,18 @@ struct VerbCommand<V: Verb>: SessionCommand {
   }
 
   @OptionGroup var global: GlobalOptions
-  @OptionGroup var selector: V.Shown.Selector
   @OptionGroup var generation: GenerationOption
-  @Argument(help: V.Shown.argument) var key: String
+  @OptionGroup var target: Target<V.Shown>
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
       .init(
-        V.Shown.family, V.word, key,
-        options: ["LEVEL": selector.level, "GENERATION": generation.value]))
+        V.Shown.family, V.word, target.key,
+        options: ["LEVEL": target.level, "GENERATION": generation.value]))
     guard let done = V.done else {
-      return try session.show(reply, of: V.Shown.self, key: key)
+      return try session.show(reply, of: V.Shown.self, key: target.key)
     }
+    let key = target.key
     try session.show(done: reply, yes: "\(key.printable)  \(done)", no: V.absent(key))
   }
 }
@@ -81,25 +97,20 @@ struct NoSelector: SelectorOptions {
 
 // MARK: Get
 
-/// The texts of `get`.
-protocol Gettable: Entity {
-  static var getAbstract: String { get }
-  static var getDiscussion: String { get }
-}
-
-struct GetCommand<Shown: Gettable>: SessionCommand {
+struct GetCommand<Shown: Entity>: SessionCommand {
   static var configuration: CommandConfiguration {
-    .init(commandName: "get", abstract: Shown.getAbstract, discussion: Shown.getDiscussion)
+    .init(
+      commandName: "get", abstract: "Shows a \(Shown.noun).",
+      discussion: "Exit status 1 when \(Shown.absence).")
   }
 
   @OptionGroup var global: GlobalOptions
-  @Argument(help: Shown.argument) var key: String
-  @OptionGroup var selector: Shown.Selector
+  @OptionGroup var target: Target<Shown>
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
-      .init(Shown.family, "GET", key, options: ["LEVEL": selector.level]))
-    try session.show(reply, absent: Shown.absent(key)) {
+      .init(Shown.family, "GET", target.key, options: ["LEVEL": target.level]))
+    try session.show(reply, absent: Shown.absent(target.key)) {
       FieldTable.text($0, style: Output.style)
     }
   }
@@ -130,19 +141,10 @@ struct NoFilter: ListFilter {
   var owner: String? { nil }
 }
 
-/// The texts of `list`.
-protocol Listable: Entity {
-  static var listAbstract: String { get }
-  static var listDiscussion: String { get }
-}
-
-extension Listable {
-  static var listDiscussion: String { "" }
-}
-
-struct ListCommand<Shown: Listable>: SessionCommand {
+struct ListCommand<Shown: Entity>: SessionCommand {
   static var configuration: CommandConfiguration {
-    .init(commandName: "list", abstract: Shown.listAbstract, discussion: Shown.listDiscussion)
+    .init(
+      commandName: "list", abstract: "Lists the \(Shown.listed).", discussion: Shown.listExamples)
   }
 
   @OptionGroup var global: GlobalOptions

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Gate: AsyncParsableCommand, Gettable, Listable {
+struct Gate: AsyncParsableCommand, Entity {
   typealias View = GateView
 
   static let configuration = CommandConfiguration(
@@ -20,11 +20,11 @@ struct Gate: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.gate
+  static let noun = "session"
   static var argument: ArgumentHelp { .init("The session.", valueName: "session") }
   static let keyTitle = "SESSION"
-  static let getAbstract = "Shows a session."
-  static let getDiscussion = "Exit status 1 when it is closed and no action waits."
-  static let listAbstract = "Lists the sessions that are open, or that an action waits for."
+  static let absence = "it is closed and no action waits"
+  static let listed = "sessions that are open, or that an action waits for"
 
   static var columns: [ListColumn<GateView>] {
     [
@@ -55,42 +55,33 @@ struct Gate: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Check: EntityCommand {
-    typealias Shown = Gate
-
-    static let configuration = CommandConfiguration(
-      abstract: "Asks whether an action may run now; if not, it waits for the session to open.",
-      discussion: "Exit status 1 when it waits.")
+    static let abstract =
+      "Asks whether an action may run now; if not, it waits for the session to open."
+    static let discussion = "Exit status 1 when it waits."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Gate.argument) var key: String
+    @OptionGroup var target: Target<Gate>
     @Argument(help: "The action.") var action: String
     @Option(help: "Comes with the event run.") var payload: String?
-    @Option(
-      help: "on, or off: it needs no open session.", completion: .list(["on", "off"]))
-    var required: String?
-    @Option(help: "How long it waits.", transform: DurationArgument.init(parsing:)) var ttl:
-      DurationArgument?
+    @Option(oneOf: ["on", "off"], help: "on, or off: it needs no open session.") var required:
+      String?
+    @Option(duration: "How long it waits.") var ttl: DurationArgument?
 
     var command: Command {
       .init(
-        "GATE", "CHECK", key, action,
+        "GATE", "CHECK", target.key, action,
         options: ["PAYLOAD": payload, "REQUIRED": required, "TTL": ttl])
     }
   }
 
   struct Open: EntityCommand {
-    typealias Shown = Gate
-
-    static let configuration = CommandConfiguration(
-      abstract: "Opens a session and runs the action that waits for it.")
+    static let abstract = "Opens a session and runs the action that waits for it."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Gate.argument) var key: String
-    @Option(
-      help: "Closes it after this (default: never).", transform: DurationArgument.init(parsing:))
-    var ttl: DurationArgument?
+    @OptionGroup var target: Target<Gate>
+    @Option(duration: "Closes it after this (default: never).") var ttl: DurationArgument?
 
-    var command: Command { .init("GATE", "OPEN", key, options: ["TTL": ttl]) }
+    var command: Command { .init("GATE", "OPEN", target.key, options: ["TTL": ttl]) }
   }
 
   enum Cancel: Verb {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct HUD: AsyncParsableCommand, Gettable, Listable {
+struct HUD: AsyncParsableCommand, Entity {
   typealias View = HUDView
 
   static let configuration = CommandConfiguration(
@@ -22,17 +22,15 @@ struct HUD: AsyncParsableCommand, Gettable, Listable {
   /// Which HUD of a screen.
   struct Selector: SelectorOptions {
     @Option(
-      help: "normal, statusbar or alert (default: the front one).",
-      completion: .list(["normal", "statusbar", "alert"]))
-    var level: String?
+      oneOf: ["normal", "statusbar", "alert"],
+      help: "normal, statusbar or alert (default: the front one).") var level: String?
   }
 
   static let kind = CountdownEvent.Kind.hud
+  static let noun = "HUD"
   static var argument: ArgumentHelp { .init("The screen.", valueName: "screen") }
   static let keyTitle = "SCREEN"
-  static let getAbstract = "Shows the status of a HUD."
-  static let getDiscussion = "Exit status 1 when the screen has none."
-  static let listAbstract = "Lists the HUDs."
+  static let absence = "the screen has none"
 
   static var columns: [ListColumn<HUDView>] {
     [
@@ -66,118 +64,94 @@ struct HUD: AsyncParsableCommand, Gettable, Listable {
 
   // MARK: Subcommands
 
-  struct Show: EntityCommand {
-    typealias Shown = HUD
-
+  struct Show: SessionCommand {
     static let configuration = CommandConfiguration(
       abstract: "Shows a HUD, in place of the one on the same level.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var key: String
+    @Argument(help: HUD.argument) var screen: String
     @Option(
-      help: "normal (unless given), statusbar or alert.",
-      completion: .list(["normal", "statusbar", "alert"]))
+      oneOf: ["normal", "statusbar", "alert"], help: "normal (unless given), statusbar or alert.")
     var level: String?
     @Option(
-      help: "loading (unless given), progress, info, success or error.",
-      completion: .list(["loading", "progress", "info", "success", "error"]))
-    var kind: String?
+      oneOf: ["loading", "progress", "info", "success", "error"],
+      help: "loading (unless given), progress, info, success or error.") var kind: String?
     @Option(help: "The text.") var status: String?
-    @Option(
-      help: "Shows it only if the work takes longer than this.",
-      transform: DurationArgument.init(parsing:))
-    var grace: DurationArgument?
-    @Option(help: "Hides it no earlier than this.", transform: DurationArgument.init(parsing:))
-    var min: DurationArgument?
-    @Option(help: "Hides it after this.", transform: DurationArgument.init(parsing:))
-    var max: DurationArgument?
-    @Option(help: "How long it fades in.", transform: DurationArgument.init(parsing:)) var fadeIn:
+    @Option(duration: "Shows it only if the work takes longer than this.") var grace:
       DurationArgument?
-    @Option(help: "How long it fades out.", transform: DurationArgument.init(parsing:)) var fadeOut:
-      DurationArgument?
+    @Option(duration: "Hides it no earlier than this.") var min: DurationArgument?
+    @Option(duration: "Hides it after this.") var max: DurationArgument?
+    @Option(duration: "How long it fades in.") var fadeIn: DurationArgument?
+    @Option(duration: "How long it fades out.") var fadeOut: DurationArgument?
     @Option(
-      help: "visible, request or stop: from when --min counts.",
-      completion: .list(["visible", "request", "stop"]))
-    var minFrom: String?
-    @Option(
-      help: "skip or show: what a dismissal within --grace does.",
-      completion: .list(["skip", "show"]))
+      oneOf: ["visible", "request", "stop"],
+      help: "visible, request or stop: from when --min counts.") var minFrom: String?
+    @Option(oneOf: ["skip", "show"], help: "skip or show: what a dismissal within --grace does.")
     var early: String?
     @Option(
-      help: "none, clear, black, gradient or custom.",
-      completion: .list(["none", "clear", "black", "gradient", "custom"]))
-    var mask: String?
+      oneOf: ["none", "clear", "black", "gradient", "custom"],
+      help: "none, clear, black, gradient or custom.") var mask: String?
     @Option(help: .init("The request that it is shown for; picks the mask.", valueName: "url"))
     var request: String?
     @OptionGroup var owner: OwnerOption
     @Flag(help: "It survives a restart of the daemon.") var durable = false
 
-    var command: Command {
-      .init(
-        "HUD", "SHOW", key,
+    func run(_ session: Session) async throws {
+      let command = Command(
+        "HUD", "SHOW", screen,
         options: [
           "DURABLE": durable, "LEVEL": level, "KIND": kind, "STATUS": status, "GRACE": grace,
           "MIN": min, "MAX": max, "FADEIN": fadeIn, "FADEOUT": fadeOut, "MINFROM": minFrom,
           "EARLY": early, "MASK": mask, "REQUEST": request, "OWNER": owner.value,
         ])
+      try session.show(try await session.send(command), of: HUD.self, key: screen)
     }
   }
 
   struct Progress: EntityCommand {
-    typealias Shown = HUD
-
-    static let configuration = CommandConfiguration(abstract: "Sets the part that is done.")
+    static let abstract = "Sets the part that is done."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var key: String
-    @OptionGroup var selector: Selector
+    @OptionGroup var target: Target<HUD>
     @Argument(help: "A decimal from 0 to 1.") var fraction: Double
     @Option(help: "The text.") var status: String?
     @OptionGroup var generation: GenerationOption
 
     var command: Command {
       .init(
-        "HUD", "PROGRESS", key, String(fraction),
-        options: ["STATUS": status, "LEVEL": selector.level, "GENERATION": generation.value])
+        "HUD", "PROGRESS", target.key, String(fraction),
+        options: ["STATUS": status, "LEVEL": target.level, "GENERATION": generation.value])
     }
   }
 
   struct Status: EntityCommand {
-    typealias Shown = HUD
-
-    static let configuration = CommandConfiguration(abstract: "Sets the text.")
+    static let abstract = "Sets the text."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var key: String
-    @OptionGroup var selector: Selector
+    @OptionGroup var target: Target<HUD>
     @Argument(help: "The text.") var text: String
     @OptionGroup var generation: GenerationOption
 
     var command: Command {
       .init(
-        "HUD", "STATUS", key, text,
-        options: ["LEVEL": selector.level, "GENERATION": generation.value])
+        "HUD", "STATUS", target.key, text,
+        options: ["LEVEL": target.level, "GENERATION": generation.value])
     }
   }
 
   struct Dismiss: EntityCommand {
-    typealias Shown = HUD
-
-    static let configuration = CommandConfiguration(
-      abstract: "Hides a HUD, not before its minimum time.",
-      discussion: "Exit status 1 when the screen has none.")
+    static let abstract = "Hides a HUD, not before its minimum time."
+    static let discussion = "Exit status 1 when the screen has none."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var key: String
-    @OptionGroup var selector: Selector
-    @Option(help: "Only after this.", transform: DurationArgument.init(parsing:)) var delay:
-      DurationArgument?
+    @OptionGroup var target: Target<HUD>
+    @Option(duration: "Only after this.") var delay: DurationArgument?
     @OptionGroup var generation: GenerationOption
 
     var command: Command {
       .init(
-        "HUD", "DISMISS", key,
-        options: ["DELAY": delay, "LEVEL": selector.level, "GENERATION": generation.value])
+        "HUD", "DISMISS", target.key,
+        options: ["DELAY": delay, "LEVEL": target.level, "GENERATION": generation.value])
     }
   }
 
@@ -188,20 +162,17 @@ struct HUD: AsyncParsableCommand, Gettable, Listable {
   }
 
   struct Tap: EntityCommand {
-    typealias Shown = HUD
-
-    static let configuration = CommandConfiguration(abstract: "Reports a tap on the screen.")
+    static let abstract = "Reports a tap on the screen."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var key: String
-    @OptionGroup var selector: Selector
+    @OptionGroup var target: Target<HUD>
     @Flag(help: "The tap was on the HUD itself.") var inside = false
     @OptionGroup var generation: GenerationOption
 
     var command: Command {
       .init(
-        "HUD", "TAP", key,
-        options: ["INSIDE": inside, "LEVEL": selector.level, "GENERATION": generation.value])
+        "HUD", "TAP", target.key,
+        options: ["INSIDE": inside, "LEVEL": target.level, "GENERATION": generation.value])
     }
   }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Navigation: AsyncParsableCommand, Gettable, Listable {
+struct Navigation: AsyncParsableCommand, Entity {
   typealias View = NavigationView
   typealias Filter = NoFilter
 
@@ -24,10 +24,8 @@ struct Navigation: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.navigation
+  static let noun = "stack"
   static var argument: ArgumentHelp { .init("The stack.", valueName: "stack") }
-  static let getAbstract = "Shows a stack."
-  static let getDiscussion = "Exit status 1 when there is none."
-  static let listAbstract = "Lists the stacks."
 
   static var columns: [ListColumn<NavigationView>] {
     [
@@ -36,8 +34,6 @@ struct Navigation: AsyncParsableCommand, Gettable, Listable {
       .init("BAR") { $0.bar?.rawValue ?? "" }, .generation,
     ]
   }
-
-  static func absent(_ key: String) -> String { "there is no stack '\(key)'" }
 
   static func line(_ view: NavigationView, style: Style) -> String {
     let pages = view.pages.map(\.printable).joined(separator: " › ")
@@ -59,26 +55,23 @@ struct Navigation: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Push: EntityCommand {
-    typealias Shown = Navigation
-
-    static let configuration = CommandConfiguration(
-      abstract: "Pushes a page; the first one creates the stack.")
+    static let abstract = "Pushes a page; the first one creates the stack."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Navigation.argument) var key: String
+    @OptionGroup var target: Target<Navigation>
     @Argument(help: "The page, which becomes a scope.") var page: String
     @Option(
       help: .init(
         "How far from the edge a swipe may begin (default: anywhere).", valueName: "points"))
     var edge: Double?
     @Flag(help: "It cannot be swiped away.") var noPop = false
-    @Option(help: "shown or hidden.", completion: .list(["shown", "hidden"])) var bar: String?
+    @Option(oneOf: ["shown", "hidden"], help: "shown or hidden.") var bar: String?
     @Option(help: "The scope above (default: as for the page below).") var parent: String?
     @OptionGroup var owner: OwnerOption
 
     var command: Command {
       .init(
-        "NAV", "PUSH", key, page,
+        "NAV", "PUSH", target.key, page,
         options: [
           "EDGE": edge.map { "\($0)" }, "POP": noPop ? "off" : nil, "BAR": bar, "PARENT": parent,
           "OWNER": owner.value,
@@ -106,37 +99,31 @@ struct Navigation: AsyncParsableCommand, Gettable, Listable {
   }
 
   struct Swipe: EntityCommand {
-    typealias Shown = Navigation
-
-    static let configuration = CommandConfiguration(
-      abstract: "Begins a swipe back, if it may.", discussion: "Exit status 1 when it may not.")
+    static let abstract = "Begins a swipe back, if it may."
+    static let discussion = "Exit status 1 when it may not."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Navigation.argument) var key: String
+    @OptionGroup var target: Target<Navigation>
     @Option(help: .init("Where, in points from the edge.", valueName: "points")) var x: Double
     @Option(help: .init("How far; to the right is back.", valueName: "points")) var dx: Double
-    @Option(
-      help: "Cancels it when nothing more is heard of it for so long.",
-      transform: DurationArgument.init(parsing:))
-    var timeout: DurationArgument?
+    @Option(duration: "Cancels it when nothing more is heard of it for so long.") var timeout:
+      DurationArgument?
 
     var command: Command {
-      .init("NAV", "SWIPE", key, options: ["X": "\(x)", "DX": "\(dx)", "TIMEOUT": timeout])
+      .init("NAV", "SWIPE", target.key, options: ["X": "\(x)", "DX": "\(dx)", "TIMEOUT": timeout])
     }
   }
 
   struct Progress: EntityCommand {
-    typealias Shown = Navigation
-
-    static let configuration = CommandConfiguration(abstract: "Sets the progress of a swipe.")
+    static let abstract = "Sets the progress of a swipe."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Navigation.argument) var key: String
+    @OptionGroup var target: Target<Navigation>
     @Argument(help: "From 0 to 1.") var fraction: Double
 
     var command: Command {
-      .init("NAV", "PROGRESS", key, "\(fraction)", options: ["GENERATION": generation.value])
+      .init("NAV", "PROGRESS", target.key, "\(fraction)", options: ["GENERATION": generation.value])
     }
   }
 

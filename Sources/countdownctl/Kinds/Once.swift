@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Once: AsyncParsableCommand, Gettable, Listable {
+struct Once: AsyncParsableCommand, Entity {
   typealias View = OnceView
 
   static let configuration = CommandConfiguration(
@@ -19,10 +19,9 @@ struct Once: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.once
-  static var argument: ArgumentHelp { "The request." }
-  static let getAbstract = "Shows a request."
-  static let getDiscussion = "Exit status 1 when the daemon does not know it."
-  static let listAbstract = "Lists the requests that the daemon remembers."
+  static let noun = "request"
+  static let absence = "the daemon does not know it"
+  static let listed = "requests that the daemon remembers"
 
   static var columns: [ListColumn<OnceView>] {
     [
@@ -51,35 +50,28 @@ struct Once: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Begin: EntityCommand {
-    typealias Shown = Once
-
-    static let configuration = CommandConfiguration(
-      abstract: "Asks whether this is the first request.",
-      discussion: "Exit status 1 when it is not; then it shows the result of the first one.")
+    static let abstract = "Asks whether this is the first request."
+    static let discussion =
+      "Exit status 1 when it is not; then it shows the result of the first one."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Once.argument) var key: String
-    @Option(
-      help: "How long the daemon remembers the request.", transform: DurationArgument.init(parsing:)
-    ) var ttl: DurationArgument
+    @OptionGroup var target: Target<Once>
+    @Option(duration: "How long the daemon remembers the request.") var ttl: DurationArgument
 
-    var command: Command { .init("ONCE", "BEGIN", key, options: ["TTL": ttl]) }
+    var command: Command { .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl]) }
   }
 
   struct Done: EntityCommand {
-    typealias Shown = Once
-
-    static let configuration = CommandConfiguration(
-      abstract: "Stores the result of a request.",
-      discussion: "Exit status 1 when there was a result.")
+    static let abstract = "Stores the result of a request."
+    static let discussion = "Exit status 1 when there was a result."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Once.argument) var key: String
+    @OptionGroup var target: Target<Once>
     @Argument(help: "The answer to repetitions.") var result: String
 
     var command: Command {
-      .init("ONCE", "DONE", key, result, options: ["GENERATION": generation.value])
+      .init("ONCE", "DONE", target.key, result, options: ["GENERATION": generation.value])
     }
   }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Page: AsyncParsableCommand, Gettable, Listable {
+struct Page: AsyncParsableCommand, Entity {
   typealias View = PageView
 
   static let configuration = CommandConfiguration(
@@ -20,10 +20,9 @@ struct Page: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.page
+  static let noun = "page"
   static var argument: ArgumentHelp { .init("The page.", valueName: "page") }
-  static let getAbstract = "Shows a page."
-  static let getDiscussion = "Exit status 1 when it never appeared."
-  static let listAbstract = "Lists the pages."
+  static let absence = "it never appeared"
 
   static var columns: [ListColumn<PageView>] {
     [
@@ -33,8 +32,6 @@ struct Page: AsyncParsableCommand, Gettable, Listable {
       .generation, .owner, .init("MESSAGE") { $0.message ?? "" },
     ]
   }
-
-  static func absent(_ key: String) -> String { "there is no page '\(key)'" }
 
   static func line(_ view: PageView, style: Style) -> String {
     line(
@@ -56,31 +53,23 @@ struct Page: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Appear: EntityCommand {
-    typealias Shown = Page
-
-    static let configuration = CommandConfiguration(
-      abstract: "Reports that a page is on the screen: it loads, or refreshes.")
+    static let abstract = "Reports that a page is on the screen: it loads, or refreshes."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Page.argument) var key: String
+    @OptionGroup var target: Target<Page>
     @Option(
-      help: "always or never: whether it refreshes when it appears again.",
-      completion: .list(["always", "never"]))
-    var refresh: String?
-    @Option(
-      help: "How long a load may take before it has failed; 0: no limit.",
-      transform: DurationArgument.init(parsing:)) var timeout: DurationArgument?
+      oneOf: ["always", "never"],
+      help: "always or never: whether it refreshes when it appears again.") var refresh: String?
+    @Option(duration: "How long a load may take before it has failed; 0: no limit.") var timeout:
+      DurationArgument?
     @Option(help: "Where the HUD appears (default: the page's name).") var screen: String?
-    @Option(
-      help: "How long it may load without the HUD.", transform: DurationArgument.init(parsing:))
-    var grace: DurationArgument?
-    @Option(help: "How long the HUD stays at least.", transform: DurationArgument.init(parsing:))
-    var min: DurationArgument?
+    @Option(duration: "How long it may load without the HUD.") var grace: DurationArgument?
+    @Option(duration: "How long the HUD stays at least.") var min: DurationArgument?
     @OptionGroup var owner: OwnerOption
 
     var command: Command {
       .init(
-        "PAGE", "APPEAR", key,
+        "PAGE", "APPEAR", target.key,
         options: [
           "REFRESH": refresh, "TIMEOUT": timeout, "SCREEN": screen, "GRACE": grace, "MIN": min,
           "OWNER": owner.value,
@@ -89,50 +78,43 @@ struct Page: AsyncParsableCommand, Gettable, Listable {
   }
 
   struct Disappear: EntityCommand {
-    typealias Shown = Page
-
-    static let configuration = CommandConfiguration(
-      abstract: "Reports that a page has left the screen.")
+    static let abstract = "Reports that a page has left the screen."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Page.argument) var key: String
+    @OptionGroup var target: Target<Page>
 
-    var command: Command { .init("PAGE", "DISAPPEAR", key, options: [:]) }
+    var command: Command { .init("PAGE", "DISAPPEAR", target.key, options: [:]) }
   }
 
   struct Loaded: EntityCommand {
-    typealias Shown = Page
-
-    static let configuration = CommandConfiguration(
-      abstract: "Reports that a load is complete.",
-      discussion: "Exit status 1 when nothing was loading.")
+    static let abstract = "Reports that a load is complete."
+    static let discussion = "Exit status 1 when nothing was loading."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Page.argument) var key: String
+    @OptionGroup var target: Target<Page>
     @Option(
       help: "The number of items; 0 shows the no-data view.", transform: integer(0...Int.max))
     var items: Int?
 
     var command: Command {
-      .init("PAGE", "LOADED", key, options: ["ITEMS": items, "GENERATION": generation.value])
+      .init(
+        "PAGE", "LOADED", target.key, options: ["ITEMS": items, "GENERATION": generation.value])
     }
   }
 
   struct Failed: EntityCommand {
-    typealias Shown = Page
-
-    static let configuration = CommandConfiguration(
-      abstract: "Reports that a load has failed.",
-      discussion: "Exit status 1 when nothing was loading.")
+    static let abstract = "Reports that a load has failed."
+    static let discussion = "Exit status 1 when nothing was loading."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Page.argument) var key: String
+    @OptionGroup var target: Target<Page>
     @Option(help: "Why.") var message: String?
 
     var command: Command {
-      .init("PAGE", "FAILED", key, options: ["MESSAGE": message, "GENERATION": generation.value])
+      .init(
+        "PAGE", "FAILED", target.key, options: ["MESSAGE": message, "GENERATION": generation.value])
     }
   }
 

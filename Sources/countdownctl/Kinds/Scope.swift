@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Scope: AsyncParsableCommand, Gettable, Listable {
+struct Scope: AsyncParsableCommand, Entity {
   typealias View = ScopeView
 
   static let configuration = CommandConfiguration(
@@ -25,10 +25,8 @@ struct Scope: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.scope
+  static let noun = "scope"
   static var argument: ArgumentHelp { .init("The scope.", valueName: "scope") }
-  static let getAbstract = "Shows a scope."
-  static let getDiscussion = "Exit status 1 when there is none."
-  static let listAbstract = "Lists the scopes."
 
   static var columns: [ListColumn<ScopeView>] {
     [
@@ -41,8 +39,6 @@ struct Scope: AsyncParsableCommand, Gettable, Listable {
       .generation, .owner,
     ]
   }
-
-  static func absent(_ key: String) -> String { "there is no scope '\(key)'" }
 
   static func line(_ view: ScopeView, style: Style) -> String {
     line(
@@ -70,23 +66,19 @@ struct Scope: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Open: EntityCommand {
-    typealias Shown = Scope
-
-    static let configuration = CommandConfiguration(
-      abstract: "Opens a scope, or renews the lease of one that is open.")
+    static let abstract = "Opens a scope, or renews the lease of one that is open."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Scope.argument) var key: String
+    @OptionGroup var target: Target<Scope>
     @Option(help: "The scope that it closes with, and that gets its events next.")
     var parent: String?
     @OptionGroup var owner: OwnerOption
-    @Option(
-      help: "Its lease: it closes unless it is touched within this time.",
-      transform: DurationArgument.init(parsing:)) var ttl: DurationArgument?
+    @Option(duration: "Its lease: it closes unless it is touched within this time.") var ttl:
+      DurationArgument?
 
     var command: Command {
       .init(
-        "SCOPE", "OPEN", key, options: ["PARENT": parent, "TTL": ttl, "OWNER": owner.value])
+        "SCOPE", "OPEN", target.key, options: ["PARENT": parent, "TTL": ttl, "OWNER": owner.value])
     }
   }
 
@@ -98,18 +90,15 @@ struct Scope: AsyncParsableCommand, Gettable, Listable {
   }
 
   struct Touch: EntityCommand {
-    typealias Shown = Scope
-
-    static let configuration = CommandConfiguration(abstract: "Renews the lease of a scope.")
+    static let abstract = "Renews the lease of a scope."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Scope.argument) var key: String
-    @Option(help: "Its length, from now on.", transform: DurationArgument.init(parsing:))
-    var ttl: DurationArgument?
+    @OptionGroup var target: Target<Scope>
+    @Option(duration: "Its length, from now on.") var ttl: DurationArgument?
 
     var command: Command {
-      .init("SCOPE", "TOUCH", key, options: ["TTL": ttl, "GENERATION": generation.value])
+      .init("SCOPE", "TOUCH", target.key, options: ["TTL": ttl, "GENERATION": generation.value])
     }
   }
 

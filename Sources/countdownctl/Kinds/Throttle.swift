@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Throttle: AsyncParsableCommand, Gettable, Listable {
+struct Throttle: AsyncParsableCommand, Entity {
   typealias View = ThrottleView
   typealias Filter = NoFilter
 
@@ -18,10 +18,10 @@ struct Throttle: AsyncParsableCommand, Gettable, Listable {
     subcommands: [Take.self, Refund.self, GetCommand<Throttle>.self, ListCommand<Throttle>.self])
 
   static let kind = CountdownEvent.Kind.throttle
+  static let noun = "rate limit"
   static var argument: ArgumentHelp { "The rate limit: what is limited, and for whom." }
-  static let getAbstract = "Shows a rate limit."
-  static let getDiscussion = "Exit status 1 when nothing of it is used."
-  static let listAbstract = "Lists the rate limits in use."
+  static let absence = "nothing of it is used"
+  static let listed = "rate limits in use"
 
   static var columns: [ListColumn<ThrottleView>] {
     [
@@ -56,14 +56,11 @@ struct Throttle: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Take: EntityCommand {
-    typealias Shown = Throttle
-
-    static let configuration = CommandConfiguration(
-      abstract: "Asks whether it may be done now, and if so counts it.",
-      discussion: "Exit status 1 when it may not.")
+    static let abstract = "Asks whether it may be done now, and if so counts it."
+    static let discussion = "Exit status 1 when it may not."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Throttle.argument) var key: String
+    @OptionGroup var target: Target<Throttle>
     @Option(help: "The most at once.", transform: integer(1...1_000_000_000)) var burst: Int
     @Option(help: .init("The most in the long run: 5/10m.", valueName: "n/duration"))
     var rate: String
@@ -73,25 +70,22 @@ struct Throttle: AsyncParsableCommand, Gettable, Listable {
 
     var command: Command {
       .init(
-        "THROTTLE", "TAKE", key,
+        "THROTTLE", "TAKE", target.key,
         options: ["PEEK": peek, "BURST": burst, "RATE": rate, "COST": cost])
     }
   }
 
   struct Refund: EntityCommand {
-    typealias Shown = Throttle
-
-    static let configuration = CommandConfiguration(
-      abstract: "Gives back what was not needed.",
-      discussion: "Exit status 1 when nothing of it is used.")
+    static let abstract = "Gives back what was not needed."
+    static let discussion = "Exit status 1 when nothing of it is used."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Throttle.argument) var key: String
+    @OptionGroup var target: Target<Throttle>
     @Argument(help: "How much.", transform: integer(1...1_000_000_000)) var count: Int = 1
 
     var command: Command {
-      .init("THROTTLE", "REFUND", key, count, options: ["GENERATION": generation.value])
+      .init("THROTTLE", "REFUND", target.key, count, options: ["GENERATION": generation.value])
     }
   }
 }

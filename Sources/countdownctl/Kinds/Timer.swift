@@ -1,7 +1,7 @@
 import ArgumentParser
 import CountdownClient
 
-struct Timer: AsyncParsableCommand, Gettable, Listable {
+struct Timer: AsyncParsableCommand, Entity {
   typealias View = TimerView
 
   static let configuration = CommandConfiguration(
@@ -19,10 +19,7 @@ struct Timer: AsyncParsableCommand, Gettable, Listable {
     ])
 
   static let kind = CountdownEvent.Kind.timer
-  static var argument: ArgumentHelp { "The timer." }
-  static let getAbstract = "Shows a timer."
-  static let getDiscussion = "Exit status 1 when there is none."
-  static let listAbstract = "Lists the timers."
+  static let noun = "timer"
 
   static var columns: [ListColumn<TimerView>] {
     [
@@ -33,8 +30,6 @@ struct Timer: AsyncParsableCommand, Gettable, Listable {
       .generation, .owner, .init("PAYLOAD") { $0.payload ?? "" },
     ]
   }
-
-  static func absent(_ key: String) -> String { "there is no timer '\(key)'" }
 
   static func line(_ view: TimerView, style: Style) -> String {
     let every = view.every.map { ", then every \($0.humanText)" } ?? ""
@@ -60,31 +55,23 @@ struct Timer: AsyncParsableCommand, Gettable, Listable {
   // MARK: Subcommands
 
   struct Set: EntityCommand {
-    typealias Shown = Timer
-
-    static let configuration = CommandConfiguration(
-      abstract: "Arms a timer, in place of one of that name.")
+    static let abstract = "Arms a timer, in place of one of that name."
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Timer.argument) var key: String
-    @Argument(
-      help: "When it is due, from now: 30s, 2m.", transform: DurationArgument.init(parsing:))
-    var delay: DurationArgument
-    @Option(
-      help: "The period, in phase with the first time.", transform: DurationArgument.init(parsing:))
-    var every: DurationArgument?
+    @OptionGroup var target: Target<Timer>
+    @Argument(duration: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
+    @Option(duration: "The period, in phase with the first time.") var every: DurationArgument?
     @Option(help: "Comes with each event fired.") var payload: String?
     @Option(
-      help: "fire, skip or coalesce: what becomes of missed periods.",
-      completion: .list(["fire", "skip", "coalesce"]))
-    var late: String?
-    @Option(help: "boot, or wall: follows the wall clock.", completion: .list(["boot", "wall"]))
-    var clock: String?
+      oneOf: ["fire", "skip", "coalesce"],
+      help: "fire, skip or coalesce: what becomes of missed periods.") var late: String?
+    @Option(oneOf: ["boot", "wall"], help: "boot, or wall: follows the wall clock.") var clock:
+      String?
     @OptionGroup var owner: OwnerOption
 
     var command: Command {
       .init(
-        "TIMER", "SET", key, delay,
+        "TIMER", "SET", target.key, delay,
         options: [
           "EVERY": every, "PAYLOAD": payload, "LATE": late, "CLOCK": clock, "OWNER": owner.value,
         ])
@@ -102,20 +89,15 @@ struct Timer: AsyncParsableCommand, Gettable, Listable {
   }
 
   struct Retime: EntityCommand {
-    typealias Shown = Timer
-
-    static let configuration = CommandConfiguration(
-      abstract: "Makes a timer due a given time from now.")
+    static let abstract = "Makes a timer due a given time from now."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
-    @Argument(help: Timer.argument) var key: String
-    @Argument(
-      help: "When it is due, from now: 30s, 2m.", transform: DurationArgument.init(parsing:))
-    var delay: DurationArgument
+    @OptionGroup var target: Target<Timer>
+    @Argument(duration: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
 
     var command: Command {
-      .init("TIMER", "RETIME", key, delay, options: ["GENERATION": generation.value])
+      .init("TIMER", "RETIME", target.key, delay, options: ["GENERATION": generation.value])
     }
   }
 

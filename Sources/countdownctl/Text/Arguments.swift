@@ -25,6 +25,31 @@ extension DurationArgument: CommandWord {
   var bytes: [UInt8] { Array(text.utf8) }
 }
 
+extension Option where Value == DurationArgument? {
+  init(duration help: ArgumentHelp) {
+    self.init(help: help, transform: DurationArgument.init(parsing:))
+  }
+}
+
+extension Option where Value == DurationArgument {
+  init(duration help: ArgumentHelp) {
+    self.init(help: help, transform: DurationArgument.init(parsing:))
+  }
+}
+
+extension Argument where Value == DurationArgument {
+  init(duration help: ArgumentHelp) {
+    self.init(help: help, transform: DurationArgument.init(parsing:))
+  }
+}
+
+extension Option where Value == String? {
+  /// One of a few words, which the daemon checks.
+  init(oneOf words: [String], help: ArgumentHelp) {
+    self.init(help: help, completion: .list(words))
+  }
+}
+
 /// An integer within a range, for `transform:`.
 func integer(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
   { argument in
