@@ -41,7 +41,7 @@ import Testing
     #expect(
       try text { _ in } == [
         "login", "  1st send: now", "  2nd send and later: 60 s after the one before",
-        "  codes: nothing is said of how long they are good",
+        "  code validity: not set",
       ])
     let lines = try text {
       $0.ladder = [.seconds(30), .seconds(90)]

@@ -44,7 +44,7 @@ enum PolicyText {
 
   private static func codes(_ policy: SendPolicy) -> [String] {
     guard let validity = policy.rules.validity else {
-      return ["codes: nothing is said of how long they are good"]
+      return ["code validity: not set"]
     }
     let times =
       switch policy.rules.attempts {

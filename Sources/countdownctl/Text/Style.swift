@@ -1,3 +1,5 @@
+import Foundation
+
 /// Colour where a person looks, nothing elsewhere.
 struct Style {
   let hasColour: Bool
@@ -55,4 +57,20 @@ enum Bar {
     let empty = columns - full - (rest.isEmpty ? 0 : 1)
     return String(repeating: "█", count: full) + rest + String(repeating: "░", count: empty)
   }
+}
+
+/// One line with the progress of work, on the standard error stream of a terminal, and removed at the
+/// end.
+enum ProgressBar {
+  static var isWanted: Bool { Output.isTerminal && isatty(STDERR_FILENO) == 1 }
+
+  /// - Parameter fraction: from 0 to 1.
+  static func text(_ name: String, _ fraction: Double, detail: String) -> String {
+    let percent = Int(min(max(fraction, 0), 1) * 100)
+    return "\(DisplayWidth.fit(name, 8)) \(Bar.text(fraction, columns: 30)) \(percent) %  \(detail)"
+  }
+
+  static func draw(_ text: String) { Output.progress("\r\(text)\u{1B}[K") }
+
+  static func clear() { Output.progress("\r\u{1B}[K") }
 }

@@ -148,6 +148,28 @@ struct LiveBoard {
     put(id, line)
   }
 
+  /// A rate limit, request, gate or debouncer has a line with the time until it changes by itself.
+  private mutating func apply(guarded event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    let state = event.state ?? ""
+    let title =
+      event.throttle.map(Throttle.left) ?? event.once?.result
+      ?? event.gate?.action ?? event.debounce?.payload
+    // It has ended, or never was.
+    guard state != "idle", state != "closed" else {
+      return event.name == .snapshot
+        ? remove(id) : end(id, event.name.rawValue, at: now, title: title)
+    }
+    var line = lines[id] ?? Line(kind: event.kind, key: event.key)
+    line.state = state
+    line.title = title
+    let left =
+      event.throttle?.resetAfter ?? event.once?.remainingTime ?? event.gate?.remainingTime
+      ?? event.debounce?.remainingTime
+    line.phase = left.map { .running(end: now + $0) } ?? .still(left: nil)
+    put(id, line)
+  }
+
   /// The distance of a deadline by the daemon's clock, which this one need not agree with.
   private static func left(_ view: some EntityView, _ remaining: Duration) -> Duration {
     guard let deadline = view.deadlineUnixMS, let now = view.nowUnixMS else { return remaining }
@@ -159,11 +181,11 @@ struct LiveBoard {
 
   // MARK: Lines
 
-  mutating func put(_ id: String, _ line: Line) {
+  private mutating func put(_ id: String, _ line: Line) {
     if lines.updateValue(line, forKey: id) == nil { order.append(id) }
   }
 
-  mutating func end(
+  private mutating func end(
     _ id: String, _ word: String, at now: Duration, title: String? = nil
   ) {
     guard var line = lines[id] else { return }
@@ -173,7 +195,7 @@ struct LiveBoard {
     lines[id] = line
   }
 
-  mutating func remove(_ id: String) {
+  private mutating func remove(_ id: String) {
     guard lines.removeValue(forKey: id) != nil else { return }
     order.removeAll { $0 == id }
   }
