@@ -1,6 +1,5 @@
 import Wire
 
-
 /// The status of a countdown, HUD, timer, rate limit or other entity at one moment.
 ///
 /// Replies and events carry the same fields. Each property reads one of them; `fields` has all of

@@ -67,14 +67,13 @@ enum Countdown: Entity {
   }
 
   struct Retime: EntityCommand {
-    static let configuration = CommandConfiguration(
-      abstract: "Makes a countdown end a given time from now.",
-      discussion: """
-        A paused one keeps that much time. 0 makes it ready at once.
+    static let abstract = "Makes a countdown end a given time from now."
+    static let discussion = """
+      A paused one keeps that much time. 0 makes it ready at once.
 
-        Example:
-          countdownctl retime +4512345678 30s
-        """)
+      Example:
+        countdownctl retime +4512345678 30s
+      """
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
