@@ -41,11 +41,12 @@ let package = Package(
 
     // What it remembers.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-    .target(name: "CountdownStore", dependencies: ["CSQLite"], swiftSettings: settings),
+    .target(
+      name: "CountdownStore", dependencies: ["CSQLite", "Countdowns"], swiftSettings: settings),
     .executableTarget(
       name: "store-bench",
       dependencies: [
-        "CountdownStore",
+        "Countdowns", "CountdownStore",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -146,7 +147,7 @@ let package = Package(
       name: "CountdownsTests", dependencies: ["Countdowns", "Simulation", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownStoreTests", dependencies: ["CountdownStore"],
+      name: "CountdownStoreTests", dependencies: ["CountdownStore", "Countdowns"],
       resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",

@@ -41,37 +41,8 @@ extension Server {
     guard let loading else { return }
     // There is always another portion: sockets are looked at first, or nobody would be told anything.
     defer { yieldToSockets { _ in loading.taken() } }
-    let offset = loading.loaded.clock.offset
-    let now = now
     switch portion {
-    case .countdowns(let records):
-      restore(records, of: loading) { record in
-        guard let kept = record.durable(offset: offset),
-          dispatcher.engine.canRestore(.countdown, kept.key, at: record.index)
-        else { return nil }
-        return dispatcher.engine.restore(kept, at: record.index, now: now)
-      }
-    case .timers(let records):
-      restore(records, of: loading) { record in
-        guard let kept = record.durable(offset: offset),
-          dispatcher.engine.canRestore(.timer, kept.key, at: record.index)
-        else { return nil }
-        return dispatcher.engine.restore(kept, at: record.index, now: now)
-      }
-    case .huds(let records):
-      restore(records, of: loading) { record in
-        guard let kept = record.durable(offset: offset),
-          dispatcher.engine.canRestore(.hud, kept.key, at: record.index)
-        else { return nil }
-        return dispatcher.engine.restore(kept, at: record.index, now: now)
-      }
-    case .guards(let records):
-      restore(records, of: loading) { record in
-        guard let kept = record.durable(offset: offset),
-          dispatcher.engine.canRestore(kept.machine.kind, kept.key, at: record.place)
-        else { return nil }
-        return dispatcher.engine.restore(kept, at: record.place, now: now)
-      }
+    case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):
       for events in turns {
         let isRead = dispatcher.engine.eventTail.restore(
@@ -84,13 +55,6 @@ extension Server {
       toldOfLoading = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)
     }
-  }
-
-  /// Restores what makes sense, and counts what does not: that for which `restored` is nil.
-  private func restore<Record>(
-    _ records: [Record], of loading: StateLoading, _ restored: (Record) -> Void?
-  ) {
-    for record in records where restored(record) == nil { loading.unreadable += 1 }
   }
 
   private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {

@@ -113,8 +113,7 @@ extension Server {
       if replacingError == nil { Self.announce(error, place: place, logger) }
     }
     dispatcher.engine.noteEverything()
-    let batch = StateKeeper.takeBatch(
-      from: dispatcher.engine, offset: replacement.clock.offset)
+    let batch = StoreBatch(takenFrom: dispatcher.engine)
     var entities = batch
     // Those are among all that are kept.
     entities.events = nil

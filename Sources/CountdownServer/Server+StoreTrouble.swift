@@ -77,7 +77,7 @@ extension Server {
   func storeAtLast() {
     guard dispatcher.engine.isReadOnly, let keeper, !keeper.isBusy, takeBackWhatIsLeft(keeper)
     else { return }
-    keeper.store(keeper.takeBatch(from: dispatcher.engine), at: now) { [logger] _, error in
+    keeper.store(StoreBatch(takenFrom: dispatcher.engine), at: now) { [logger] _, error in
       guard let error else { return }
       logger.error("what time has done since nothing could be stored is lost: \(error)")
     }
@@ -92,7 +92,7 @@ extension Server {
     guard !mustTakeBack else { return retryLater() }
     if let error = keeper.trouble, error.kind == .corrupt { return retry(replacing: error, keeper) }
     guard takeBackWhatIsLeft(keeper) else { return retryLater() }
-    let batch = keeper.takeBatch(from: dispatcher.engine)
+    let batch = StoreBatch(takenFrom: dispatcher.engine)
     keeper.store(batch, at: now, isProbe: true) { [self] batch, error in
       if error == nil {
         keeper.confirm(batch, dispatcher.engine)

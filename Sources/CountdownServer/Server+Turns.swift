@@ -146,7 +146,7 @@ extension Server {
     guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
       dispatcher.engine.hasChanges || keeper.isBusy || keeper.isClockOutdated(at: now)
     else { return write(turn) }
-    let batch = keeper.takeBatch(from: dispatcher.engine)
+    let batch = StoreBatch(takenFrom: dispatcher.engine)
     if mustTakeBack {
       let restsOnIt = hasTakenBack && turn.contains { $0.said.tellsOfState }
       takeBack(turn, batch, keeper, isOneOfMany: restsOnIt)

@@ -9,8 +9,6 @@ import CSQLite
 package final class Replacement {
   /// Where the corrupt state goes.
   private let place: String
-  /// As its stored moments are on it.
-  package let clock: StoreClock
 
   private let options: Store.Options
   private let files: StateFiles
@@ -38,10 +36,8 @@ package final class Replacement {
       try files.createReplacement()
       let database = try Database(files.replacement, .readWrite)
       try Store.prepare(database, options, .current)
-      let store = try Store(
+      store = try Store(
         options, at: now, Store.Opened(database: database, takesNumbersOver: true))
-      clock = store.clock
-      self.store = store
     } catch {
       files.removeReplacement()
       throw error

@@ -12,7 +12,7 @@ struct Schema {
 
   var version: Int { steps.count }
 
-  static let current = Schema(steps: [version1, version2, version3, version4])
+  static let current = Schema(steps: [version1, version2, version3])
 
   /// Whatever version the file is of, it is of this one afterwards; or unchanged.
   func migrate(_ database: Database) throws(StoreError) {
@@ -58,8 +58,12 @@ struct Schema {
     return found
   }
 
-  /// Countdowns have several tokens: `token` is that of the newest start.
-  private static let version3 = "ALTER TABLE countdowns ADD COLUMN earlier_tokens BLOB"
+  /// Countdowns have several tokens: `token` is that of the newest start. Each row has a sum of its
+  /// values, see `RowSum`; NULL in rows of older versions.
+  private static let version3 =
+    "ALTER TABLE countdowns ADD COLUMN earlier_tokens BLOB;\n"
+    + ["meta", "countdowns", "timers", "huds", "guards", "events"]
+    .map { "ALTER TABLE \($0) ADD COLUMN sum INTEGER;" }.joined(separator: "\n")
 
   /// The id of a row is the entity's place in the engine's table: no other index is needed, new
   /// rows are mostly appended, and each change finds its row at once.

@@ -145,11 +145,6 @@ final class Statement {
 
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-  /// The place of an entity; nil if no table is so long.
-  func place(_ column: Int32) -> UInt32? {
-    UInt32(exactly: number(column)).flatMap { $0 < StoredPlaces.end ? $0 : nil }
-  }
-
   func number(_ column: Int32) -> Int64 {
     let value = sqlite3_column_int64(handle, column)
     readSum.add(value, at: column + 1)

@@ -1,4 +1,5 @@
 import CSQLite
+import Countdowns
 import Glibc
 
 extension Store {
@@ -9,47 +10,22 @@ extension Store {
     /// 0 if the file is empty.
     package var schemaVersion = 0
     package var product = ""
-    package var countdowns = 0
-    package var timers = 0
-    package var huds = 0
-    package var guards: [GuardRecord.Kind: Int] = [:]
+    /// Entities.
+    package var counts: [EntityKind: Int] = [:]
     /// False for a file of an older version: its rows are counted only.
     package var areRowsRead = true
     /// Empty if all is well.
     package var problems: [String] = []
   }
 
-  /// Whether a row that can be read is one that ever was written.
-  package struct Sense {
-    package var countdown: (CountdownRecord) -> Bool
-    package var timer: (TimerRecord) -> Bool
-    package var hud: (HUDRecord) -> Bool
-    package var guardRecord: (GuardRecord) -> Bool
-    package var events: (StoredEvents) -> Bool
-
-    package init(
-      countdown: @escaping (CountdownRecord) -> Bool, timer: @escaping (TimerRecord) -> Bool,
-      hud: @escaping (HUDRecord) -> Bool, guardRecord: @escaping (GuardRecord) -> Bool,
-      events: @escaping (StoredEvents) -> Bool
-    ) {
-      self.countdown = countdown
-      self.timer = timer
-      self.hud = hud
-      self.guardRecord = guardRecord
-      self.events = events
-    }
-
-    static var any: Sense {
-      Sense(
-        countdown: { _ in true }, timer: { _ in true }, hud: { _ in true },
-        guardRecord: { _ in true }, events: { _ in true })
-    }
-  }
-
   /// Looks through the state in a directory that no daemon uses: every page and every row.
   ///
   /// Changes nothing of the state. Throws what keeps it from looking; what is found is in the report.
-  package static func check(directory: String, _ sense: Sense) throws(StoreError) -> Report {
+  ///
+  /// - Parameter areEvents: whether the engine can read such events.
+  package static func check(
+    directory: String, _ areEvents: ([UInt8]) -> Bool = EventTail.makesSense
+  ) throws(StoreError) -> Report {
     let files = StateFiles(directory: directory)
     let decided = files.decidedReplacement()
     var report = Report(path: decided?.path ?? files.database)
@@ -82,12 +58,13 @@ extension Store {
     }
     // To SQLite the log of an empty file is to be removed.
     guard StateFiles.size(report.path) > 0 else { return report }
-    try look(through: &report, sense, files, looksForLoss: decided == nil && !isLogUnreadable)
+    try look(through: &report, areEvents, files, looksForLoss: decided == nil && !isLogUnreadable)
     return report
   }
 
   private static func look(
-    through report: inout Report, _ sense: Sense, _ files: StateFiles, looksForLoss: Bool
+    through report: inout Report, _ areEvents: ([UInt8]) -> Bool, _ files: StateFiles,
+    looksForLoss: Bool
   ) throws(StoreError) {
     let hadLog = access(report.path + "-wal", F_OK) == 0
     let database = try Database(report.path, .readWrite)
@@ -104,23 +81,21 @@ extension Store {
     report.product = try database.texts("SELECT product FROM meta").first ?? ""
     report.problems += try database.problems("integrity_check", most: 20)
     if report.schemaVersion == Schema.current.version {
-      try read(database, &report, sense)
+      try read(database, &report, areEvents)
     } else {
       report.areRowsRead = false
-      report.countdowns = Int(try database.number("SELECT count(*) FROM countdowns"))
-      report.timers = Int(try database.number("SELECT count(*) FROM timers"))
-      report.huds = Int(try database.number("SELECT count(*) FROM huds"))
+      for record in Tables.records where record.kinds.count == 1 {
+        let count = try database.number("SELECT count(*) FROM \(record.table)")
+        report.counts[record.kinds[0]] = Int(count)
+      }
     }
   }
 
-  /// What SQLite finds in order may still be nonsense to us.
+  /// Rows that SQLite can read may still make no sense.
   private static func read(
-    _ database: Database, _ report: inout Report, _ sense: Sense
+    _ database: Database, _ report: inout Report, _ areEvents: ([UInt8]) -> Bool
   ) throws(StoreError) {
     var problems: [String] = []
-    func note(_ makesSense: Bool, _ row: Int64, _ table: String) {
-      if !makesSense { problems.append("row \(row) of \(table) makes no sense") }
-    }
     func attempt(_ body: () throws(StoreError) -> Void) throws(StoreError) {
       do throws(StoreError) {
         try body()
@@ -129,30 +104,44 @@ extension Store {
         problems.append(error.detail)
       }
     }
-    func read<Record: StoredRecord & Sendable>(
-      _ sense: (Record) -> Bool, _ count: (Record) -> Void
-    ) throws(StoreError) {
+    try attempt { () throws(StoreError) in _ = try Meta.read(database) }
+    // Whether a row makes sense does not depend on what time it is.
+    let counter = RecordCounter()
+    Tables.load(database, offset: 0, counter)
+    report.counts = counter.counts
+    for record in Tables.records {
       try attempt { () throws(StoreError) in
-        try Table<Record>(database).load { record in
-          count(record)
-          note(sense(record), Int64(record.index), Record.table)
-        }
-        let kind = Record.self == GuardRecord.self ? "kind, " : ""
+        if let failure = counter.failures[record.table] { throw failure }
+        let kind = record.kinds.count > 1 ? "kind, " : ""
         let others = try database.number(
           """
-          SELECT count(*) FROM (SELECT 1 FROM \(Record.table) GROUP BY \(kind)key HAVING count(*) > 1)
+          SELECT count(*) FROM (SELECT 1 FROM \(record.table) GROUP BY \(kind)key HAVING count(*) > 1)
           """)
-        if others > 0 { problems.append("\(others) keys are in several rows of \(Record.table)") }
+        if others > 0 { problems.append("\(others) keys are in several rows of \(record.table)") }
       }
     }
-    try attempt { () throws(StoreError) in _ = try Meta.read(database) }
-    try read(sense.countdown) { _ in report.countdowns += 1 }
-    try read(sense.timer) { _ in report.timers += 1 }
-    try read(sense.hud) { _ in report.huds += 1 }
-    try read(sense.guardRecord) { report.guards[$0.state.kind, default: 0] += 1 }
     try attempt { () throws(StoreError) in
-      try EventTail(database, limit: 0).load { note(sense.events($0), $0.lastSequence, "events") }
+      try EventTable(database, limit: 0).load { events in
+        guard !areEvents(events.payload) else { return }
+        problems.append("row \(events.lastSequence) of events makes no sense")
+      }
     }
     report.problems += problems
+  }
+}
+
+private final class RecordCounter: RecordReader {
+  let portion = 4_096
+  let wantsMore = true
+  private(set) var counts: [EntityKind: Int] = [:]
+  /// By table.
+  private(set) var failures: [String: StoreError] = [:]
+
+  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
+    for row in rows { counts[row.record.kind, default: 0] += 1 }
+  }
+
+  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) {
+    failures[Record.table] = error
   }
 }

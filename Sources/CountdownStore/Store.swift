@@ -1,4 +1,5 @@
 import CSQLite
+import Countdowns
 
 /// What a reply promises about the changes that it tells of.
 package enum Durability: String, CaseIterable, Sendable {
@@ -54,11 +55,8 @@ package final class Store {
   package let damage: StoreError?
 
   let database: Database
-  private let countdowns: Table<CountdownRecord>
-  private let timers: Table<TimerRecord>
-  private let huds: Table<HUDRecord>
-  private let guards: Table<GuardRecord>
-  let events: EventTail
+  private let tables: Tables
+  let events: EventTable
   private let begin: Statement
   private let end: Statement
   /// As it stands in `meta`.
@@ -116,7 +114,7 @@ package final class Store {
     let numbers = NumberFloor(directory: options.directory)
     let given = numbers.read() ?? 0
     clock = StoreClock(continuing: meta?.clock, at: now)
-    events = try EventTail(database, limit: options.eventLimit)
+    events = try EventTable(database, limit: options.eventLimit)
     damage = damage ?? events.damage
     firstNumber = max(
       max(meta?.numberFloor ?? 0, given) + 1, now.wallMicroseconds, options.firstNumber,
@@ -142,10 +140,7 @@ package final class Store {
     self.damage = damage
 
     filesInPlace = try FilesInPlace([database.path, database.path + "-wal"])
-    countdowns = try Table(database)
-    timers = try Table(database)
-    huds = try Table(database)
-    guards = try Table(database)
+    tables = try Tables(database)
     begin = try Statement(database, "BEGIN IMMEDIATE")
     end = try Statement(database, "COMMIT")
     logPagesCell = .allocate(capacity: 1)
@@ -190,10 +185,7 @@ package final class Store {
     do throws(StoreError) {
       try begin.run()
       for batch in batches {
-        try countdowns.write(batch.countdowns)
-        try timers.write(batch.timers)
-        try huds.write(batch.huds)
-        try guards.write(batch.guards)
+        try tables.write(batch, offset: clock.offset)
         if let new = batch.events { try events.append(new) }
       }
       if isProbe || clock.isOutdated(at: now) {
@@ -252,43 +244,21 @@ package final class Store {
   /// Has what is being loaded end with an error, soon. From any thread, while the store is open.
   package func interrupt() { sqlite3_interrupt(database.handle) }
 
-  /// How many of each kind there are: for tables to be made large enough.
-  package func counts() throws(StoreError) -> (countdowns: Int, timers: Int, huds: Int) {
-    (try countdowns.count(), try timers.count(), try huds.count())
+  /// Reads all entities, half a microsecond for each; a table that cannot be read to its end does not
+  /// keep others from being read. Instants are on the boot clock of this boot.
+  package func loadRecords(_ reader: some RecordReader) {
+    Tables.load(database, offset: clock.offset, reader)
   }
 
-  /// All countdowns by rising index; indices may be missing. Half a microsecond for each.
-  package func loadCountdowns(_ body: (CountdownRecord) -> Void) throws(StoreError) {
-    try countdowns.load(body)
-  }
-
-  /// One countdown as it is stored; nil if there is none at that place.
-  package func countdown(at index: UInt32) throws(StoreError) -> CountdownRecord? {
-    try countdowns.row(at: index)
-  }
-
-  package func timer(at index: UInt32) throws(StoreError) -> TimerRecord? {
-    try timers.row(at: index)
-  }
-
-  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
-    try huds.row(at: index)
-  }
-
-  package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
-    try guards.row(at: index)
-  }
-
-  package func loadGuards(_ body: (GuardRecord) -> Void) throws(StoreError) {
-    try guards.load(body)
-  }
-
-  package func loadTimers(_ body: (TimerRecord) -> Void) throws(StoreError) {
-    try timers.load(body)
-  }
-
-  package func loadHUDs(_ body: (HUDRecord) -> Void) throws(StoreError) {
-    try huds.load(body)
+  /// What is stored of an entity; nil if nothing is.
+  package func record(
+    of kind: EntityKind, at place: UInt32
+  ) throws(StoreError) -> (any StoredRecord)? {
+    func read<Record: StoredRecord>(_: Record.Type) throws(StoreError) -> (any StoredRecord)? {
+      try Table<Record>.row(Record.rowID(kind, place), database, offset: clock.offset)
+    }
+    guard let type = Tables.records.first(where: { $0.kinds.contains(kind) }) else { return nil }
+    return try read(type)
   }
 
   /// The events that are kept, oldest first; then `beginEvents` can be called.

@@ -1,3 +1,4 @@
+import Countdowns
 import Dispatch
 
 /// Drives a store from an event loop, so that the loop never waits for the disk.
@@ -193,28 +194,12 @@ package final class StoreWriter: @unchecked Sendable {
     return store
   }
 
-  /// What is stored of a countdown, from within an answer only: no commit is under way then.
-  package func countdown(at index: UInt32) throws(StoreError) -> CountdownRecord? {
+  /// What is stored of an entity, from within an answer only: no commit is under way then.
+  package func record(
+    of kind: EntityKind, at place: UInt32
+  ) throws(StoreError) -> (any StoredRecord)? {
     precondition(underWay.isEmpty, "a commit is under way")
-    return try store?.countdown(at: index)
-  }
-
-  /// The same for a plain timer.
-  package func timer(at index: UInt32) throws(StoreError) -> TimerRecord? {
-    precondition(underWay.isEmpty, "a commit is under way")
-    return try store?.timer(at: index)
-  }
-
-  /// The same for a screen.
-  package func hud(at index: UInt32) throws(StoreError) -> HUDRecord? {
-    precondition(underWay.isEmpty, "a commit is under way")
-    return try store?.hud(at: index)
-  }
-
-  /// The same for a guard, by the index of its record.
-  package func guardRecord(at index: UInt32) throws(StoreError) -> GuardRecord? {
-    precondition(underWay.isEmpty, "a commit is under way")
-    return try store?.guardRecord(at: index)
+    return try store?.record(of: kind, at: place)
   }
 
   /// Copies the state of this moment to a file; see `Checkpointer.backUp`. `answer` is called on the

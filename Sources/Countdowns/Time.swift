@@ -5,6 +5,8 @@ package struct Instant: Hashable, Comparable, Sendable {
 
   package init(microseconds: Int64) { self.microseconds = microseconds }
 
+  package static let zero = Instant(microseconds: 0)
+
   package static func < (a: Instant, b: Instant) -> Bool { a.microseconds < b.microseconds }
   package static func + (a: Instant, b: Interval) -> Instant {
     Instant(microseconds: a.microseconds + b.microseconds)

@@ -1,25 +1,27 @@
 import CountdownStore
+import Countdowns
 
 extension Store.Report {
   /// What is there, line by line.
   var text: String {
     guard schemaVersion > 0 else { return "empty: a daemon begins anew with it" }
-    let counts = """
+    func count(_ kind: EntityKind) -> Int { counts[kind, default: 0] }
+    let lines = """
       schema: \(schemaVersion), last written by \(product)
-      countdowns: \(countdowns)
-      timers: \(timers)
-      HUDs: \(huds)
+      countdowns: \(count(.countdown))
+      timers: \(count(.timer))
+      HUDs: \(count(.hud))
       """
     guard areRowsRead else {
-      return counts
+      return lines
         + "\nof an older version, which the next start brings up to date: rows were counted, not read"
     }
-    return counts + """
+    return lines + """
 
-      throttles: \(guards[.throttle, default: 0])
-      onces: \(guards[.once, default: 0])
-      gates: \(guards[.gate, default: 0])
-      debounces: \(guards[.debounce, default: 0])
+      throttles: \(count(.throttle))
+      onces: \(count(.once))
+      gates: \(count(.gate))
+      debounces: \(count(.debounce))
       """
   }
 }

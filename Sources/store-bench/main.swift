@@ -1,4 +1,5 @@
 import CountdownStore
+import Countdowns
 import Dispatch
 import Glibc
 import NIOCore
@@ -40,18 +41,32 @@ struct Times {
 }
 
 let key = Array("+4512345678".utf8)
-func record(_ index: Int, _ generation: Int) -> CountdownRecord {
+typealias Row = StoredRow<DurableCountdown>
+
+let plan = Countdown.Plan(count: 60, every: .seconds(1))!
+func record(_ index: Int, _ generation: Int) -> Row {
   var key = key
   var n = index
   for place in stride(from: 10, to: 2, by: -1) {
     key[place] = UInt8(48 + n % 10)
     n /= 10
   }
-  return CountdownRecord(
-    index: UInt32(index), key: key, generation: 1_790_000_000_000_000 + Int64(generation),
-    uid: 1000,
-    phase: .counting(untilMicroseconds: 1_790_000_060_000_000 + Int64(generation)), count: 60,
-    everyMicroseconds: 1_000_000)
+  let until = Instant(microseconds: 60_000_000 + Int64(generation))
+  let record = DurableCountdown(
+    key: key, machine: Countdown(plan, .counting(until: until), sends: 1, isRefunded: false),
+    generation: Generation(1_790_000_000_000_000 + Int64(generation)), uid: 1000)
+  return Row(record, id: UInt32(index))
+}
+
+/// Counts what is loaded.
+final class Counter: RecordReader {
+  let portion = 4_096
+  let wantsMore = true
+  private(set) var rows = 0
+
+  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) { self.rows += rows.count }
+
+  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { print(error) }
 }
 
 func fail(_ text: String) -> Never {
@@ -73,7 +88,7 @@ func open(_ name: String, _ durability: Durability, pages: Int = 4_000) throws -
 
 /// Commits batches until `limit` rows or 1.5 s.
 func run(
-  _ what: String, _ store: Store, batch size: Int, limit: Int, _ row: (Int) -> CountdownRecord
+  _ what: String, _ store: Store, batch size: Int, limit: Int, _ row: (Int) -> Row
 ) throws {
   var commits = Times()
   var checkpoints = Times()
@@ -140,14 +155,10 @@ for _ in 0..<2 {
   let begin = nanoseconds()
   let store = try open("million", .process)
   let opened = nanoseconds()
-  var count = 0
-  var bytes = 0
-  try store.loadCountdowns {
-    count += 1
-    bytes += $0.key.count
-  }
+  let counter = Counter()
+  store.loadRecords(counter)
   print(
-    "opened in \(microseconds(opened - begin)) µs, loaded \(count) in \(microseconds(nanoseconds() - opened)) µs"
+    "opened in \(microseconds(opened - begin)) µs, loaded \(counter.rows) in \(microseconds(nanoseconds() - opened)) µs"
   )
 }
 
@@ -163,10 +174,10 @@ final class Turns: @unchecked Sendable {
   var left: Int
   let size: Int
   let writer: StoreWriter
-  let row: (Int) -> CountdownRecord
+  let row: (Int) -> Row
   let done: EventLoopPromise<Void>
   var next = 0
-  init(_ writer: StoreWriter, size: Int, turns: Int, row: @escaping (Int) -> CountdownRecord) {
+  init(_ writer: StoreWriter, size: Int, turns: Int, row: @escaping (Int) -> Row) {
     self.size = size
     self.writer = writer
     self.row = row

@@ -110,7 +110,7 @@ import Testing
     func time() -> Instant {
       Instant(microseconds: .random(in: -9_000_000...9_000_000, using: &random))
     }
-    var presentations: [(level: Level, memory: Presentation.Memory)] = []
+    var presentations: [DurableHUD.Shown] = []
     for level in Level.allCases {
       var request = Presentation.Request(
         kind: pick(Presentation.Kind.allCases),
@@ -137,22 +137,22 @@ import Testing
       memory.unownedLeases = pick([0, 1, 7])
       memory.ownedLeases = pick([0, 2])
       memory.pausedAt = pick([nil, time()])
-      presentations.append((level, memory))
+      presentations.append(DurableHUD.Shown(level, memory))
     }
-    let hud = DurableHUD(key: Array("s".utf8), uid: 5, presentations: presentations)
-    let bytes = HUDCoding.encode(hud, offset: 77)
-    let back = try #require(HUDCoding.decode(bytes, offset: 77))
+    let bytes = StoredPresentations(all: presentations).bytes(offset: 77)
+    let back = try #require(StoredPresentations(bytes: bytes, offset: 77)).all
     #expect(back.map(\.level) == Level.allCases)
     #expect(back.map(\.memory) == presentations.map(\.memory))
     // Another boot: the same moments of the store's clock.
-    let moved = try #require(HUDCoding.decode(bytes, offset: 100))
+    let moved = try #require(StoredPresentations(bytes: bytes, offset: 100)).all
     #expect(
       moved[0].memory.requestedAt.microseconds == back[0].memory.requestedAt.microseconds - 23)
-    for (level, memory) in presentations {
-      #expect(Presentation(memory, departed: .connection(0)).memory == memory, "\(level)")
+    for shown in presentations {
+      let memory = Presentation(shown.memory, departed: .connection(0)).memory
+      #expect(memory == shown.memory, "\(shown.level)")
     }
     for length in 0..<bytes.count {
-      #expect(HUDCoding.decode(Array(bytes[..<length]), offset: 77) == nil)
+      #expect(StoredPresentations(bytes: Array(bytes[..<length]), offset: 77) == nil)
     }
   }
 }

@@ -46,29 +46,28 @@ final class KeptEngine {
     engine = Engine(settings: settings, at: now)
     engine.noteChanges()
     engine.connect(1)
-    let offset = store.clock.offset
-    var records = (
-      countdowns: [CountdownRecord](), timers: [TimerRecord](), huds: [HUDRecord](),
-      guards: [GuardRecord]()
-    )
-    try store.loadCountdowns { records.countdowns.append($0) }
-    try store.loadTimers { records.timers.append($0) }
-    try store.loadHUDs { records.huds.append($0) }
-    try store.loadGuards { records.guards.append($0) }
+    let restoring = Restoring(engine, now)
+    store.loadRecords(restoring)
+    if let problem = restoring.problem { throw problem }
     try store.beginEvents(after: engine.lastSequence)
     keeper = try StateKeeper(store, bootID: bootID) { _ in }
-    for record in records.countdowns {
-      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
+  }
+
+  /// Puts everything that is stored where it was.
+  private final class Restoring: RecordReader {
+    let portion = 10
+    let wantsMore = true
+    private let engine: Engine
+    private let now: Moment
+    private(set) var problem: StoreError?
+
+    init(_ engine: Engine, _ now: Moment) { (self.engine, self.now) = (engine, now) }
+
+    func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
+      #expect(Record.restore(rows, in: engine, now: now) == 0)
     }
-    for record in records.timers {
-      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
-    }
-    for record in records.huds {
-      engine.restore(try #require(record.durable(offset: offset)), at: record.index, now: now)
-    }
-    for record in records.guards {
-      engine.restore(try #require(record.durable(offset: offset)), at: record.place, now: now)
-    }
+
+    func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { problem = error }
   }
 
   var hasChanges: Bool { engine.hasChanges }
@@ -80,9 +79,12 @@ final class KeptEngine {
   var latest: Int64 { Int64(engine.statistics.lateness.max) }
 
   /// What is stored of a countdown.
-  func stored(_ key: String) throws -> CountdownRecord.Phase? {
-    var phase: CountdownRecord.Phase?
-    try database!.loadCountdowns { if $0.key == Array(key.utf8) { phase = $0.phase } }
+  func stored(_ key: String) throws -> Countdown.Phase? {
+    var phase: Countdown.Phase?
+    let database = database!
+    try Table<DurableCountdown>.load(database.database, offset: database.clock.offset) {
+      if $0.record.key == Array(key.utf8) { phase = $0.record.machine.phase }
+    }
     return phase
   }
 
@@ -99,7 +101,7 @@ final class KeptEngine {
   // MARK: Turns
 
   /// Ends a turn that is stored, or not, later: what comes meanwhile does not wait for it.
-  func endTurn() -> StateKeeper.Batch { keeper.takeBatch(from: engine) }
+  func endTurn() -> StateKeeper.Batch { StoreBatch(takenFrom: engine) }
 
   /// Stores a turn, the one under way if none is given; the error that it was answered with.
   @discardableResult

@@ -1,8 +1,8 @@
-import CountdownStore
 import Countdowns
+import Foundation
 import Testing
 
-@testable import CountdownServer
+@testable import CountdownStore
 
 /// Whatever the engine calls durable is the same after it was a row. The store's clock is ahead of the boot clock.
 @Suite struct RecordTests {
@@ -10,6 +10,18 @@ import Testing
 
   private func at(_ milliseconds: Int64) -> Instant {
     Instant(microseconds: milliseconds * 1_000 + 7)
+  }
+
+  private static let reading = StoreClock.Reading(
+    bootID: "boot", bootMicroseconds: 1_000_000, wallMicroseconds: 1_000_000 + offset)
+
+  private static func directory() -> String {
+    NSTemporaryDirectory() + "countdown-records-\(UUID().uuidString)"
+  }
+
+  private static func open(_ directory: String) throws -> Store {
+    try Store(
+      Store.Options(directory: directory, durability: .process, product: "test"), at: reading)
   }
 
   // MARK: Countdowns
@@ -45,9 +57,19 @@ import Testing
   }
 
   private func back(_ kept: DurableCountdown) throws -> DurableCountdown {
-    let row = CountdownRecord(kept, at: 7, offset: Self.offset)
-    #expect(row.index == 7)
-    return try #require(row.durable(offset: Self.offset))
+    var batch = StoreBatch()
+    batch.countdowns.current = [StoredRow(kept, at: 7)]
+    return try #require(try back(batch, .countdown, at: 7) as? DurableCountdown)
+  }
+
+  /// What is read of an entity that a batch has.
+  private func back(
+    _ batch: StoreBatch, _ kind: EntityKind, at place: UInt32
+  ) throws -> (any StoredRecord)? {
+    let directory = Self.directory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try Self.open(directory).commit(batch, at: Self.reading)
+    return try Self.open(directory).record(of: kind, at: place)
   }
 
   @Test func countdowns() throws {
@@ -98,8 +120,9 @@ import Testing
       let sending = DurableSending(
         policy: try Self.full.get(), record: SendRecord(sends: record.sends, number: number),
         isInForce: true)
-      let bytes = SendingCoding.encode(sending, offset: Self.offset)
-      return SendingCoding.decode(bytes, policy: Array("otp".utf8), offset: Self.offset)
+      let bytes = sending.bytes(offset: Self.offset)
+      return DurableSending(
+        policyName: Array("otp".utf8), bytes: bytes, offset: Self.offset)
     }
     #expect(try decode(UInt32(Int32.max)) != nil)
     #expect(try decode(.max) == nil)
@@ -115,12 +138,16 @@ import Testing
       60000000000300000003736d7300000003736d730000000463616c6c010000000023c3460001000000000000\
       0003000000077265706c61636501000000032564730100000000
       """
-    #expect(hex(SendingCoding.encode(sending, offset: Self.offset)) == sent)
-    let tokens = [SentToken([0, 255], Generation(2)), SentToken([7], Generation(.max))]
+    #expect(hex(sending.bytes(offset: Self.offset)) == sent)
+    var kept = DurableCountdown(
+      key: [1], machine: Countdown(Countdown.Plan(count: 1, every: .seconds(1))!, at: at(0)),
+      generation: Generation(1), uid: 0)
+    kept.tokens = [SentToken([0, 255], Generation(2)), SentToken([7], Generation(.max))]
     #expect(
-      hex(TokenCoding.encode(tokens[...]))
+      hex(try #require(kept.earlierTokens))
         == "00000000000000020000000200ff7fffffffffffffff0000000107")
-    #expect(TokenCoding.decode([0, 0, 0]) == nil)
+    let isRead = kept.setTokens(nil, earlier: [0, 0, 0])
+    #expect(!isRead)
     var request = Presentation.Request(
       kind: .progress, status: Array("s".utf8), grace: .milliseconds(1), minimum: .milliseconds(2),
       maximum: .milliseconds(3), fadeIn: .milliseconds(4), fadeOut: .milliseconds(5),
@@ -134,7 +161,7 @@ import Testing
     memory.fraction = 0.5
     (memory.unownedLeases, memory.ownedLeases) = (13, 14)
     memory.pausedAt = at(15)
-    let hud = DurableHUD(key: [1], uid: 0, presentations: [(.alert, memory)])
+    let presentations = StoredPresentations(all: [DurableHUD.Shown(.alert, memory)])
     let shown = """
       010000000100000005616c6572740000000870726f677265737301000000017300000000000003e800000000\
       000007d00000000000000fa000000000000013880000000000001770010000000000000bb800000007726571\
@@ -142,7 +169,7 @@ import Testing
       9af8e700000006746170706564010000000974696d65642d6f7574013fe0000000000000000000000000000d\
       000000000000000e000000003b9aed2f000000003b9af117000000003b9af4ff01000000003b9b049f
       """
-    #expect(hex(HUDCoding.encode(hud, offset: Self.offset)) == shown)
+    #expect(hex(presentations.bytes(offset: Self.offset)) == shown)
   }
 
   private func hex(_ bytes: [UInt8]) -> String {
@@ -159,33 +186,58 @@ import Testing
       let kept = DurableTimer(
         key: [1], machine: machine, generation: Generation(2), uid: 3, clock: clock,
         payload: late == .fire ? nil : [0])
-      let row = TimerRecord(kept, at: 4, offset: Self.offset)
+      let directory = Self.directory()
+      defer { try? FileManager.default.removeItem(atPath: directory) }
+      let store = try Self.open(directory)
+      var batch = StoreBatch()
+      batch.timers.current = [StoredRow(kept, at: 4)]
+      try store.commit(batch, at: Self.reading)
       // A wall timer is stored as it is.
-      if case .running(let until) = row.phase {
-        #expect(until == at(5).microseconds + (clock == .boot ? Self.offset : 0))
+      let column = clock == .boot ? "deadline_store_us" : "deadline_unix_us"
+      if case .running(let until) = phase {
+        #expect(
+          try store.database.number("SELECT \(column) FROM timers WHERE id = 4")
+            == until.microseconds + (clock == .boot ? Self.offset : 0))
       }
-      let back = try #require(row.durable(offset: Self.offset))
+      let back = try #require(try store.record(of: .timer, at: 4) as? DurableTimer)
       #expect(back.key == [1] && back.machine == machine && back.generation == kept.generation)
       #expect(back.uid == 3 && back.clock == clock && back.payload == kept.payload)
-      #expect(row.index == 4)
     }
   }
 
-  @Test func aTimerThatCannotBeIsNone() {
-    func row(_ change: (inout TimerRecord) -> Void) -> DurableTimer? {
-      var record = TimerRecord(
-        index: 0, key: [1], generation: 1, uid: 0, phase: .running(untilMicroseconds: 1))
-      change(&record)
-      return record.durable(offset: Self.offset)
+  @Test func aTimerThatCannotBeIsNone() throws {
+    let directory = Self.directory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let store = try Self.open(directory)
+    let machine = PlainTimer(
+      .running(until: at(1)), every: nil, late: .fire, fired: 0, missed: 0)!
+    var batch = StoreBatch()
+    batch.timers.current = [
+      StoredRow(
+        DurableTimer(
+          key: [1], machine: machine, generation: Generation(1), uid: 0, clock: .boot, payload: nil),
+        at: 0)
+    ]
+    func isNone(_ change: String) throws -> Bool {
+      try store.commit(batch, at: Self.reading)
+      try store.database.execute("UPDATE timers SET \(change), sum = NULL")
+      do throws(StoreError) {
+        return try store.record(of: .timer, at: 0) == nil
+      } catch {
+        return error.kind == .corrupt
+      }
     }
-    #expect(row { _ in } != nil)
-    #expect(row { $0.fired = -1 } == nil && row { $0.missed = -1 } == nil)
-    #expect(row { $0.fired = 1 << 53 + 1 } == nil && row { $0.missed = .max } == nil)
-    #expect(row { $0.everyMicroseconds = 999 } == nil && row { $0.everyMicroseconds = .max } == nil)
-    #expect(row { $0.phase = .paused(leftMicroseconds: -1) } == nil)
+    #expect(try !isNone("missed = 0"))
+    #expect(try isNone("fired = -1") && isNone("missed = -1"))
+    #expect(try isNone("fired = \(1 << 53 + 1)") && isNone("missed = \(Int64.max)"))
+    #expect(try isNone("every_us = 999") && isNone("every_us = \(Int64.max)"))
+    #expect(try !isNone("phase = 1, deadline_store_us = NULL, left_us = 1"))
+    #expect(try isNone("phase = 1, deadline_store_us = NULL, left_us = -1"))
+    let wall = "clock = 1, deadline_store_us = NULL, deadline_unix_us"
+    #expect(try !isNone("\(wall) = 1"))
     for moment in [Int64.min, .max, 100_000_000_000_000_001] {
-      #expect(row { $0.phase = .running(untilMicroseconds: moment) } == nil)
-      #expect(row { ($0.clock, $0.phase) = (.wall, .running(untilMicroseconds: moment)) } == nil)
+      #expect(try isNone("deadline_store_us = \(moment)"))
+      #expect(try isNone("\(wall) = \(moment)"))
     }
   }
 
@@ -209,11 +261,13 @@ import Testing
     ]
     for machine in machines {
       let kept = DurableGuard(key: [9], machine: machine, generation: Generation(2), uid: 3)
-      let row = GuardRecord(kept, at: 4, offset: Self.offset)
-      let back = try #require(row.durable(offset: Self.offset))
+      var batch = StoreBatch()
+      batch.guards.current = [StoredRow(kept, at: 4)]
+      let back = try #require(try back(batch, machine.kind, at: 4) as? DurableGuard)
       #expect(back.machine == machine && back.key == [9])
       #expect(back.generation == kept.generation && back.uid == 3)
-      #expect(row.place == 4 && row.state.kind.entityKind == machine.kind)
+      let row = batch.guards.current[0]
+      #expect(row.place == 4 && row.record.kind == machine.kind)
     }
   }
 }

@@ -62,7 +62,7 @@ import Testing
       try kept.begin("a")
       try kept.show("a", durable: true)
       let turn = kept.endTurn()
-      places.insert(turn.changed.map(\.index))
+      places.insert(turn.changed.map(\.place))
       try kept.store(turn)
       try kept.cancel("a")
       try kept.delete("a")
@@ -81,7 +81,7 @@ import Testing
     for _ in 0..<300 {
       try kept.start("a")
       let start = kept.endTurn()
-      #expect(start.changed.allSatisfy { $0.index <= 2 })
+      #expect(start.changed.allSatisfy { $0.place <= 2 })
       try kept.cancel("a")
       let end = kept.endTurn()
       try kept.takeBack(start)

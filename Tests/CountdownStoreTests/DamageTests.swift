@@ -67,7 +67,7 @@ import Testing
   func aRowOfMetaThatMakesNoSenseIsDamage(column: String, value: Int64) throws {
     try open(directory).commit(batch([countdown(0, "a")]), at: reading())
     try change(directory, "UPDATE meta SET \(column) = \(value)")
-    #expect(try Store.check(directory: directory.state, .any).problems != [])
+    #expect(try Store.check(directory: directory.state, anyEvents).problems != [])
     for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
       // What else is there can be read, to be kept elsewhere.
       let store = try open(directory, at: now)
@@ -84,7 +84,7 @@ import Testing
       UPDATE meta SET number_floor = \(Int64.max / 2), boot_us = -100000000000000000,
         wall_us = 100000000000000000, store_minus_boot_us = -100000000000000000
       """)
-    #expect(try Store.check(directory: directory.state, .any).problems == [])
+    #expect(try Store.check(directory: directory.state, anyEvents).problems == [])
     for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
       #expect(try open(directory, at: now).firstNumber > Int64.max / 2)
       try change(directory, "UPDATE meta SET number_floor = \(Int64.max / 2)")
@@ -104,7 +104,7 @@ import Testing
     try open(directory).commit(batch([countdown(0, "a")]), at: reading())
     // The version that a writer must know. SQLite opens such a file for reading alone.
     try write([6], to: directory.database, at: 18)
-    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
     let store = try open(directory)
     #expect(store.damage?.kind == .corrupt)
     #expect(try store.keys() == ["a"])
@@ -128,10 +128,10 @@ import Testing
       let noted = reading(90_000_000)
       try store.noteClocks(at: noted)
     }
-    #expect(try Store.check(directory: directory.state, .any).problems == [])
+    #expect(try Store.check(directory: directory.state, anyEvents).problems == [])
     #expect(try open(directory).damage == nil)
     try Database(directory.database, .readWrite).execute("UPDATE \(change)")
-    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
     let store = try open(directory)
     #expect(
       store.damage?.kind == .corrupt || failure { _ = try store.allCountdowns() } == .corrupt
@@ -176,7 +176,7 @@ import Testing
     try write([before[Int(place)] ^ 0x10], to: killed.database + "-wal", at: place)
     let damaged = contents(killed.database + "-wal")
     // A look at it says so, and changes nothing.
-    let report = try Store.check(directory: killed.state, .any)
+    let report = try Store.check(directory: killed.state, anyEvents)
     #expect(report.problems.count == 1 && report.problems[0].contains("state.db-wal"))
     #expect(contents(killed.database + "-wal") == damaged)
     let (store, findings) = try opened(killed)
@@ -190,7 +190,7 @@ import Testing
     let killed = try killed()
     let log = contents(killed.database + "-wal")
     try Data().write(to: URL(fileURLWithPath: killed.database))
-    let report = try Store.check(directory: killed.state, .any)
+    let report = try Store.check(directory: killed.state, anyEvents)
     #expect(report.problems.count == 1 && report.schemaVersion == 0)
     #expect(contents(killed.database + "-wal") == log)
     let (store, findings) = try opened(killed)
@@ -237,8 +237,8 @@ import Testing
   @Test func aLookChangesNothing() throws {
     let killed = try killed()
     let before = try files(killed)
-    let report = try Store.check(directory: killed.state, .any)
-    #expect(report.countdowns == 2 && report.problems == [])
+    let report = try Store.check(directory: killed.state, anyEvents)
+    #expect(report.counts[.countdown] == 2 && report.problems == [])
     #expect(try files(killed) == before)
     // Nor where there is no log, nor a lock: one of another user would keep the daemon out.
     var store: Store! = try open(killed)
@@ -247,7 +247,7 @@ import Testing
     try FileManager.default.removeItem(atPath: killed.state + "/lock")
     let rest = try files(killed)
     #expect(rest.keys.sorted() == ["committed", "numbers", "state.db"])
-    #expect(try Store.check(directory: killed.state, .any).countdowns == 2)
+    #expect(try Store.check(directory: killed.state, anyEvents).counts[.countdown] == 2)
     #expect(try files(killed) == rest)
   }
 
@@ -260,12 +260,12 @@ import Testing
   @Test func anEmptyFileIsNoDamage() throws {
     mkdir(directory.state, 0o700)
     _ = FileManager.default.createFile(atPath: directory.database, contents: nil)
-    let report = try Store.check(directory: directory.state, .any)
+    let report = try Store.check(directory: directory.state, anyEvents)
     #expect(report.schemaVersion == 0 && report.problems == [])
     #expect(try opened(directory).1 == [])
     // But it is said where there was a state before.
     try Data().write(to: URL(fileURLWithPath: directory.database))
-    #expect(try Store.check(directory: directory.state, .any).problems.count == 1)
+    #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
     #expect(try opened(directory).1 == [.emptied(path: directory.database)])
   }
 
@@ -329,8 +329,8 @@ import Testing
     corrupt = nil
     replacement = nil
     #expect(corrupt == nil && replacement == nil)
-    let report = try Store.check(directory: killed.state, .any)
-    #expect(report.countdowns == 1 && report.problems.count == 1)
+    let report = try Store.check(directory: killed.state, anyEvents)
+    #expect(report.counts[.countdown] == 1 && report.problems.count == 1)
     let (store, findings) = try opened(killed)
     #expect(findings == [.unfinishedReplacement(place: place)])
     #expect(try store.keys() == ["new"])

@@ -1,58 +1,79 @@
+import Countdowns
 import Testing
 
 @testable import CountdownStore
 
 @Suite struct GuardTests {
-  private static let states: [GuardRecord.State] = [
-    .throttle(arrival: -5, fraction: 0, burst: 1, rateCount: 1, ratePeriod: 1_000),
+  private static func at(_ microseconds: Int64) -> Instant { Instant(microseconds: microseconds) }
+
+  /// The first and the last instant that can be stored: by the store's clock, which is ahead.
+  private static let first = at(Instant.possible.lowerBound - wallStart)
+  private static let last = at(Instant.possible.upperBound - wallStart)
+
+  private static let machines: [GuardMachine] = [
     .throttle(
-      arrival: .max, fraction: .max, burst: .max, rateCount: .max, ratePeriod: .max),
-    .once(deadline: 7, result: nil), .once(deadline: 7, result: []),
-    .once(deadline: 7, result: [0, 255]), .gatePending(deadline: 3, action: [1], payload: nil),
-    .gatePending(deadline: 3, action: [1], payload: []), .gateOpen(deadline: nil),
-    .gateOpen(deadline: 9),
+      Throttle(
+        Throttle.Rate(burst: 1, count: 1, period: .milliseconds(1))!, arrival: first, fraction: 0)!),
+    .throttle(
+      Throttle(
+        Throttle.Rate(burst: Throttle.Rate.most, count: Throttle.Rate.most, period: .longest)!,
+        arrival: last, fraction: UInt32(Throttle.Rate.most - 1))!),
+    .once(Once(.running, until: at(7))), .once(Once(.done(result: []), until: at(7))),
+    .once(Once(.done(result: [0, 255]), until: at(7))),
+    .gate(Gate(.pending(Gate.Action(name: [1]), until: at(3)))),
+    .gate(Gate(.pending(Gate.Action(name: [1], payload: []), until: at(3)))),
+    .gate(Gate(.open(until: nil))), .gate(Gate(.open(until: at(9)))),
     .debounce(
-      lastCall: 1, quiet: 2, maximumWait: nil, isLeading: false, waitingSince: nil, calls: 0,
-      payload: nil),
+      Debounce(Debounce.Rule(quiet: .milliseconds(2))!, lastCall: at(1), waiting: nil)),
     .debounce(
-      lastCall: 1, quiet: 2, maximumWait: 3, isLeading: true, waitingSince: 0, calls: 5,
-      payload: [6]),
+      Debounce(
+        Debounce.Rule(quiet: .milliseconds(2), maximumWait: .milliseconds(3), isLeading: true)!,
+        lastCall: at(1), waiting: .init(since: at(0), calls: 5, payload: [6]))),
   ]
+
+  private func row(
+    _ machine: GuardMachine, at place: UInt32, _ number: Int = 1, uid: UInt32 = 0
+  ) -> StoredRow<DurableGuard> {
+    StoredRow(
+      DurableGuard(
+        key: [UInt8(number)], machine: machine, generation: Generation(Int64(number)), uid: uid),
+      at: place)
+  }
 
   @Test func everyStateComesBackAsItWas() throws {
     let directory = TemporaryDirectory()
-    let records = Self.states.enumerated().map { number, state in
-      GuardRecord(
-        place: UInt32(number) * 3, key: [UInt8(number)], generation: Int64(number), uid: .max,
-        state: state)
+    let records = Self.machines.enumerated().map { number, machine in
+      row(machine, at: UInt32(number) * 3, number, uid: .max)
     }
     do {
       let store = try open(directory)
       var batch = StoreBatch()
       batch.guards.current = records
       try store.commit(batch, at: reading())
-      for record in records { #expect(try store.guardRecord(at: record.index) == record) }
+      for row in records {
+        let found = try store.record(of: row.record.kind, at: row.place)
+        #expect(found as? DurableGuard == row.record)
+      }
     }
     let store = try open(directory)
-    #expect(try store.allGuards() == records.sorted { $0.index < $1.index })
+    #expect(try store.all(DurableGuard.self) == records.sorted { $0.id < $1.id })
     var batch = StoreBatch()
-    batch.guards.gone = records.dropFirst().map(\.index)
+    batch.guards.gone = records.dropFirst().map(\.id)
     try store.commit(batch, at: reading())
-    #expect(try store.allGuards() == [records[0]])
+    #expect(try store.all(DurableGuard.self) == [records[0]])
   }
 
   @Test func kindsWithTheSamePlaceAreApart() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     var batch = StoreBatch()
-    batch.guards.current = [Self.states[0], Self.states[2], Self.states[5], Self.states[9]].map {
-      GuardRecord(place: StoredPlaces.end - 1, key: [1], generation: 1, uid: 0, state: $0)
-    }
+    let machines = [0, 2, 5, 9].map { Self.machines[$0] }
+    batch.guards.current = machines.map { row($0, at: StoredPlaces.end - 1) }
     try store.commit(batch, at: reading())
-    #expect(try store.allGuards() == batch.guards.current)
-    for record in batch.guards.current {
-      let place = GuardRecord.place(of: record.index)
-      #expect(place.kind == record.state.kind && place.place == record.place)
+    #expect(try store.all(DurableGuard.self) == batch.guards.current)
+    for (row, machine) in zip(batch.guards.current, machines) {
+      let entity = try #require(DurableGuard.entity(ofRow: Int64(row.id)))
+      #expect(entity.kind == machine.kind && entity.place == StoredPlaces.end - 1)
     }
   }
 
@@ -64,11 +85,9 @@ import Testing
     let directory = TemporaryDirectory()
     let store = try open(directory)
     var batch = StoreBatch()
-    batch.guards.current = [
-      GuardRecord(place: 0, key: [1], generation: 1, uid: 0, state: Self.states[0])
-    ]
+    batch.guards.current = [row(Self.machines[0], at: 0)]
     try store.commit(batch, at: reading())
     try store.database.execute(sql + ", sum = NULL")
-    #expect(failure { _ = try store.allGuards() } == .corrupt)
+    #expect(failure { _ = try store.all(DurableGuard.self) } == .corrupt)
   }
 }

@@ -1,3 +1,4 @@
+import Countdowns
 import Testing
 
 @testable import CountdownStore
@@ -5,27 +6,42 @@ import Testing
 @Suite struct RoundTripTests {
   private let everyByte = Array(UInt8.min...UInt8.max)
 
+  /// The last instant that can be stored: by the store's clock, which is ahead by this.
+  private let last = Instant(microseconds: Instant.possible.upperBound - wallStart)
+  private let first = Instant(microseconds: Instant.possible.lowerBound - wallStart)
+
   @Test func countdownsComeBackAsTheyWere() throws {
     let directory = TemporaryDirectory()
-    var extreme = CountdownRecord(
-      index: StoredPlaces.end - 1, key: everyByte + everyByte, generation: .max, uid: .max,
-      phase: .ready(sinceMicroseconds: .min), count: .max, everyMicroseconds: .max,
-      firesAtOnce: true, sends: .max, isRefunded: true, title: [], readyTitle: everyByte,
-      meta: [UInt8](repeating: 0, count: 4096), token: [0], policy: Array("otp".utf8),
-      policyState: everyByte)
+    let longest = Countdown.Plan(
+      count: UInt32(Int32.max), every: .milliseconds(146), firesAtOnce: true)!
+    let policy = try SendPolicy(name: "otp", SendPolicy.Rules())
+    var extreme = countdown(
+      StoredPlaces.end - 1, everyByte + everyByte, Generation(.max),
+      Countdown(longest, .ready(since: first), sends: .max, isRefunded: true), uid: .max
+    ) {
+      ($0.title, $0.readyTitle, $0.meta) = ([], everyByte, [UInt8](repeating: 0, count: 4096))
+      $0.tokens = [SentToken([1], Generation(.min)), SentToken([0], Generation(.max))]
+      let send = SendRecord.Send(generation: Generation(.max), at: first, expires: last)
+      $0.sending = DurableSending(
+        policy: policy, record: SendRecord(sends: [send]), isInForce: true)
+    }
     let plain = countdown(0, "a")
-    let paused = CountdownRecord(
-      index: 1, key: [0], generation: 0, uid: 0, phase: .paused(leftMicroseconds: 0), count: 1,
-      everyMicroseconds: 1_000, meta: nil)
-    try open(directory).commit(batch([extreme, plain, paused]), at: reading())
-    #expect(try open(directory).allCountdowns() == [plain, paused, extreme])
+    let shortest = Countdown.Plan(count: 1, every: .milliseconds(1))!
+    let paused = countdown(
+      1, [0], Generation(0),
+      Countdown(shortest, .paused(left: .zero), sends: 0, isRefunded: false), uid: 0)
+    let late = countdown(
+      2, [1], Generation(.min),
+      Countdown(shortest, .idle(since: last), sends: 1, isRefunded: false), uid: 0)
+    try open(directory).commit(batch([extreme, plain, paused, late]), at: reading())
+    #expect(try open(directory).allCountdowns() == [plain, paused, late, extreme])
 
     // NULL after a value, in the same statement and over a restart.
-    (extreme.title, extreme.readyTitle, extreme.meta) = (nil, nil, nil)
-    (extreme.token, extreme.policy, extreme.policyState) = (nil, nil, nil)
+    (extreme.record.title, extreme.record.readyTitle, extreme.record.meta) = (nil, nil, nil)
+    (extreme.record.tokens, extreme.record.sending) = ([], nil)
     let store = try open(directory)
     try store.commit(batch([extreme]), at: reading())
-    #expect(try store.allCountdowns() == [plain, paused, extreme])
+    #expect(try store.allCountdowns() == [plain, paused, late, extreme])
   }
 
   /// Rows are written several at a time, and those that are left one by one.
@@ -37,9 +53,13 @@ import Testing
     for turn in 0..<4 {
       let records = (0..<rows).map { row in
         var record = countdown(UInt32(row), "key-\(row)", until: Int64(turn * 1_000 + row))
-        if (row + turn) % 2 == 0 { record.meta = [UInt8(row), UInt8(turn)] }
-        if (row + turn) % 3 == 0 { record.phase = .paused(leftMicroseconds: Int64(row)) }
-        if (row + turn) % 5 == 0 { record.title = Array("title \(row)".utf8) }
+        if (row + turn) % 2 == 0 { record.record.meta = [UInt8(row), UInt8(turn)] }
+        if (row + turn) % 3 == 0 {
+          record.record.machine = Countdown(
+            record.record.machine.plan, .paused(left: Interval(microseconds: Int64(row))), sends: 1,
+            isRefunded: false)
+        }
+        if (row + turn) % 5 == 0 { record.record.title = Array("title \(row)".utf8) }
         return record
       }
       try store.commit(batch(records.reversed()), at: reading())
@@ -47,42 +67,72 @@ import Testing
     }
   }
 
-  @Test(arguments: TimerRecord.Clock.allCases, TimerRecord.Late.allCases)
-  func timersComeBackAsTheyWere(clock: TimerRecord.Clock, late: TimerRecord.Late) throws {
+  @Test(arguments: TimerClock.allCases, PlainTimer.Late.allCases)
+  func timersComeBackAsTheyWere(clock: TimerClock, late: PlainTimer.Late) throws {
     let directory = TemporaryDirectory()
     var changes = StoreBatch()
+    func timer(
+      _ index: UInt32, _ key: [UInt8], _ generation: Int64, uid: UInt32, _ phase: PlainTimer.Phase,
+      every: Interval? = nil, count: Int64 = 0, payload: [UInt8]? = nil
+    ) -> StoredRow<DurableTimer> {
+      let machine = PlainTimer(phase, every: every, late: late, fired: count, missed: count)!
+      return StoredRow(
+        DurableTimer(
+          key: key, machine: machine, generation: Generation(generation), uid: uid, clock: clock,
+          payload: payload), at: index)
+    }
     changes.timers.current = [
-      TimerRecord(
-        index: 0, key: [1], generation: 1, uid: 2, clock: clock,
-        phase: .running(untilMicroseconds: .max), everyMicroseconds: .max, late: late, fired: .max,
-        missed: .max, payload: everyByte),
-      TimerRecord(
-        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max, clock: clock,
-        phase: .paused(leftMicroseconds: .max), late: late, payload: []),
-      TimerRecord(
-        index: 7, key: [2], generation: 3, uid: 0, clock: clock,
-        phase: .running(untilMicroseconds: -1), late: late),
+      timer(
+        0, [1], 1, uid: 2, .running(until: last), every: .longest, count: 1 << 53,
+        payload: everyByte),
+      timer(
+        StoredPlaces.end - 1, everyByte, .max, uid: .max, .paused(left: .longest), payload: []),
+      timer(7, [2], 3, uid: 0, .running(until: Instant(microseconds: -1))),
     ]
     try open(directory).commit(changes, at: reading())
-    var timers: [TimerRecord] = []
-    try open(directory).loadTimers { timers.append($0) }
-    #expect(timers == changes.timers.current.sorted { $0.index < $1.index })
+    let timers = try open(directory).all(DurableTimer.self)
+    #expect(timers == changes.timers.current.sorted { $0.id < $1.id })
   }
 
   @Test func hudsComeBackAsTheyWere() throws {
     let directory = TemporaryDirectory()
     var changes = StoreBatch()
+    let plain = Presentation.Memory(
+      .blank, generation: Generation(1), phase: .visible, requestedAt: .zero, visibleSince: .zero,
+      limitedSince: .zero)
+    var full = Presentation.Memory(
+      .blank, generation: Generation(.max), phase: .waiting(until: last), requestedAt: first,
+      visibleSince: last, limitedSince: last)
+    full.request.status = everyByte
+    (full.unownedLeases, full.ownedLeases) = (1 << 40, 1 << 40)
+    // Whatever is stored is durable.
+    let shown = [plain, full].map { memory in
+      var memory = memory
+      memory.request.isDurable = true
+      return memory
+    }
     changes.huds.current = [
-      HUDRecord(index: 0, key: [1], generation: 1, uid: 1, state: []),
-      HUDRecord(
-        index: StoredPlaces.end - 1, key: everyByte, generation: .max, uid: .max,
-        deadlineMicroseconds: .max,
-        status: everyByte, state: everyByte),
+      StoredRow(
+        DurableHUD(key: [1], uid: 1, presentations: [DurableHUD.Shown(.normal, shown[0])]), at: 0),
+      StoredRow(
+        DurableHUD(
+          key: everyByte, uid: .max,
+          presentations: [
+            DurableHUD.Shown(.normal, shown[0]), DurableHUD.Shown(.alert, shown[1]),
+          ]), at: StoredPlaces.end - 1),
     ]
     try open(directory).commit(changes, at: reading())
-    var huds: [HUDRecord] = []
-    try open(directory).loadHUDs { huds.append($0) }
-    #expect(huds == changes.huds.current)
+    let store = try open(directory)
+    #expect(try store.all(DurableHUD.self) == changes.huds.current)
+    #expect(
+      try store.database.texts(
+        "SELECT generation || ' ' || deadline_store_us || ' ' || hex(status) FROM huds WHERE id > 0"
+      )
+        == ["\(Int64.max) \(Instant.possible.upperBound) " + hex(everyByte)])
+  }
+
+  private func hex(_ bytes: [UInt8]) -> String {
+    bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined().uppercased()
   }
 
   @Test func anIndexIsUsedAgain() throws {
@@ -118,14 +168,19 @@ import Testing
     let store = try open(directory, at: reading(0))
     var changes = batch([countdown(0, "+45", until: wallStart + 1_500_000, meta: [104, 105])])
     changes.timers.current = [
-      TimerRecord(
-        index: 0, key: Array("t".utf8), generation: 1, uid: 0, clock: .wall,
-        phase: .running(untilMicroseconds: wallStart))
+      StoredRow(
+        DurableTimer(
+          key: Array("t".utf8),
+          machine: PlainTimer(
+            .running(until: Instant(microseconds: wallStart)), every: nil, late: .fire, fired: 0,
+            missed: 0)!, generation: Generation(1), uid: 0, clock: .wall, payload: nil), at: 0)
     ]
-    changes.huds.current = [
-      HUDRecord(
-        index: 0, key: Array("h".utf8), generation: 1, uid: 0, status: [111], state: [1, 2])
-    ]
+    var shown = Presentation.Memory.blank
+    shown.request.status = [111]
+    let hud = DurableHUD(
+      key: Array("h".utf8), uid: 0, presentations: [DurableHUD.Shown(.normal, shown)])
+    let length = StoredPresentations(all: hud.presentations).bytes(offset: 0).count
+    changes.huds.current = [StoredRow(hud, at: 0)]
     changes.events = StoreBatch.Events(lastSequence: 9, count: 1, payload: Array("{}".utf8))
     try store.commit(changes, at: reading(0))
     let read = store.database
@@ -135,7 +190,8 @@ import Testing
     #expect(
       try read.texts("SELECT key || ' ' || clock || ' ' || late || ' ' || deadline FROM timer")
         == ["t wall fire 2026-09-21T14:13:20.000Z"])
-    #expect(try read.texts("SELECT screen || status || state_bytes FROM hud") == ["ho2"])
+    #expect(
+      try read.texts("SELECT screen || status || state_bytes FROM hud") == ["ho\(length)"])
     #expect(try read.texts("SELECT last_seq || events FROM event") == ["9{}"])
   }
 

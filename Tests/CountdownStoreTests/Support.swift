@@ -1,3 +1,4 @@
+import Countdowns
 import Foundation
 
 @testable import CountdownStore
@@ -39,15 +40,29 @@ func open(_ directory: TemporaryDirectory, at now: StoreClock.Reading = reading(
   try Store(options(directory.state), at: now)
 }
 
+/// - Parameter until: on the store's clock.
 func countdown(
   _ index: UInt32, _ key: String, until: Int64 = wallStart, meta: [UInt8]? = nil
-) -> CountdownRecord {
-  CountdownRecord(
-    index: index, key: Array(key.utf8), generation: Int64(index) + 1, uid: 1_000,
-    phase: .counting(untilMicroseconds: until), count: 60, everyMicroseconds: 1_000_000, meta: meta)
+) -> StoredRow<DurableCountdown> {
+  countdown(
+    index, Array(key.utf8), Generation(Int64(index) + 1),
+    Countdown(
+      Countdown.Plan(count: 60, every: .seconds(1))!,
+      .counting(until: Instant(microseconds: until - wallStart)), sends: 1, isRefunded: false),
+    uid: 1_000
+  ) { $0.meta = meta }
 }
 
-func batch(_ countdowns: [CountdownRecord] = [], gone: [UInt32] = []) -> StoreBatch {
+func countdown(
+  _ index: UInt32, _ key: [UInt8], _ generation: Generation, _ machine: Countdown, uid: UInt32,
+  _ change: (inout DurableCountdown) -> Void = { _ in }
+) -> StoredRow<DurableCountdown> {
+  var record = DurableCountdown(key: key, machine: machine, generation: generation, uid: uid)
+  change(&record)
+  return StoredRow(record, at: index)
+}
+
+func batch(_ countdowns: [StoredRow<DurableCountdown>] = [], gone: [UInt32] = []) -> StoreBatch {
   var batch = StoreBatch()
   batch.countdowns.current = countdowns
   batch.countdowns.gone = gone
@@ -74,20 +89,25 @@ func replaced(
 }
 
 extension Store {
-  func allCountdowns() throws(StoreError) -> [CountdownRecord] {
-    var all: [CountdownRecord] = []
-    try loadCountdowns { all.append($0) }
+  func all<Record: StoredRecord>(_: Record.Type) throws(StoreError) -> [StoredRow<Record>] {
+    var all: [StoredRow<Record>] = []
+    try Table<Record>.load(database, offset: clock.offset) { all.append($0) }
     return all
   }
 
-  func allGuards() throws(StoreError) -> [GuardRecord] {
-    var all: [GuardRecord] = []
-    try loadGuards { all.append($0) }
-    return all
+  func allCountdowns() throws(StoreError) -> [StoredRow<DurableCountdown>] {
+    try all(DurableCountdown.self)
+  }
+
+  func counts() throws(StoreError) -> (countdowns: Int, timers: Int, huds: Int) {
+    func count(_ table: String) throws(StoreError) -> Int {
+      Int(try database.number("SELECT count(*) FROM \(table)"))
+    }
+    return (try count("countdowns"), try count("timers"), try count("huds"))
   }
 
   func keys() throws(StoreError) -> [String] {
-    try allCountdowns().map { String(decoding: $0.key, as: UTF8.self) }
+    try allCountdowns().map { String(decoding: $0.record.key, as: UTF8.self) }
   }
 
   func eventsAfter(_ sequence: Int64) throws(StoreError) -> (sequences: [Int64], complete: Bool) {
@@ -97,6 +117,9 @@ extension Store {
     return (after.map(\.lastSequence), (after.first?.afterSequence ?? 0) <= sequence)
   }
 }
+
+/// Whether events make sense is for the engine to say: here they are any bytes.
+func anyEvents(_ payload: [UInt8]) -> Bool { true }
 
 /// What kind of error `body` throws.
 func failure(_ body: () throws -> Void) -> StoreError.Kind? {

@@ -162,7 +162,7 @@ private final class Desk: @unchecked Sendable {
     #expect(desk.onLoop { desk.writer.checkpointError } == nil)
     desk.onLoop { desk.writer.close(at: reading()) }
     #expect(try open(desk.directory).counts().countdowns == Int(rows))
-    #expect(try Store.check(directory: desk.directory.state, .any).problems == [])
+    #expect(try Store.check(directory: desk.directory.state, anyEvents).problems == [])
   }
 
   @Test(arguments: [Durability.process, .power])
@@ -287,13 +287,13 @@ private final class Desk: @unchecked Sendable {
     let attributes = try FileManager.default.attributesOfItem(atPath: restored.database)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
     #expect(!FileManager.default.fileExists(atPath: restored.database + ".partial"))
-    #expect(try Store.check(directory: restored.state, .any).problems == [])
+    #expect(try Store.check(directory: restored.state, anyEvents).problems == [])
     let copy = try open(restored).allCountdowns()
     #expect(copy.count == 20_000)
-    if copy[0].key == Array("x".utf8) {
-      #expect(copy[0].phase == copy[19_999].phase)
+    if copy[0].record.key == Array("x".utf8) {
+      #expect(copy[0].record.machine.phase == copy[19_999].record.machine.phase)
     } else {
-      #expect(copy[19_999].key == Array("19999".utf8))
+      #expect(copy[19_999].record.key == Array("19999".utf8))
     }
     // Commits went on, and a new backup takes the place of the old one.
     _ = desk.allAnswers()

@@ -23,10 +23,7 @@ package final class StateFuzz: FuzzTarget {
 
   /// What a store hands out.
   private struct Rows {
-    var countdowns: [CountdownRecord] = []
-    var timers: [TimerRecord] = []
-    var huds: [HUDRecord] = []
-    var guards: [GuardRecord] = []
+    var records: [LooseRow] = []
     var events: [(after: Int64, last: Int64, payload: [UInt8])] = []
   }
 
@@ -80,7 +77,7 @@ package final class StateFuzz: FuzzTarget {
       for line in Self.lasting {
         talk.receive(Array(line.replacing("#", with: "\(round)").utf8) + Array("\r\n".utf8))
       }
-      let batch = StoreBatch(takenFrom: talk.dispatcher.engine, offset: store!.clock.offset)
+      let batch = StoreBatch(takenFrom: talk.dispatcher.engine)
       if round == 0 { try store!.beginEvents(after: 1) }
       try store!.commit(
         batch,
@@ -98,11 +95,12 @@ package final class StateFuzz: FuzzTarget {
       files[name] = try Files.read("\(directory)/\(name)")
     }
     store = nil
-    let counts = [
-      rows.countdowns.count, rows.countdowns.count { $0.policyState != nil }, rows.timers.count,
-      rows.huds.count, Set(rows.guards.map(\.state.kind)).count / GuardRecord.Kind.allCases.count,
-      rows.events.count, files[Self.names[1]]?.count ?? 0,
-    ]
+    let kinds: [EntityKind] = [.countdown, .timer, .hud, .throttle, .once, .gate, .debounce]
+    let counts =
+      kinds.map { kind in rows.records.count { $0.kind == kind } }
+      + [
+        rows.records.count { $0.hasPolicy }, rows.events.count, files[Self.names[1]]?.count ?? 0,
+      ]
     guard !counts.contains(0) else {
       throw FuzzFailure("the state to be damaged has not something of everything: \(counts)")
     }
@@ -111,10 +109,9 @@ package final class StateFuzz: FuzzTarget {
   /// All that can be read.
   private func read(_ store: Store) throws -> Rows {
     var rows = Rows()
-    try? store.loadCountdowns { rows.countdowns.append($0) }
-    try? store.loadTimers { rows.timers.append($0) }
-    try? store.loadHUDs { rows.huds.append($0) }
-    try? store.loadGuards { rows.guards.append($0) }
+    let loose = LooseRows(offset: store.clock.offset)
+    store.loadRecords(loose)
+    rows.records = loose.rows
     try? store.loadEvents {
       rows.events.append(($0.afterSequence, $0.lastSequence, $0.payload))
     }
@@ -166,16 +163,12 @@ package final class StateFuzz: FuzzTarget {
   private func damageRows(_ random: inout SeededGenerator) {
     var rows = rows
     for _ in 0..<random.one(of: [1, 3, 10]) {
-      switch random.number(below: 5) {
-      case 0: change(&rows.countdowns, &random, Self.damage)
-      case 1: change(&rows.timers, &random, Self.damage)
-      case 2:
-        change(&rows.huds, &random) { $0.damage(&$1.state, atMost: 2, inserting: Self.inserts) }
-      case 3: change(&rows.guards, &random, Self.damage)
-      default:
+      if random.isOne(in: 5) {
         change(&rows.events, &random) {
           $0.damage(&$1.payload, atMost: 3, inserting: Self.inserts)
         }
+      } else {
+        change(&rows.records, &random) { $1.damage(&$0, inserting: Self.inserts) }
       }
     }
     live(rows, offset: random.one(of: [0, 1, -1, 1_789_000_000_000_000]), first: 1 << 52, &random)
@@ -187,57 +180,6 @@ package final class StateFuzz: FuzzTarget {
   ) {
     let place = random.number(below: rows.count)
     body(&random, &rows[place])
-  }
-
-  private static func damage(_ random: inout SeededGenerator, _ row: inout CountdownRecord) {
-    switch random.number(below: 9) {
-    case 0: row.generation = random.edge()
-    case 1: row.phase = .counting(untilMicroseconds: random.edge())
-    case 2: row.phase = .paused(leftMicroseconds: random.edge())
-    case 3: row.phase = .ready(sinceMicroseconds: random.edge())
-    case 4: row.phase = .idle(sinceMicroseconds: random.edge())
-    case 5: row.count = UInt32(truncatingIfNeeded: random.edge())
-    case 6: row.everyMicroseconds = random.edge()
-    case 7: row.sends = UInt32(truncatingIfNeeded: random.edge())
-    default: row.policyState.map { row.policyState = damaged($0, &random) }
-    }
-  }
-
-  private static func damage(_ random: inout SeededGenerator, _ row: inout TimerRecord) {
-    switch random.number(below: 6) {
-    case 0: row.generation = random.edge()
-    case 1: row.phase = .running(untilMicroseconds: random.edge())
-    case 2: row.phase = .paused(leftMicroseconds: random.edge())
-    case 3: row.everyMicroseconds = random.edge()
-    case 4: row.fired = random.edge()
-    default: row.missed = random.edge()
-    }
-  }
-
-  private static func damage(_ random: inout SeededGenerator, _ row: inout GuardRecord) {
-    func edge(_ value: Int64) -> Int64 { random.isOne(in: 2) ? random.edge() : value }
-    switch row.state {
-    case .throttle(let arrival, let fraction, let burst, let count, let period):
-      row.state = .throttle(
-        arrival: edge(arrival), fraction: UInt32(truncatingIfNeeded: edge(Int64(fraction))),
-        burst: edge(burst), rateCount: edge(count), ratePeriod: edge(period))
-    case .once(let deadline, let result):
-      row.state = .once(deadline: edge(deadline), result: result)
-    case .gatePending(let deadline, let action, let payload):
-      row.state = .gatePending(deadline: edge(deadline), action: action, payload: payload)
-    case .gateOpen(let deadline): row.state = .gateOpen(deadline: edge(deadline ?? 0))
-    case .debounce(let last, let quiet, let maximum, let leading, let since, let calls, let payload):
-      row.state = .debounce(
-        lastCall: edge(last), quiet: edge(quiet), maximumWait: maximum.map(edge),
-        isLeading: leading,
-        waitingSince: since.map(edge), calls: edge(calls), payload: payload)
-    }
-  }
-
-  private static func damaged(_ bytes: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
-    var bytes = bytes
-    random.damage(&bytes, atMost: 2, inserting: inserts)
-    return bytes
   }
 
   // MARK: Going on with it
@@ -252,30 +194,7 @@ package final class StateFuzz: FuzzTarget {
     let dispatcher = talk.dispatcher
     dispatcher.engine.noteChanges()
     let now = talk.now
-    for row in rows.countdowns {
-      guard let kept = row.durable(offset: offset),
-        dispatcher.engine.canRestore(.countdown, kept.key, at: row.index)
-      else { continue }
-      dispatcher.engine.restore(kept, at: row.index, now: now)
-    }
-    for row in rows.timers {
-      guard let kept = row.durable(offset: offset),
-        dispatcher.engine.canRestore(.timer, kept.key, at: row.index)
-      else { continue }
-      dispatcher.engine.restore(kept, at: row.index, now: now)
-    }
-    for row in rows.huds {
-      guard let kept = row.durable(offset: offset),
-        dispatcher.engine.canRestore(.hud, kept.key, at: row.index)
-      else { continue }
-      dispatcher.engine.restore(kept, at: row.index, now: now)
-    }
-    for row in rows.guards {
-      guard let kept = row.durable(offset: offset),
-        dispatcher.engine.canRestore(kept.machine.kind, kept.key, at: row.place)
-      else { continue }
-      dispatcher.engine.restore(kept, at: row.place, now: now)
-    }
+    for row in rows.records { row.restore(in: dispatcher.engine, offset: offset, now: now) }
     for events in rows.events {
       dispatcher.engine.eventTail.restore(
         events.payload, after: events.after, through: events.last)
@@ -287,7 +206,7 @@ package final class StateFuzz: FuzzTarget {
       }
       for _ in 0..<5 { talk.receive(encode(grammar.command(&random))) }
       talk.pass(milliseconds)
-      _ = StoreBatch(takenFrom: dispatcher.engine, offset: offset)
+      _ = StoreBatch(takenFrom: dispatcher.engine)
     }
   }
 }

@@ -7,8 +7,6 @@ final class StateKeeper {
   typealias Batch = StoreBatch
 
   private let writer: StoreWriter
-  /// The store's clock is this much ahead of the boot clock.
-  private let offset: Int64
   private let bootID: String
   /// How the clocks stood when they were last given to the writer, with whatever was to be stored.
   private var clock: StoreClock
@@ -22,7 +20,6 @@ final class StateKeeper {
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(StoreError) {
     clock = store.clock
-    offset = clock.offset
     options = store.options
     self.bootID = bootID
     writer = try StoreWriter(store, execute: execute)
@@ -62,34 +59,6 @@ final class StateKeeper {
 
   // MARK: Storing
 
-  /// What has changed since the last call.
-  func takeBatch(from engine: Engine) -> Batch {
-    Self.takeBatch(from: engine, offset: offset)
-  }
-
-  /// - Parameter offset: that of the store's clock.
-  static func takeBatch(from engine: Engine, offset: Int64) -> Batch {
-    var batch = Batch()
-    batch.number = engine.beginBatch()
-    engine.takeCountdownChanges(
-      current: { batch.countdowns.current.append(CountdownRecord($1, at: $0, offset: offset)) },
-      gone: { batch.countdowns.gone.append($0) })
-    engine.takeTimerChanges(
-      current: { batch.timers.current.append(TimerRecord($1, at: $0, offset: offset)) },
-      gone: { batch.timers.gone.append($0) })
-    engine.takeHUDChanges(
-      current: { batch.huds.current.append(HUDRecord($1, at: $0, offset: offset)) },
-      gone: { batch.huds.gone.append($0) })
-    engine.takeGuardChanges(
-      current: { batch.guards.current.append(GuardRecord($1, at: $0, offset: offset)) },
-      gone: { batch.guards.gone.append(GuardRecord.index(GuardRecord.Kind($0), $1)) })
-    if let events = engine.eventTail.takeUnstored() {
-      batch.events = StoreBatch.Events(
-        lastSequence: events.lastSequence, count: events.count, payload: events.bytes)
-    }
-    return batch
-  }
-
   /// `answer` is called on the loop, before this returns or later, in the order of the batches.
   /// The clocks are stored with it if they are outdated.
   ///
@@ -124,36 +93,12 @@ final class StateKeeper {
     if let events = batch.events { engine.eventTail.takeBack(events.lastSequence) }
     let entities = batch.changed + batch.ended
     // Nothing is thrown away before all that takes its place has been read.
-    let stored = try entities.map { (kind, index) throws(StoreError) in
-      try putBack(kind, index, at: now)
+    let stored = try entities.map { (kind, place) throws(StoreError) in
+      (place, try writer.record(of: kind, at: place))
     }
     engine.discardWhatRestsOnChanges()
     for (kind, index) in entities { engine.discard(kind, index, at: now) }
-    for case let putBack? in stored { putBack(engine) }
-  }
-
-  /// Reads what is stored of an entity; what puts it back, or nil if nothing is.
-  private func putBack(
-    _ kind: EntityKind, _ index: UInt32, at now: Moment
-  ) throws(StoreError) -> ((Engine) -> Void)? {
-    switch kind {
-    case .countdown:
-      try writer.countdown(at: index)?.durable(offset: offset).map { stored in
-        { $0.putBack(stored, at: index, now: now) }
-      }
-    case .timer:
-      try writer.timer(at: index)?.durable(offset: offset).map { stored in
-        { $0.putBack(stored, at: index, now: now) }
-      }
-    case .hud:
-      try writer.hud(at: index)?.durable(offset: offset).map { stored in
-        { $0.putBack(stored, at: index, now: now) }
-      }
-    case .throttle, .once, .gate, .debounce:
-      try writer.guardRecord(at: GuardRecord.index(GuardRecord.Kind(kind), index))?
-        .durable(offset: offset).map { stored in { $0.putBack(stored, at: index, now: now) } }
-    case .scope, .nav, .page: nil
-    }
+    for case (let place, let record?) in stored { record.putBack(in: engine, at: place, now: now) }
   }
 
   /// A batch was stored.

@@ -5,17 +5,15 @@ import Synchronization
 
 /// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
 /// clients are told meanwhile that it is loading.
-final class StateLoading: @unchecked Sendable {
+final class StateLoading: RecordReader, @unchecked Sendable {
   /// A few milliseconds of the loop's time.
-  static let portion = 4_096
+  let portion = 4_096
   /// Portions that wait for the loop, at most.
   private static let ahead = 4
 
   enum Portion: Sendable {
-    case countdowns([CountdownRecord])
-    case timers([TimerRecord])
-    case huds([HUDRecord])
-    case guards([GuardRecord])
+    /// Puts entities where they were, on the loop; returns how many cannot be there.
+    case records(@Sendable (Engine, Moment) -> Int)
     case events([StoredEvents])
   }
 
@@ -28,6 +26,8 @@ final class StateLoading: @unchecked Sendable {
   /// Made empty: one that has less than it was made with may not end.
   private let room = DispatchSemaphore(value: 0)
   private let deliver: @Sendable (Portion) -> Void
+  /// What was wrong first; on the thread.
+  private var failure: StoreError?
 
   /// - Parameter deliver: gets each portion, in order, on the thread; `taken` is to be called when
   ///   it has been dealt with.
@@ -95,32 +95,36 @@ final class StateLoading: @unchecked Sendable {
   /// Reads all that can be read of each table, then throws what was wrong.
   private func load() throws(StoreError) {
     let store = store!
-    var first: StoreError?
-    func read<Row>(
-      _ rows: ((Row) -> Void) throws(StoreError) -> Void, _ portion: @escaping ([Row]) -> Portion
-    ) {
-      guard !isStopped.load(ordering: .relaxed) else { return }
-      var waiting: [Row] = []
+    store.loadRecords(self)
+    var events: [StoredEvents] = []
+    if wantsMore {
       do throws(StoreError) {
-        try rows { row in
-          waiting.append(row)
-          if waiting.count == Self.portion {
-            hand(portion(waiting))
-            waiting = []
+        try store.loadEvents { row in
+          events.append(row)
+          if events.count == portion {
+            hand(.events(events))
+            events = []
           }
         }
       } catch {
-        // What may pass is no reason to set anything aside.
-        if first == nil || error.kind != .corrupt { first = error }
+        note(error)
       }
-      hand(portion(waiting))
+      hand(.events(events))
     }
-    read(store.loadCountdowns, Portion.countdowns)
-    read(store.loadTimers, Portion.timers)
-    read(store.loadHUDs, Portion.huds)
-    read(store.loadGuards, Portion.guards)
-    read(store.loadEvents, Portion.events)
-    if let first { throw first }
+    if let failure { throw failure }
+  }
+
+  var wantsMore: Bool { !isStopped.load(ordering: .relaxed) }
+
+  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
+    hand(.records { engine, now in Record.restore(rows, in: engine, now: now) })
+  }
+
+  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) { note(error) }
+
+  private func note(_ error: StoreError) {
+    // What may pass is no reason to set anything aside.
+    if failure == nil || error.kind != .corrupt { failure = error }
   }
 
   private func hand(_ portion: Portion) {

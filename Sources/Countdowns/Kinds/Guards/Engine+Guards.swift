@@ -29,21 +29,6 @@ extension Engine {
   }
 }
 
-/// A guard as a store keeps it. Instants are on the boot clock of this boot.
-package struct DurableGuard: Sendable {
-  package var key: [UInt8]
-  package var machine: GuardMachine
-  package var generation: Generation
-  package var uid: UInt32
-
-  package init(key: [UInt8], machine: GuardMachine, generation: Generation, uid: UInt32) {
-    self.key = key
-    self.machine = machine
-    self.generation = generation
-    self.uid = uid
-  }
-}
-
 extension Engine {
   // MARK: Durability
 

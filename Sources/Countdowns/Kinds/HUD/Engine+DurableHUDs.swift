@@ -1,24 +1,3 @@
-/// A screen as a store keeps it: what is durable of it. Instants are on the boot clock of this boot.
-package struct DurableHUD: Sendable {
-  package var key: [UInt8]
-  package var uid: UInt32
-  /// By rising level; never empty.
-  package var presentations: [(level: Level, memory: Presentation.Memory)]
-
-  package init(
-    key: [UInt8], uid: UInt32, presentations: [(level: Level, memory: Presentation.Memory)]
-  ) {
-    self.key = key
-    self.uid = uid
-    self.presentations = presentations
-  }
-
-  /// When time next means something; nil while all of it is paused.
-  package var nextExpiry: Instant? {
-    presentations.compactMap { Presentation($0.memory, departed: .none).nextExpiry }.min()
-  }
-}
-
 /// HUDs that were shown with DURABLE outlive the daemon. A screen can have other levels that do not.
 extension Engine {
   /// Whoever had leases when the daemon ended: a connection that never is.
@@ -36,8 +15,8 @@ extension Engine {
     let durable = entity.presentations.filter { $0.machine.request.isDurable }
     guard !durable.isEmpty else { return nil }
     return DurableHUD(
-      key: entity.key, uid: entity.uid, presentations: durable.map { ($0.level, $0.machine.memory) }
-    )
+      key: entity.key, uid: entity.uid,
+      presentations: durable.map { DurableHUD.Shown($0.level, $0.machine.memory) })
   }
 
   /// Puts a screen where it was. Whatever has fallen due since happens as time goes on, late as it
@@ -50,8 +29,8 @@ extension Engine {
     _ kept: DurableHUD, besides others: [(level: Level, machine: Presentation)],
     owners: Set<Owner>, at index: UInt32, now: Moment
   ) {
-    let stored = kept.presentations.map { level, memory in
-      (level: level, machine: Presentation(memory, departed: Self.departed))
+    let stored = kept.presentations.map {
+      (level: $0.level, machine: Presentation($0.memory, departed: Self.departed))
     }
     let levels = Set(stored.map(\.level))
     let presentations = (stored + others.filter { !levels.contains($0.level) })

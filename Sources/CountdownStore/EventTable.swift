@@ -1,5 +1,5 @@
 /// The newest events, kept for those who were away: a bounded number of them.
-final class EventTail {
+final class EventTable {
   private let database: Database
   private let limit: Int64
   /// This part of the limit may be there beyond it.

@@ -1,0 +1,153 @@
+/// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it, what
+/// may be missing a byte that says whether it is there. Names are not written.
+extension Stored {
+  /// - Parameter offset: that of the store's clock.
+  package func bytes(offset: Int64) -> [UInt8] {
+    var writer = StoredByteWriter(offset: offset)
+    var value = self
+    value.fields(&writer)
+    return writer.bytes
+  }
+
+  /// Nil if these bytes were never written for such a value.
+  package init?(bytes: [UInt8], offset: Int64) {
+    var reader = StoredByteReader(bytes, offset: offset)
+    self = .blank
+    fields(&reader)
+    guard !reader.hasFailed, reader.bytesLeft == 0 else { return nil }
+  }
+}
+
+package struct StoredByteWriter: StorageVisitor {
+  package static var isReading: Bool { false }
+  package let offset: Int64
+  package var hasFailed: Bool { false }
+  package private(set) var bytes: [UInt8] = []
+
+  package init(offset: Int64) { self.offset = offset }
+
+  package mutating func fail() {}
+
+  package mutating func field(_ name: StaticString, _ value: inout UInt8) { bytes.append(value) }
+  package mutating func field(_ name: StaticString, _ value: inout UInt32) { integer(value) }
+  package mutating func field(_ name: StaticString, _ value: inout Int64) { integer(value) }
+
+  package mutating func field(_ name: StaticString, _ value: inout Int64?) {
+    bytes.append(value == nil ? 0 : 1)
+    if let value { integer(value) }
+  }
+
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]) { text(value) }
+
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
+    bytes.append(value == nil ? 0 : 1)
+    if let value { text(value) }
+  }
+
+  private mutating func text(_ text: [UInt8]) {
+    integer(UInt32(text.count))
+    bytes += text
+  }
+
+  private mutating func integer(_ value: some FixedWidthInteger) {
+    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+}
+
+package struct StoredByteReader: StorageVisitor {
+  package static var isReading: Bool { true }
+  package let offset: Int64
+  package private(set) var hasFailed = false
+  private var rest: ArraySlice<UInt8>
+
+  package init(_ bytes: [UInt8], offset: Int64) {
+    self.offset = offset
+    rest = bytes[...]
+  }
+
+  package var bytesLeft: Int { rest.count }
+
+  package mutating func fail() { hasFailed = true }
+
+  package mutating func field(_ name: StaticString, _ value: inout UInt8) { value = integer() }
+  package mutating func field(_ name: StaticString, _ value: inout UInt32) { value = integer() }
+  package mutating func field(_ name: StaticString, _ value: inout Int64) { value = integer() }
+
+  package mutating func field(_ name: StaticString, _ value: inout Int64?) {
+    value = isThere() ? integer() : nil
+  }
+
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]) { value = text() }
+
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
+    value = isThere() ? text() : nil
+  }
+
+  private mutating func isThere() -> Bool {
+    let flag: UInt8 = integer()
+    if flag > 1 { fail() }
+    return flag == 1
+  }
+
+  private mutating func text() -> [UInt8] { Array(take(Int(integer() as UInt32))) }
+
+  private mutating func integer<Number: FixedWidthInteger>() -> Number {
+    take(MemoryLayout<Number>.size).reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
+  }
+
+  /// Nothing if so many bytes are not there.
+  private mutating func take(_ count: Int) -> ArraySlice<UInt8> {
+    guard count <= rest.count else {
+      fail()
+      return []
+    }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+}
+
+// MARK: What is stored as bytes only
+
+extension StorageVisitor {
+  /// A format that this program knows.
+  mutating func version(_ known: UInt8) {
+    var version = known
+    field("version", &version)
+    require(version == known)
+  }
+
+  /// One of a few, by its name.
+  mutating func choice<Choice: RawRepresentable<String>>(
+    _ name: StaticString, _ value: inout Choice
+  ) {
+    var text = Array(value.rawValue.utf8)
+    field(name, &text)
+    guard Self.isReading else { return }
+    if let read = Choice(rawValue: String(decoding: text, as: UTF8.self)) {
+      value = read
+    } else {
+      fail()
+    }
+  }
+
+  /// A list with its length before it.
+  ///
+  /// - Parameter blank: what reading replaces.
+  mutating func list<Element>(
+    _ name: StaticString, _ list: inout [Element], blank: Element,
+    _ element: (inout Self, inout Element) -> Void
+  ) {
+    var count = UInt32(list.count)
+    field(name, &count)
+    if Self.isReading {
+      // Each takes a byte, at least.
+      guard count <= bytesLeft else { return fail() }
+      list = Array(repeating: blank, count: Int(count))
+    }
+    for index in list.indices where !hasFailed { element(&self, &list[index]) }
+  }
+
+  mutating func list<Element: Stored>(_ name: StaticString, _ list: inout [Element]) {
+    self.list(name, &list, blank: .blank) { $1.fields(&$0) }
+  }
+}

@@ -1,0 +1,111 @@
+/// A row of a table, as a database has it. Fields are counted from 1.
+///
+/// The database is in another module: this is where descriptions of records, which are compiled
+/// together with their visitors, meet it.
+package protocol StoredColumns: AnyObject {
+  func write(_ value: Int64, _ field: Int32)
+  func write(_ value: Int64?, _ field: Int32)
+  func write(_ value: [UInt8], _ field: Int32)
+  func write(_ value: [UInt8]?, _ field: Int32)
+
+  func number(_ field: Int32) -> Int64
+  func optionalNumber(_ field: Int32) -> Int64?
+  func bytes(_ field: Int32) -> [UInt8]
+  func optionalBytes(_ field: Int32) -> [UInt8]?
+}
+
+extension StoredRecord {
+  /// The names of its columns, without the id.
+  package static var columns: [String] {
+    var names = ColumnNames()
+    var blank = Self.blank
+    blank.fields(&names)
+    return names.names
+  }
+
+  package func write(to row: any StoredColumns, offset: Int64) {
+    var writer = ColumnWriter(row: row, offset: offset)
+    var record = self
+    record.fields(&writer)
+  }
+
+  package init?(from row: any StoredColumns, offset: Int64) {
+    var reader = ColumnReader(row: row, offset: offset)
+    self = .blank
+    fields(&reader)
+    if reader.hasFailed { return nil }
+  }
+}
+
+private struct ColumnNames: StorageVisitor {
+  static var isReading: Bool { false }
+  var names: [String] = []
+  var offset: Int64 { 0 }
+  var hasFailed: Bool { false }
+
+  mutating func fail() {}
+
+  mutating func field(_ name: StaticString, _ value: inout Int64) { note(name) }
+  mutating func field(_ name: StaticString, _ value: inout Int64?) { note(name) }
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]) { note(name) }
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]?) { note(name) }
+
+  private mutating func note(_ name: StaticString) { names.append(name.description) }
+}
+
+private struct ColumnWriter: StorageVisitor {
+  static var isReading: Bool { false }
+  let row: any StoredColumns
+  let offset: Int64
+  var hasFailed: Bool { false }
+  private var fields: Int32 = 0
+
+  init(row: any StoredColumns, offset: Int64) {
+    self.row = row
+    self.offset = offset
+  }
+
+  mutating func fail() {}
+
+  mutating func field(_ name: StaticString, _ value: inout Int64) { row.write(value, next()) }
+  mutating func field(_ name: StaticString, _ value: inout Int64?) { row.write(value, next()) }
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]) { row.write(value, next()) }
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]?) { row.write(value, next()) }
+
+  private mutating func next() -> Int32 {
+    fields += 1
+    return fields
+  }
+}
+
+private struct ColumnReader: StorageVisitor {
+  static var isReading: Bool { true }
+  let row: any StoredColumns
+  let offset: Int64
+  private(set) var hasFailed = false
+  private var fields: Int32 = 0
+
+  init(row: any StoredColumns, offset: Int64) {
+    self.row = row
+    self.offset = offset
+  }
+
+  mutating func fail() { hasFailed = true }
+
+  mutating func field(_ name: StaticString, _ value: inout Int64) { value = row.number(next()) }
+
+  mutating func field(_ name: StaticString, _ value: inout Int64?) {
+    value = row.optionalNumber(next())
+  }
+
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]) { value = row.bytes(next()) }
+
+  mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
+    value = row.optionalBytes(next())
+  }
+
+  private mutating func next() -> Int32 {
+    fields += 1
+    return fields
+  }
+}
