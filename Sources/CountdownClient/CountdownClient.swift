@@ -137,10 +137,11 @@ public final class CountdownClient: Sendable {
 
   /// Subscribes to channels, such as `countdown:KEY`, and to patterns of channels, such as `hud:*`.
   ///
-  /// The first event of each channel is a `snapshot` of its entity. The sequence has a connection of
-  /// its own. When that is lost, it yields `disconnected`, tries again after 0.1 s and then less
-  /// often, up to every 5 s, and yields `resubscribed`. Then it yields each missed event once, as far
-  /// as the event log has them, and new snapshots; a `gap` comes first if events may be missing.
+  /// The first event of each channel is a `snapshot` of its entity. The sequence has a connection
+  /// of its own. When that is lost, it yields `disconnected`, tries again after 0.1 s and then less
+  /// often, up to every 5 s, and yields `resubscribed`. Then it yields each missed event once, as
+  /// far as the event log has them, and new snapshots; a `gap` comes first if events may be
+  /// missing.
   ///
   /// A reader that falls behind by 512 events makes the daemon wait, which then merges ticks.
   ///
@@ -154,9 +155,9 @@ public final class CountdownClient: Sendable {
 
   /// Handles the events that clients emit at a scope and below it.
   ///
-  /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It has
-  /// a connection of its own, as `events(channels:patterns:)` does, and fails if the scope is closed
-  /// when it reconnects.
+  /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It
+  /// has a connection of its own, as `events(channels:patterns:)` does, and fails if the scope is
+  /// closed when it reconnects.
   ///
   /// - Parameters:
   ///   - event: a name of 1 to 128 bytes, or `*` for all.
@@ -192,9 +193,9 @@ public final class CountdownClient: Sendable {
   ///       Task { @MainActor in button.isEnabled = true }
   ///     }
   ///
-  /// The closure is called once per generation. If the countdown is ready, the first call follows at
-  /// once; after a lost connection or a restart of the daemon, missed calls follow. All handles of a
-  /// client share one connection and call one after the other: return soon.
+  /// The closure is called once per generation. If the countdown is ready, the first call follows
+  /// at once; after a lost connection or a restart of the daemon, missed calls follow. All handles
+  /// of a client share one connection and call one after the other: return soon.
   ///
   /// - Parameter target: held weakly; the calls end when it is released.
   /// - Returns: a handle to keep; the calls end when it is released or cancelled.

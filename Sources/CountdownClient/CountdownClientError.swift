@@ -14,8 +14,8 @@ public enum CountdownClientError: Error, Hashable, Sendable {
   case connectionFailed(path: String, reason: String)
   /// The daemon replied with an error: `code` is its first word, such as `NOTFOUND`.
   case server(code: String, message: String)
-  /// The connection was closed before the reply came. Whether the daemon ran the command is unknown;
-  /// the next call connects again.
+  /// The connection was closed before the reply came. Whether the daemon ran the command is
+  /// unknown; the next call connects again.
   case connectionClosed
   /// `close()` was called.
   case clientClosed

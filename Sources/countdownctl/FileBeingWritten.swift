@@ -42,8 +42,8 @@ final class FileBeingWritten: Sendable {
 
   func remove() { unsafe unlink(partial) }
 
-  /// Only a regular file may be replaced: a device would be gone, and programs that write to it would
-  /// fill the disk.
+  /// Only a regular file may be replaced: a device would be gone, and programs that write to it
+  /// would fill the disk.
   private static func checkMayBeReplaced(_ path: String) throws(FileError) {
     var status = stat()
     guard unsafe lstat(path, &status) == 0 else {

@@ -60,7 +60,8 @@ struct Session {
   /// - Throws: `NoAnswer`, and what `CountdownClient.send` throws.
   func reply(_ words: [[UInt8]]) async throws -> RESPValue {
     guard let patience else { return try await client.send(bytes: words) }
-    // The first outcome counts. A cancelled client goes on connecting, so nothing waits for it here.
+    // The first outcome counts. A cancelled client goes on connecting, so nothing waits for it
+    // here.
     let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
     let asking = Task {
       do {

@@ -14,11 +14,11 @@ extension CountdownClient {
   ///     `every`. It limits how often and over which channels codes are sent, and how long they are
   ///     valid.
   ///   - count: the steps, 1 to 2147483647; nil: as configured (60).
-  ///   - every: the length of a step, at least 1 ms, rounded up to a millisecond; nil: as configured
-  ///     (1 s).
+  ///   - every: the length of a step, at least 1 ms, rounded up to a millisecond; nil: as
+  ///     configured (1 s).
   ///   - fire: whether to take the first step at once, as `Timer.fire()` does.
-  ///   - title: the text while it runs, at most 1024 bytes: `%d` stands for the steps left, `%m:%02s`
-  ///     for minutes and seconds.
+  ///   - title: the text while it runs, at most 1024 bytes: `%d` stands for the steps left,
+  ///     `%m:%02s` for minutes and seconds.
   ///   - readyTitle: the text when ready, at most 1024 bytes.
   ///   - meta: at most 4096 bytes to store and to show in views.
   ///   - token: 1 to 64 bytes that make it safe to repeat the call. A repetition has the `reason`

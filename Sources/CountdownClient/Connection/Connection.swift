@@ -180,7 +180,8 @@ package final class Connection: Sendable {
     return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
   }
 
-  /// The group that may use the socket, or enter the directory that hides it; nil if only root's may.
+  /// The group that may use the socket, or enter the directory that hides it; nil if only root's
+  /// may.
   private static func groupName(of path: String) -> String? {
     var status = stat()
     var needed = S_IWGRP

@@ -1,8 +1,8 @@
 import NIOCore
 import Wire
 
-/// Commands to send, and promises for their replies. Pushes answer a command without a promise, such
-/// as `SUBSCRIBE`.
+/// Commands to send, and promises for their replies. Pushes answer a command without a promise,
+/// such as `SUBSCRIBE`.
 struct Request: Sendable {
   let bytes: ByteBuffer
   let promises: [EventLoopPromise<RESPValue>]

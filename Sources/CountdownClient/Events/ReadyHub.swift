@@ -56,7 +56,8 @@ final class ReadyHub: Sendable {
       do {
         for try await event in events { self?.receive(event) }
       } catch {
-        // The subscription is persistent: only a violation of the protocol comes here; see `isOpen`.
+        // The subscription is persistent: only a violation of the protocol comes here; see
+        // `isOpen`.
       }
     }
   }

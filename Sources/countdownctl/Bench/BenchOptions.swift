@@ -44,8 +44,7 @@ struct BenchOptions: Sendable {
     }
   }
 
-  /// Commands a second; ticking countdowns are started over one step, so that their ticks are spread
-  /// over it as well.
+  /// Commands a second. Ticking countdowns start over one step, which spreads their ticks over it.
   var effectiveRate: Double? {
     if let rate { return Double(rate) }
     return mix == .watched ? Double(countdowns) * 1_000 / Double(everyMS) : nil
@@ -63,7 +62,7 @@ struct BenchOptions: Sendable {
 }
 
 extension BenchOptions {
-  /// When time first makes an event happen, of what is started from now on.
+  /// When the first event of countdowns that start from now on is due.
   func firstDue(_ due: KeyCommand.Due) -> NIODeadline {
     if case .at(let moment) = due { return moment }
     return mix == .watched ? .now() + .milliseconds(Int64(everyMS)) : .now()

@@ -5,8 +5,8 @@ extension BenchReport {
   func lines(style: Style) -> [String] {
     var lines = [
       style.bold(
-        "\(options.mix.rawValue): \(grouped(options.countdowns)) countdowns over \(options.connections) "
-          + "connections, pipeline \(options.pipeline), "
+        "\(options.mix.rawValue): \(grouped(options.countdowns)) countdowns over "
+          + "\(options.connections) connections, pipeline \(options.pipeline), "
           + (options.rate.map { "\(grouped($0)) commands a second wanted" } ?? "flat out"))
     ]
     lines.append(

@@ -26,7 +26,7 @@ struct BenchReport: Sendable {
     return started - events.ready
   }
 
-  /// What must not be. Others may use the daemon at the same time, so counters may have risen by more.
+  /// What must not happen. Counters may rise by more, as other clients may use the daemon.
   var problems: [String] {
     var problems: [String] = []
     if let events, events.early > 0 { problems.append("\(events.early) events came early") }
@@ -45,8 +45,8 @@ struct BenchReport: Sendable {
     return (now.user + now.system - then.user - then.system) * 1e6 / Double(commands)
   }
 
-  /// Bytes by which the daemon has grown for a countdown; nil when they have not stayed, when they are
-  /// too few to say, and when it had room from before.
+  /// Bytes by which the daemon has grown per countdown; nil when the countdowns are gone or too
+  /// few, and when it had room before.
   var memoryPerCountdown: Double? {
     guard options.mix != .startCancel, started >= 10_000,
       let rise = loaded.rise("used_memory_rss", since: before), rise > 0

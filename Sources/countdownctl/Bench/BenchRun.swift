@@ -8,7 +8,7 @@ actor BenchRun {
   private let options: BenchOptions
   private let path: String
   private let client: CountdownClient
-  /// Nobody else's keys begin like this.
+  /// The prefix of all keys, which no other client uses.
   let prefix: String
   private let group: MultiThreadedEventLoopGroup
   private var workers: [LoadWorker] = []
@@ -51,7 +51,7 @@ actor BenchRun {
     for worker in workers { try? await worker.inLoop { $0.stop() } }
   }
 
-  /// What is being done, and how far it is.
+  /// The current step and its progress.
   func progress() async -> (step: String, done: Int, of: Int) {
     var done = 0
     var total = 0

@@ -2,13 +2,13 @@ import CountdownClient
 import NIOCore
 import NIOPosix
 
-/// What a listener has heard.
+/// The events that a listener has received.
 struct EventCounts: Sendable {
   var ready = 0
   var ticks = 0
   /// Events that came, by the clock of this process, before they were due.
   var early = 0
-  /// What the daemon says: `late_us`.
+  /// The daemon's own figures, `late_us`.
   var late = Latencies.microseconds
   /// From when an event was due until it was read here, in microseconds. `due_unix_ms` is rounded
   /// down, so up to a millisecond of it may be none.
@@ -29,7 +29,7 @@ struct EventCounts: Sendable {
   }
 }
 
-/// Subscribes to everything under a prefix, and measures what it hears.
+/// Subscribes to all channels with a prefix, and measures the events.
 ///
 /// Unchecked: everything but `open` happens on the event loop of its channel.
 final class EventListener: ChannelInboundHandler, @unchecked Sendable {

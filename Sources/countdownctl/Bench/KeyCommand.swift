@@ -4,7 +4,7 @@ import NIOCore
 struct KeyCommand: Sendable {
   /// When a countdown that is started becomes ready.
   enum Due: Sendable, Equatable {
-    /// As the daemon's configuration says.
+    /// As configured in the daemon.
     case asConfigured
     /// So many steps of so many milliseconds.
     case steps(Int, everyMS: Int)
@@ -52,7 +52,7 @@ struct KeyCommand: Sendable {
 
   private static func bulk(_ word: String) -> String { "$\(word.utf8.count)\r\n\(word)\r\n" }
 
-  /// Appends the command for a key, which is said now.
+  /// Appends the command for a key, to be sent now.
   func write(key: Int, now: NIODeadline, to buffer: inout ByteBuffer) {
     buffer.writeBytes(head)
     Self.write(key, digits: Self.keyDigits, to: &buffer)

@@ -29,8 +29,8 @@ final class LoadConnection: ChannelInboundHandler {
 
   func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-  /// The daemon accepts every connection, and says afterwards that it is one too many. So each asks
-  /// for a sign of life before it counts.
+  /// Sends PING: the daemon accepts every connection and closes it afterwards if it is one too
+  /// many.
   func channelActive(context: ChannelHandlerContext) {
     missing = 1
     write { $0.writeStaticString("*1\r\n$4\r\nPING\r\n") }

@@ -13,7 +13,7 @@ extension Latencies {
 /// What one worker is to do.
 struct LoadPhase: Sendable {
   var keys: Range<Int>
-  /// What is done with each key, one after the other.
+  /// The commands for each key, one after the other.
   var stages: [KeyCommand]
   /// Commands that a connection sends before it waits for their replies.
   var pipeline: Int

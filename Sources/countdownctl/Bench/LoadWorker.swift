@@ -2,7 +2,7 @@ import CountdownClient
 import NIOCore
 import NIOPosix
 
-/// The load of one event loop: its connections, and who sends what when.
+/// The load of one event loop: its connections, and when each one sends.
 ///
 /// Unchecked: everything but `init` and `connect` happens on `loop`; `inLoop` leads there.
 final class LoadWorker: @unchecked Sendable {
@@ -25,7 +25,7 @@ final class LoadWorker: @unchecked Sendable {
   private var isStopped = false
   /// Batches that were due so far, when there is a rate.
   private var slots = 0
-  /// No more will be due: who has something left goes on without a turn.
+  /// No more batches will be due: connections with keys left continue without a turn.
   private var areSlotsOver = false
   private(set) var failure: CountdownClientError?
 
@@ -66,7 +66,7 @@ final class LoadWorker: @unchecked Sendable {
       } catch {
         let problem = CountdownClientError.connectionFailed(
           path: path, reason: "\(first) connections are open, and then: \(error)")
-        // What the daemon says is more than what happened to the socket.
+        // An error reply explains more than the state of the socket, so it comes first.
         try await inLoop { $0.fail(problem) }
       }
       try await answered.get()
@@ -162,7 +162,7 @@ final class LoadWorker: @unchecked Sendable {
     }
   }
 
-  /// Turns that find nothing to send: the last keys may have gone to some connections only, and
+  /// Turns with nothing to send: the last keys may have gone to some connections only, and
   /// these need their turns for the stages that are left.
   private var slack: Int { connections.count * phase.pipeline * (phase.stages.count + 1) }
 

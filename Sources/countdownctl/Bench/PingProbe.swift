@@ -9,10 +9,10 @@ struct PingLatencies: Sendable {
   var whileDue = Latencies.microseconds
 }
 
-/// Another client, who only wants to know from time to time whether the daemon answers.
+/// Another client, which sends PING from time to time.
 ///
-/// Asks at fixed moments and counts from these moments on, so that a daemon that does not answer for
-/// long is as slow in the figures as it is to those who would have asked meanwhile.
+/// It sends at fixed moments, and latencies count from these moments: a daemon that stalls is as
+/// slow in the figures as for clients that would have asked meanwhile.
 ///
 /// Unchecked: everything but `open` happens on the event loop of its channel.
 final class PingProbe: ChannelInboundHandler, @unchecked Sendable {

@@ -1,6 +1,6 @@
 import CountdownClient
 
-/// What INFO says at one moment.
+/// The reply to INFO at one moment.
 struct ServerFacts: Sendable {
   private let values: [String: String]
 

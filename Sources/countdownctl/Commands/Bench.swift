@@ -59,7 +59,7 @@ struct Bench: SessionCommand {
 
   @Option(
     duration: .init(
-      "When they are ready, but for watched: burst 5s, spread 10s unless given, others as configured.",
+      "When they are ready (default: burst 5s, spread 10s, others as configured); not for watched.",
       valueName: "duration")) var due: DurationArgument?
 
   @Option(help: "Watched only: steps of each countdown.") var steps = 10

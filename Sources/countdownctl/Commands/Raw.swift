@@ -17,8 +17,8 @@ struct Raw: SessionCommand {
         countdownctl raw < commands.txt
       """)
 
-  // Declared again, under other names: ArgumentParser reads a shared group in the command above only,
-  // which does not see what follows a command that passes its arguments through.
+  // Declared again, under other names: ArgumentParser reads a shared group in the command above
+  // only, which does not see what follows a command that passes its arguments through.
   @Option(
     name: .customLong("socket"), help: GlobalOptions.socketHelp, completion: .file())
   var ownSocket: String?

@@ -5,8 +5,8 @@ struct Refund: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Gives back a send that failed.",
     discussion: """
-      It ends the cooldown and frees the place in the policy's windows. Idempotent; an error once a \
-      newer code was sent.
+      It ends the cooldown and frees the place in the policy's windows. Idempotent; an error once \
+      a newer code was sent.
 
       Example:
         countdownctl refund +4512345678 --generation 1795232670109792

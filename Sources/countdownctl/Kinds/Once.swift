@@ -9,9 +9,9 @@ struct Once: AsyncParsableCommand, Entity {
     abstract: "Runs something at most once per key (idempotency key).",
     discussion: """
       Examples:
-        countdownctl once begin order-4711 --ttl 24h && pay && countdownctl once done order-4711 paid
-        countdownctl once get order-4711
-        countdownctl once cancel order-4711
+        countdownctl once begin order-7 --ttl 24h && pay && countdownctl once done order-7 paid
+        countdownctl once get order-7
+        countdownctl once cancel order-7
       """,
     subcommands: [
       Begin.self, Done.self, VerbCommand<Cancel>.self, GetCommand<Once>.self,

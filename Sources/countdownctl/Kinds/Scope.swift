@@ -8,8 +8,8 @@ struct Scope: AsyncParsableCommand, Entity {
     commandName: "scope",
     abstract: "Manages scopes: owners in a tree, and the events that travel in it.",
     discussion: """
-      When a scope closes, the daemon cancels what it owns and closes the scopes below it. An event \
-      goes down from the top to its scope, and up again, until a client handles it.
+      When a scope closes, the daemon cancels what it owns and closes the scopes below it. An \
+      event goes down from the top to its scope, and up again, until a client handles it.
 
       Examples:
         countdownctl scope open app --ttl 30s

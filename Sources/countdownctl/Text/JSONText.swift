@@ -1,8 +1,8 @@
 import Wire
 
 extension RESPValue {
-  /// The reply as one line of JSON, as events spell the same: maps become objects, and bytes that are
-  /// not UTF-8 become base64, in an object under a name that tells (`key_base64`).
+  /// The reply as one line of JSON, as events spell the same: maps become objects, and bytes that
+  /// are not UTF-8 become base64, in an object under a name that tells (`key_base64`).
   var json: String {
     switch self {
     case .null: return "null"

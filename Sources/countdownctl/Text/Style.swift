@@ -15,7 +15,8 @@ struct Style {
     hasColour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
 
-  /// The text with everything escaped that is not printable, line feeds and the colours above apart.
+  /// The text with everything escaped that is not printable, line feeds and the colours above
+  /// apart.
   static func printable(_ text: String) -> String {
     var parts = text.split(separator: "\u{1B}", omittingEmptySubsequences: false)[...]
     var result = parts.removeFirst().printableLines
@@ -59,8 +60,8 @@ enum Bar {
   }
 }
 
-/// One line with the progress of work, on the standard error stream of a terminal, and removed at the
-/// end.
+/// One line with the progress of work, on the standard error stream of a terminal, and removed at
+/// the end.
 enum ProgressBar {
   static var isWanted: Bool { Output.isTerminal && isatty(STDERR_FILENO) == 1 }
 
