@@ -105,7 +105,7 @@ final class EventTable {
   func append(_ events: StoreBatch.Events) throws(StoreError) {
     precondition(events.lastSequence > lastSequence, "sequence numbers must rise")
     insert.bind(1, events.lastSequence)
-    insert.bind(2, lastSequence)
+    insert.bind(2, min(max(lastSequence, events.missingThrough), events.lastSequence))
     insert.bind(3, ordinal + Int64(events.count))
     insert.bind(4, events.payload)
     insert.bindSum(5)

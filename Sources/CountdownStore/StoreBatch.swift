@@ -35,11 +35,16 @@ package struct StoreBatch: Sendable {
     package var lastSequence: Int64
     package var count: Int
     package var payload: [UInt8]
+    /// Events up to this number may be missing, after those that were stored before.
+    package var missingThrough: Int64
 
-    package init(lastSequence: Int64, count: Int, payload: [UInt8]) {
+    package init(
+      lastSequence: Int64, count: Int, payload: [UInt8], missingThrough: Int64 = 0
+    ) {
       self.lastSequence = lastSequence
       self.count = count
       self.payload = payload
+      self.missingThrough = missingThrough
     }
   }
 
@@ -87,7 +92,10 @@ extension StoreBatch {
     engine.takeGuardChanges(
       current: { guards.note($0, $1) }, gone: { guards.noteGone($0, $1) })
     events = engine.eventTail.takeUnstored().map {
-      Events(lastSequence: $0.lastSequence, count: $0.count, payload: $0.bytes)
+      Events(
+        lastSequence: $0.lastSequence, count: $0.count, payload: $0.bytes,
+        // The oldest make room before any store has them where one batch has more than the limit.
+        missingThrough: engine.eventTail.droppedThrough)
     }
   }
 

@@ -1,3 +1,4 @@
+import Countdowns
 import Testing
 
 @testable import CountdownStore
@@ -51,6 +52,44 @@ import Testing
     try store.commit(events(100, 50), at: reading())
     #expect(try store.eventsAfter(1) == ([100], true))
     #expect(try store.eventsAfter(0) == ([100], false))
+  }
+
+  @Test func eventsThatWereDroppedBeforeTheyWereStoredAreMissing() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 10)
+    try store.commit(events(5, 1), at: reading())
+    var batch = events(100, 10)
+    batch.events?.missingThrough = 90
+    try store.commit(batch, at: reading())
+    #expect(try store.eventsAfter(90) == ([100], true))
+    #expect(try store.eventsAfter(5) == ([100], false))
+  }
+
+  @Test func aBatchWithMoreEventsThanAreKeptIsKnownToBeIncomplete() throws {
+    let directory = TemporaryDirectory()
+    let store = try open(directory, limit: 3)
+    let now = Moment(
+      boot: Instant(microseconds: 1_000_000), wall: Instant(microseconds: wallStart + 1_000_000))
+    var settings = EngineSettings()
+    settings.eventsKept = 3
+    let engine = Engine(settings: settings, at: now)
+    engine.noteChanges()
+    try store.beginEvents(after: engine.lastSequence)
+    func start(_ keys: Range<UInt8>) throws -> Int64 {
+      let start = CountdownStart(Countdown.Plan(count: 60, every: .seconds(1))!)
+      for key in keys {
+        _ = try [key].withUnsafeBytes {
+          try engine.startCountdown($0, start, by: Client(connection: 1, uid: 0), at: now)
+        }
+      }
+      try store.commit(StoreBatch(takenFrom: engine), at: reading())
+      return engine.lastSequence
+    }
+    let first = try start(0..<1)
+    let second = try start(1..<3)
+    #expect(try store.eventsAfter(first) == ([second], true))
+    let third = try start(3..<20)
+    #expect(try store.eventsAfter(second) == ([third], false))
   }
 
   @Test func goOnAfterARestart() throws {
