@@ -10,7 +10,7 @@ extension CommandSpec {
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
     request: @escaping @Sendable (Call) throws(CommandError) -> Request,
-    handler: @escaping @Sendable (Call, Request) throws(CommandError) -> Void
+    handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     let syntax = [positional] + options.map { $0.isRequired ? $0.syntax : "[\($0.syntax)]" }
     let place =
@@ -21,7 +21,7 @@ extension CommandSpec {
     ) { call throws(CommandError) in
       var read = try request(call)
       try call.read(options, from: place, into: &read)
-      try handler(call, read)
+      try handler(call, &read)
     }
   }
 
@@ -30,7 +30,7 @@ extension CommandSpec {
     _ name: String, _ subcommand: String? = nil, _ positional: String, _ options: [Option<Request>],
     group: Group, _ flags: Flags, complexity: String = "O(1)", _ summary: String,
     into request: Request,
-    handler: @escaping @Sendable (Call, Request) throws(CommandError) -> Void
+    handler: @escaping @Sendable (Call, inout Request) throws(CommandError) -> Void
   ) {
     self.init(
       name, subcommand, positional, options, group: group, flags, complexity: complexity, summary,

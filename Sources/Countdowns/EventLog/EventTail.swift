@@ -79,11 +79,16 @@ package struct EventTail: Sendable {
 
   /// O(length of the event).
   mutating func append(_ head: Event.Head, _ view: some EntityView) {
+    view.key.withUnsafeBytes { append(head, key: $0, view) }
+  }
+
+  /// - Parameter key: of what it is about, whatever key the view has.
+  mutating func append(
+    _ head: Event.Head, key: UnsafeRawBufferPointer, _ view: some EntityView
+  ) {
     var size = FieldSize()
     head.writeRest(of: view, to: &size)
-    view.key.withUnsafeBytes {
-      append(head, view.kind, key: $0, size) { head.writeRest(of: view, to: &$0) }
-    }
+    append(head, view.kind, key: key, size) { head.writeRest(of: view, to: &$0) }
   }
 
   /// The same for what time does to countdowns, of which there may be many at one moment.

@@ -28,22 +28,49 @@ struct Words {
     all.indices.contains(Int(code) - 1) ? all[Int(code) - 1] : nil
   }
 
-  /// What was found before, by where the words are in memory: the same one is most often asked for
-  /// at the same place.
-  private var found = [Found](repeating: Found(address: 0, code: none), count: 256)
+  /// What was found before, by where the words are in memory: an open hash table. There are as many
+  /// as the program has literals of them, far fewer than there are places.
+  private var found = [Found](repeating: Found(address: 0, code: none), count: 1 << placeBits)
+  private static let placeBits = 10
 
-  private struct Found {
-    var address: UInt
-    var code: UInt8
+  struct Found {
+    fileprivate var address: UInt
+    fileprivate var code: UInt8
   }
 
-  mutating func code(of word: StaticString) -> UInt8 {
+  typealias Cache = UnsafeMutablePointer<Found>
+
+  /// Lends the table.
+  @inline(__always)
+  mutating func withCache<R>(_ body: (Cache) -> R) -> R {
+    found.withUnsafeMutableBufferPointer { body($0.baseAddress!) }
+  }
+
+  @inline(__always)
+  static func code(of word: StaticString, _ cache: Cache) -> UInt8 {
     let address = UInt(bitPattern: word.utf8Start)
-    let place = Int(truncatingIfNeeded: (address ^ address >> 8) & 255)
-    if found[place].address == address { return found[place].code }
-    let index = Self.all.firstIndex { $0.bytes.elementsEqual(word.bytes) }
-    let code = index.map { UInt8($0 + 1) } ?? Self.none
-    found[place] = Found(address: address, code: code)
+    let place = firstPlace(address)
+    return cache[place].address == address ? cache[place].code : find(word, cache)
+  }
+
+  /// The upper bits of the product, as neighbours in memory are not to be neighbours here.
+  @inline(__always)
+  private static func firstPlace(_ address: UInt) -> Int {
+    Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) >> (64 - UInt(placeBits)))
+  }
+
+  @inline(never)
+  private static func find(_ word: StaticString, _ cache: Cache) -> UInt8 {
+    let address = UInt(bitPattern: word.utf8Start)
+    var place = firstPlace(address)
+    for _ in 0..<(1 << placeBits) / 2 {
+      if cache[place].address == address { return cache[place].code }
+      if cache[place].address == 0 { break }
+      place = (place + 1) & (1 << placeBits - 1)
+    }
+    let index = all.firstIndex { $0.bytes.elementsEqual(word.bytes) }
+    let code = index.map { UInt8($0 + 1) } ?? none
+    cache[place] = Found(address: address, code: code)
     return code
   }
 }

@@ -18,7 +18,9 @@ private struct StartRequest {
   var every: Interval?
   var isBrief = false
 
-  init(_ call: Call) { start = CountdownStart(call.dispatcher.engine.defaultPlan) }
+  static func of(_ call: Call) -> StartRequest {
+    StartRequest(start: CountdownStart(call.dispatcher.engine.defaultPlan))
+  }
 }
 
 let countdownCommands: [CommandSpec] = [
@@ -41,23 +43,22 @@ let countdownCommands: [CommandSpec] = [
     ],
     group: .entities(.countdown), [.write, .fast],
     "Asks whether a code may be sent now, and if so starts the countdown to the next.",
-    request: StartRequest.init
+    request: StartRequest.of
   ) { call, request throws(CommandError) in
-    var start = request.start
-    if start.policy != nil, request.count != nil || request.every != nil {
+    if request.start.policy != nil, request.count != nil || request.every != nil {
       throw call.problem("POLICY says how long it counts; leave COUNT and EVERY out")
     }
-    let plan = start.plan
+    let plan = request.start.plan
     guard
       let plan = Countdown.Plan(
         count: request.count.map { UInt32($0) } ?? plan.count, every: request.every ?? plan.every,
         firesAtOnce: plan.firesAtOnce)
     else { throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d") }
-    start.plan = plan
+    request.start.plan = plan
     let key = try call.key()
     let (decision, view) = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.startCountdown(
-        key, start, by: call.session.client, at: call.now)
+        key, request.start, isBrief: request.isBrief, by: call.session.client, at: call.now)
     }
     call.reply(decision, view, isBrief: request.isBrief)
   },
@@ -66,7 +67,7 @@ let countdownCommands: [CommandSpec] = [
     "COUNTDOWN", "RESEND", "key", [.token, .flag("BRIEF", \.isBrief)],
     group: .entities(.countdown), [.write, .fast],
     "Starts a ready countdown again with what it was started with last.",
-    request: StartRequest.init
+    request: StartRequest.of
   ) { call, request throws(CommandError) in
     let key = try call.key()
     let (decision, view) = try call.run { () throws(EngineError) in

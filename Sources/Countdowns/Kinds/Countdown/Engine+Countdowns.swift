@@ -109,15 +109,18 @@ package enum StartDecision: Equatable, Sendable {
 extension Engine {
   // MARK: Commands
 
+  /// - Parameter isBrief: the view need not have a key.
   package func startCountdown(
-    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, by client: Client, at now: Moment
+    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, isBrief: Bool = false,
+    by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     try checkWritable(start.owner)
     if start.policy != nil { try checkWritable(.none) }
     let hash = KeyIndex.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
-      return (.accepted, try insertCountdown(key, hash, start, by: client, at: now))
+      let shown = isBrief ? [] : Array(key)
+      return (.accepted, try insertCountdown(key, hash, shown, start, by: client, at: now))
     }
     try checkSendsWritable(index)
     return restart(
@@ -305,8 +308,8 @@ extension Engine {
   }
 
   private func insertCountdown(
-    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ start: CountdownStart, by client: Client,
-    at now: Moment
+    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
+    by client: Client, at now: Moment
   ) throws(EngineError) -> CountdownView {
     let generation = newGeneration()
     var sending: Sending?
@@ -330,7 +333,7 @@ extension Engine {
     }
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
-    return started(index, CountdownView(entity, key: Array(key), at: now), at: now)
+    return started(index, CountdownView(entity, key: shown, at: now), at: now)
   }
 
   private func restart(
@@ -361,14 +364,13 @@ extension Engine {
     return (.accepted, started(index, countdownView(index, at: now), at: now))
   }
 
+  /// - Parameter view: does for the event and the reply, unless there is nothing to be waited for. Its
+  ///   key may be left out.
   private func started(
-    _ index: UInt32, _ view: CountdownView, at now: Moment
+    _ index: UInt32, _ view: consuming CountdownView, at now: Moment
   ) -> CountdownView {
     statistics.accepted += 1
-    // The view does for the event and the reply, unless there is nothing to be waited for.
-    publish(
-      countdown: index, Event.Head(.started, view.generation, at: now), toSends: true
-    ) { view }
+    publish(countdown: index, Event.Head(.started, view.generation, at: now), view)
     if wake(index, at: now) { return view }
     // It may be forgotten already.
     return countdowns.contains(index) ? countdownView(index, at: now) : view
@@ -431,19 +433,38 @@ extension Engine {
   ) {
     let head = Event.Head(
       name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
-    publish(countdown: index, head, toSends: name.tellsOfSends) {
+    noteEvent(head.name, ofCountdown: index)
+    // Most often nobody listens, and the key is not needed.
+    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
+    publish(.countdown, key, head, isLogged: isLogged(name, ofCountdown: index)) {
       countdownView(index, code: generation, retryAt: retryAt, at: now)
     }
   }
 
-  private func publish(
-    countdown index: UInt32, _ head: Event.Head, toSends: Bool, _ view: () -> CountdownView
-  ) {
-    if head.name.tellsOfChange { noteChange(ofCountdown: index, toSends: toSends) }
-    let isLogged = head.name.tellsOfChange && countdowns.owner(index) == .none
-    // Most often nobody listens, and the key is not needed.
-    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
-    publish(.countdown, key, head, isLogged: isLogged, view)
+  /// The same with a view that is there.
+  private func publish(countdown index: UInt32, _ head: Event.Head, _ view: CountdownView) {
+    noteEvent(head.name, ofCountdown: index)
+    var head = head
+    lastSequence += 1
+    statistics.events += 1
+    head.sequence = lastSequence
+    if isLogged(head.name, ofCountdown: index), eventTail.isOn {
+      eventTail.append(head, key: countdowns.keyBytes(index), view)
+    }
+    guard subscriptions.isAnythingWatched,
+      let audience = subscriptions.audience(.countdown, countdowns.keyBytes(index))
+    else { return }
+    var view = view
+    view.key = countdowns.key(index)
+    send(Event(head, view), .countdown, view.key, to: audience)
+  }
+
+  private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
+    if name.tellsOfChange { noteChange(ofCountdown: index, toSends: name.tellsOfSends) }
+  }
+
+  private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
+    name.tellsOfChange && countdowns.owner(index) == .none
   }
 
   /// Tells of what time has done.
