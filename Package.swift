@@ -101,9 +101,13 @@ let package = Package(
       ],
       swiftSettings: settings + [.strictMemorySafety()]),
 
+    // The random numbers of a seed, for all tests.
+    .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),
+
     // Plays random histories against a naive model: in a test, and for as long as wanted.
     .target(
-      name: "TimerWheelOracle", dependencies: ["TimerWheel"], path: "Tests/TimerWheelOracle",
+      name: "TimerWheelOracle", dependencies: ["SeededRandom", "TimerWheel"],
+      path: "Tests/TimerWheelOracle",
       swiftSettings: settings),
 
     // Hands random and damaged input to what must not mind, likewise.
@@ -111,7 +115,7 @@ let package = Package(
       name: "Fuzzing",
       dependencies: [
         "Countdowns", "CountdownConfiguration", "CountdownServer", "CountdownStore",
-        "Wire", "TimerWheelOracle",
+        "SeededRandom", "Wire", "TimerWheelOracle",
       ],
       path: "Tests/Fuzzing", exclude: ["Corpus"], swiftSettings: settings),
     .executableTarget(name: "fuzz", dependencies: ["Fuzzing"], swiftSettings: settings),
@@ -119,14 +123,15 @@ let package = Package(
 
     // Plays random histories of the whole engine against naive models, likewise.
     .target(
-      name: "Simulation", dependencies: ["Countdowns"],
+      name: "Simulation", dependencies: ["Countdowns", "SeededRandom"],
       path: "Tests/Simulation", swiftSettings: settings),
     .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
 
     .testTarget(
       name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
-    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
+    .testTarget(
+      name: "WireTests", dependencies: ["SeededRandom", "Wire"], swiftSettings: settings),
     .testTarget(
       name: "CountdownClientTests", dependencies: ["CountdownClient"], swiftSettings: settings),
     .testTarget(
@@ -136,7 +141,8 @@ let package = Package(
       name: "countdowndTests", dependencies: ["countdownd", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "DispatchTimersTests", dependencies: ["DispatchTimers"], swiftSettings: settings),
+      name: "DispatchTimersTests", dependencies: ["DispatchTimers", "SeededRandom"],
+      swiftSettings: settings),
     .testTarget(
       name: "SystemdSupportTests", dependencies: ["SystemdSupport"], swiftSettings: settings),
     .testTarget(
@@ -144,14 +150,14 @@ let package = Package(
       dependencies: ["CountdownConfiguration", "Wire"],
       swiftSettings: settings),
     .testTarget(
-      name: "CountdownsTests", dependencies: ["Countdowns", "Simulation", "Wire"],
+      name: "CountdownsTests", dependencies: ["Countdowns", "SeededRandom", "Simulation", "Wire"],
       swiftSettings: settings),
     .testTarget(
       name: "CountdownStoreTests", dependencies: ["CountdownStore", "Countdowns"],
       resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",
-      dependencies: ["CountdownServer", "CountdownStore", "Countdowns"],
+      dependencies: ["CountdownServer", "CountdownStore", "Countdowns", "SeededRandom"],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 import Testing
 
 @testable import CountdownServer
@@ -105,7 +106,7 @@ import Testing
 
   @Test("Whatever a presentation is, bytes and back it is the same", arguments: 0..<50)
   func randomPresentations(seed: UInt64) throws {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
     func time() -> Instant {
       Instant(microseconds: .random(in: -9_000_000...9_000_000, using: &random))
@@ -154,17 +155,5 @@ import Testing
     for length in 0..<bytes.count {
       #expect(StoredPresentations(bytes: Array(bytes[..<length]), offset: 77) == nil)
     }
-  }
-}
-
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

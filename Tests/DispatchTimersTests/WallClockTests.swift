@@ -1,5 +1,6 @@
 import Dispatch
 import DispatchTimers
+import SeededRandom
 import Testing
 
 /// Timers on a wall clock that somebody sets.
@@ -204,7 +205,7 @@ import Testing
 
   @Test("Random histories of steps, timers and cancels agree with a list", arguments: 1...3)
   func agreesWithAList(seed: UInt64) async throws {
-    var random = Seeded(seed: seed)
+    var random = SeededGenerator(seed: seed)
     var pending: [Pending] = []
     var handles: [Int: TimerHandle] = [:]
     var expected: [Call] = []
@@ -248,18 +249,5 @@ import Testing
     }
     #expect(timers.count == pending.count)
     #expect(expected.count > 100)
-  }
-}
-
-/// The numbers of a seed (SplitMix64).
-private struct Seeded: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
   }
 }

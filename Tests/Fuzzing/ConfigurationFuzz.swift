@@ -1,6 +1,6 @@
 import CountdownConfiguration
 import Glibc
-import TimerWheelOracle
+import SeededRandom
 import Wire
 
 /// Configuration files that are damaged: read or refused, with the line, in one line.

@@ -1,5 +1,5 @@
 import Countdowns
-import TimerWheelOracle
+import SeededRandom
 import Wire
 
 /// A client before a dispatcher, without a socket and on a clock that moves as the input decides. A

@@ -1,4 +1,4 @@
-import TimerWheelOracle
+import SeededRandom
 
 extension SeededGenerator {
   mutating func number(below bound: Int) -> Int { Int.random(in: 0..<max(bound, 1), using: &self) }

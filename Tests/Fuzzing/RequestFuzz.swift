@@ -1,5 +1,5 @@
 import Countdowns
-import TimerWheelOracle
+import SeededRandom
 import Wire
 
 /// Streams of requests, some of them damaged. Whatever the pieces they come in, the answers are the

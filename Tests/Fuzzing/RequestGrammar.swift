@@ -1,5 +1,5 @@
 import Countdowns
-import TimerWheelOracle
+import SeededRandom
 
 /// Makes requests up from the syntax lines of the command table.
 struct RequestGrammar {

@@ -2,7 +2,7 @@ import CountdownServer
 import CountdownStore
 import Countdowns
 import Glibc
-import TimerWheelOracle
+import SeededRandom
 
 /// Stored state that is damaged: bytes of its files, or what its rows say. Whatever can be read of it
 /// is taken, and goes on without trapping. The input is the seed.

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 
 /// One seeded random history of scopes, stacks and pages: they are opened, pushed and closed all over
 /// one another, leases end, connections vanish, time passes unseen and budgets run out.

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 
 extension SendPolicy {
   /// Policies of all kinds, the same ones in each history.

@@ -1,3 +1,4 @@
+import SeededRandom
 import Testing
 import Wire
 
@@ -95,7 +96,7 @@ import Wire
   /// Damaged at random, a stream means the same however it is cut, and is never a trap.
   @Test func damageReadsTheSameInAnyPieces() {
     let whole = Self.transcript.flatMap { Array($0.0.utf8) }
-    var random = Random(state: 20_260_503)
+    var random = SeededGenerator(seed: 20_260_503)
     for _ in 0..<3000 {
       var bytes = whole
       for _ in 0...Int.random(in: 0...3, using: &random) {
@@ -125,19 +126,6 @@ import Wire
       outcome.append("\(error)")
     }
     return outcome
-  }
-
-  struct Random: RandomNumberGenerator {
-    var state: UInt64
-
-    // SplitMix64.
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-      return z ^ (z >> 31)
-    }
   }
 
   @Test func holdsItsLimits() throws {

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 import Testing
 
 /// LIST: what is there from the first page to the last is on exactly one of them.
@@ -78,7 +79,7 @@ import Testing
       }
     }
 
-    for round in 0..<30 {
+    for round in 0..<12 {
       try churn(keyCount * 2)
       var query = ListQuery()
       query.limit = Int.random(in: 1...5, using: &generator)

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 import Testing
 
 /// Who hears what, and from when on.

@@ -1,4 +1,5 @@
 import Countdowns
+import SeededRandom
 import Testing
 
 /// Random requests and pauses. (The simulation plays whole histories.)
