@@ -108,27 +108,6 @@ def test_admin_commands_are_for_the_daemons_user_and_whom_the_rules_name(daemon,
 
 
 @needs_root
-def test_new_admin_rules_count_at_once(daemon, client):
-    open_up(daemon)
-    go, going = os.pipe()
-
-    def ask_twice(path):
-        with Client(path) as other:
-            print(other("SLOWLOG", "LEN"))
-            os.read(go, 1)
-            print(other("SLOWLOG", "LEN"))
-
-    other = Child(OTHER, ask_twice, daemon.path)
-    assert other.output.readline().startswith("NOPERM SLOWLOG LEN")
-    daemon.config_path.write_text(f"access: {{admin: {{users: [{OTHER}]}}}}")
-    assert len(client("CONFIG", "RELOAD")) == 4
-    os.write(going, b".")
-    assert other.lines() == ["0"]
-    os.close(go)
-    os.close(going)
-
-
-@needs_root
 def test_only_whom_the_rules_name_may_connect(start_daemon):
     daemon = start_daemon(config=f"access: {{connect: {{users: [{OTHER}], groups: [4242]}}}}")
     open_up(daemon)

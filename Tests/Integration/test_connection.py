@@ -39,12 +39,6 @@ def test_hello_sets_the_name(client):
     assert client("CLIENT", "GETNAME") == b"me"
 
 
-@pytest.mark.parametrize("version", ["1", "4", "x", ""])
-def test_hello_with_another_version_is_refused(client, version):
-    assert client("HELLO", version).code == "NOPROTO"
-    assert isinstance(client("HELLO"), list), "it still speaks RESP2"
-
-
 def test_hello_that_fails_changes_nothing(client):
     assert client("HELLO", "3", "SETNAME", "me", "AUTH", "default", "secret").code == "ERR"
     assert client("HELLO", "3", "SETNAME", "a b").code == "ERR"
@@ -146,13 +140,6 @@ def test_client_info_and_list(daemon, speaker):
     assert speaker("CLIENT", "LIST", "TYPE", "fish").code == "ERR"
 
 
-def test_client_list_takes_several_ids(daemon, client):
-    others = [daemon.connect() for _ in range(3)]
-    ids = [other("CLIENT", "ID") for other in others]
-    listed = client("CLIENT", "LIST", "ID", ids[0], ids[2]).splitlines()
-    assert [int(fields(line)["id"]) for line in listed] == [ids[0], ids[2]]
-
-
 def test_client_kill_by_id(daemon, speaker):
     other = daemon.connect()
     assert speaker("CLIENT", "KILL", "ID", other("CLIENT", "ID")) == 1
@@ -169,20 +156,6 @@ def test_client_kill_by_user_spares_oneself(daemon, client):
     assert client("CLIENT", "KILL", "UID", uid, "SKIPME", "no") == 1
     with pytest.raises(Closed):
         client.receive()
-
-
-def test_client_kill_by_address(daemon, client):
-    address = fields(client("CLIENT", "INFO"))["addr"]
-    other = daemon.connect()
-    other("PING")
-    assert client("CLIENT", "KILL", "ADDR", address) == 1
-    assert other.is_closed()
-    assert client("CLIENT", "KILL", "unix:1").code == "ERR"
-
-
-def test_client_kill_needs_a_filter(client):
-    for words in [[], ["SKIPME", "yes", "ID"], ["ID", "x"], ["COLOR", "red"]]:
-        assert client("CLIENT", "KILL", *words).code == "ERR"
 
 
 def test_client_kill_of_one_that_never_reads(daemon, client):
@@ -207,24 +180,12 @@ def test_client_kill_of_one_that_never_reads(daemon, client):
     eventually(lambda: b"name=deaf" not in client("CLIENT", "LIST"), "it is gone")
 
 
-@pytest.mark.parametrize("name", ["NO-EVICT", "NO-TOUCH"])
-def test_client_no_evict_and_no_touch_are_accepted(client, name):
-    assert client("CLIENT", name, "on") == Simple("OK")
-    assert client("CLIENT", name, "nonsense").code == "ERR"
-
-
 def test_client_reply(client):
     data = [("OFF",), ("ON",), ("SKIP",)]
     off, on, skip = (request("CLIENT", "REPLY", *words) for words in data)
     client.send_bytes(off + request("ECHO", "a") * 100 + on + skip + request("ECHO", "b"))
     assert client.receive() == Simple("OK")
     assert client("ECHO", "c") == b"c"
-
-
-def test_help(client):
-    for family in ["COUNTDOWN", "HUD", "TIMER", "CLIENT", "COMMAND", "CONFIG", "PUBSUB", "SLOWLOG"]:
-        lines = client(family, "HELP")
-        assert lines[0].startswith(family.encode() + b" <subcommand>")
 
 
 # Order
@@ -335,10 +296,6 @@ def test_unknown_commands_are_named(client):
     assert isinstance(client("x" * 60_000), Error)
     assert client(b"\xff\x00\r\n").code == "ERR"
     assert client("").code == "ERR"
-
-
-def test_a_name_with_a_zero_byte_is_no_command(client):
-    assert isinstance(client(b"PING\x00"), Error)
 
 
 def test_a_wrong_number_of_arguments_is_told_with_the_usage(client):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from countdownd import Closed, Error, Push, Simple, eventually, request, view
+from countdownd import Closed, Error, Push, eventually, request, view
 
 virtual = pytest.mark.daemon(virtual_time=True)
 
@@ -67,20 +67,6 @@ def test_the_life_of_a_countdown(client, watcher):
     assert len({event["generation"] for event in events}) == 1
     for event in events:
         assert ("due_unix_ms" in event) == (event["event"] in ("tick", "ready"))
-
-
-@virtual
-def test_a_minute_ticks_by_at_once(client, watcher):
-    subscribe(watcher, "countdown:k")
-    begin = client("COUNTDOWN", "START", "k", "COUNT", "60")
-    client("CLOCK", "ADVANCE", "60s")
-    events = watcher.events(lambda event: event["event"] == "ready")
-    ticks = [event for event in events if event["event"] == "tick"]
-    assert [tick["remaining"] for tick in ticks] == list(range(59, 0, -1))
-    first = view(begin)["now_unix_ms"]
-    assert [tick["now_unix_ms"] - first for tick in ticks] == list(range(1_000, 60_000, 1_000))
-    assert all(tick["late_us"] == 0 for tick in ticks)
-    assert all(tick["due_unix_ms"] <= tick["now_unix_ms"] for tick in ticks)
 
 
 @virtual
@@ -335,28 +321,6 @@ def test_beyond_max_output_the_connection_is_closed(daemon, client):
     eventually(lambda: daemon.info("clients")["output_bytes"] == "0", "memory is let go")
 
 
-def test_a_subscribed_resp2_connection_may_do_little(daemon):
-    client = daemon.connect()
-    subscribe(client, "timer:t")
-    client.event()
-    for words in (["TIMER", "GET", "t"], ["INFO"], ["HELLO", "3"], ["ECHO", "x"], ["MONITOR"]):
-        error = client(*words)
-        assert error.code == "ERR" and "while subscribed" in error
-    assert client("PING") == [b"pong", b""]
-    assert client("PING", "x") == [b"pong", b"x"]
-    client.send("UNSUBSCRIBE")
-    assert client.push() == [b"unsubscribe", b"timer:t", 0]
-    assert client("ECHO", "x") == b"x"
-
-
-def test_a_subscribed_resp3_connection_may_do_all(daemon):
-    client = daemon.connect(protocol=3)
-    subscribe(client, "timer:t")
-    assert client("PING") == Simple("PONG")
-    assert view(client("TIMER", "SET", "t", "1h"))["key"] == b"t"
-    assert [client.event()[1]["event"] for _ in range(2)] == ["snapshot", "set"]
-
-
 def test_unsubscribing(watcher):
     watcher.send("UNSUBSCRIBE")
     assert watcher.push() == [b"unsubscribe", None, 0]
@@ -374,16 +338,6 @@ def test_unsubscribing(watcher):
     assert [count for _, _, count in rest] == [2, 1]
     watcher.send("PUNSUBSCRIBE", "x*")
     assert watcher.push() == [b"punsubscribe", b"x*", 0]
-
-
-@virtual
-def test_after_unsubscribing_nothing_comes(client, watcher):
-    subscribe(watcher, "timer:t")
-    watcher.event()
-    watcher.send("UNSUBSCRIBE", "timer:t")
-    watcher.push()
-    client("TIMER", "SET", "t", "1s")
-    assert not watcher.has_more()
 
 
 def test_pubsub(daemon, client, watcher):
@@ -418,11 +372,6 @@ def test_beyond_max_subscriptions_nothing_changes(client, watcher):
     assert client("PUBSUB", "NUMPAT") == 0
     watcher.send("SUBSCRIBE", "timer:a", "timer:b", "timer:c")
     assert [watcher.push()[2] for _ in range(3)] == [2, 2, 3] or pytest.fail("known ones are free")
-
-
-def test_a_channel_too_long_changes_nothing(client, watcher):
-    assert watcher("SUBSCRIBE", "timer:a", "x" * 1_025).code == "ERR"
-    assert client("PUBSUB", "CHANNELS") == []
 
 
 def test_the_reply_comes_before_the_event_it_causes(daemon):

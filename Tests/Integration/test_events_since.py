@@ -102,20 +102,6 @@ def test_what_is_owned_is_not_kept(client):
 
 
 @virtual
-def test_pages(client):
-    for number in range(25):
-        client("COUNTDOWN", "START", f"k{number}")
-    keys, sequence, more = [], 0, True
-    while more:
-        page = since(client, sequence, "LIMIT", 10)
-        assert len(page["events"]) <= 10
-        keys += [event["key"] for _, event in page["events"]]
-        sequence, more = page["last_seq"], page["more"]
-    assert keys == [f"k{number}" for number in range(25)]
-    assert sequence == client("EVENTS", "LAST")
-
-
-@virtual
 def test_a_page_is_no_longer_than_it_takes(daemon, client):
     """What it has to be encoded as counts: base64 makes it longer."""
     sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
@@ -136,18 +122,6 @@ def test_a_page_is_no_longer_than_it_takes(daemon, client):
     assert sequence == client("EVENTS", "LAST")
 
 
-@pytest.mark.daemon(virtual_time=True, config="events: {keep: 10}\n")
-def test_only_so_many_are_kept_and_that_is_said(client):
-    first = client("EVENTS", "LAST")
-    for number in range(100):
-        client("COUNTDOWN", "START", f"k{number}")
-    reply = since(client, first)
-    assert not reply["complete"]
-    assert 10 <= len(reply["events"]) < 20
-    assert reply["events"][-1][1]["key"] == "k99"
-    assert since(client, reply["events"][0][1]["seq"])["complete"]
-
-
 @pytest.mark.daemon(config="events: {keep: 0}\n")
 def test_none_are_kept(daemon, client):
     first = client("EVENTS", "LAST")
@@ -156,12 +130,6 @@ def test_none_are_kept(daemon, client):
     assert not reply["complete"] and reply["events"] == []
     assert since(client, client("EVENTS", "LAST"))["complete"]
     assert daemon.info("persistence")["events_kept"] == "0"
-
-
-def test_a_number_from_the_future(client):
-    last = client("EVENTS", "LAST")
-    reply = since(client, last + 1)
-    assert not reply["complete"] and reply["events"] == [] and reply["last_seq"] == last
 
 
 @pytest.mark.parametrize(

@@ -58,19 +58,6 @@ def test_once_the_whole_view(speaker):
     assert say(speaker, "ONCE", "k", "TTL", "5s")["accepted"]
 
 
-def test_of_many_that_ask_at_once_one_is_accepted(daemon):
-    clients = [daemon.connect() for _ in range(20)]
-    for client in clients:
-        for number in range(10):
-            client.send("ONCE", f"k{number}", "TTL", "1m")
-    accepted = [say_reply(client.reply()) for client in clients for _ in range(10)]
-    assert sum(accepted) == 10
-
-
-def say_reply(reply):
-    return view(reply)["accepted"]
-
-
 def test_a_worker_that_dies_leaves_the_work_to_others(daemon):
     worker, other = daemon.connect(), daemon.connect()
     say(worker, "ONCE", "k", "TTL", "1h", "OWNER", "connection")
@@ -183,20 +170,6 @@ def test_gate_a_session_that_ended_meanwhile_closes_at_the_start(daemon):
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_debounce_one_event_with_the_newest_payload(speaker):
-    start = speaker("EVENTS", "LAST")
-    for number in range(5):
-        shown = say(speaker, "DEBOUNCE", "k", "1s", "PAYLOAD", number)
-        speaker("CLOCK", "ADVANCE", "900ms")
-    assert (shown["calls"], shown["remaining_ms"], shown["state"]) == (5, 1_000, b"waiting")
-    assert happened(speaker, start) == []
-    speaker("CLOCK", "ADVANCE", "100ms")
-    [fired] = happened(speaker, start)
-    assert (fired["event"], fired["reason"], fired["calls"], fired["payload"]) == ("fired", "quiet", 5, "4")
-    assert speaker("DEBOUNCE", "GET", "k") is None
-
-
-@pytest.mark.daemon(virtual_time=True)
 def test_debounce_leading_maxwait_flush_cancel(daemon):
     client = daemon.connect()
     start = client("EVENTS", "LAST")
@@ -277,30 +250,6 @@ def test_the_log_counts_what_was_loaded(daemon):
 
     counts = {"countdowns": 1, "timers": 1, "huds": 1, "throttles": 4, "onces": 3, "gates": 2, "debounces": 1}
     eventually(lambda: loaded() == {kind: str(count) for kind, count in counts.items()}, "all are counted")
-
-
-@pytest.mark.daemon(config="limits: {max-payload-length: 10}")
-def test_payloads_and_results_have_a_named_limit(daemon):
-    client = daemon.connect()
-    say(client, "ONCE", "k", "TTL", "1h")
-    for words in [
-        ("ONCE", "DONE", "k", "x" * 11), ("GATE", "CHECK", "s", "a", "PAYLOAD", "x" * 11),
-        ("DEBOUNCE", "d", "1s", "PAYLOAD", "x" * 11),
-    ]:  # fmt: skip
-        reply = client(*words)
-        assert isinstance(reply, Error) and "LIMIT max-payload-length is 10" in reply, reply
-    assert client("DBSIZE") == 1
-
-
-def test_owned_ones_go_with_their_connection(daemon):
-    owner, other = daemon.connect(), daemon.connect()
-    for number in range(50):
-        say(owner, "ONCE", f"k{number}", "TTL", "1h", "OWNER", "connection")
-        say(owner, "GATE", "CHECK", f"k{number}", "a", "OWNER", "connection")
-        say(owner, "DEBOUNCE", f"k{number}", "1h", "OWNER", "connection")
-    assert other("DBSIZE") == 150
-    owner.close()
-    eventually(lambda: other("DBSIZE") == 0, "nothing is left")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from countdownd import eventually, view
+from countdownd import view
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
 
@@ -112,15 +112,6 @@ def test_pause_and_resume(speaker):
     assert hud(speaker, "GET", "s")["end"] == b"timed-out"
 
 
-def test_delay_belongs_to_its_generation(speaker):
-    hud(speaker, "SHOW", "s", "FADEIN", "0")
-    assert hud(speaker, "DISMISS", "s", "DELAY", "5s")["remaining_ms"] == 5_000
-    assert hud(speaker, "DISMISS", "s", "DELAY", "2s")["remaining_ms"] == 2_000
-    hud(speaker, "SHOW", "s", "FADEIN", "0")
-    advance(speaker, "1m")
-    assert hud(speaker, "GET", "s")["state"] == b"visible"
-
-
 def test_a_generation_never_hits_a_successor(speaker):
     old = hud(speaker, "SHOW", "s")["generation"]
     new = hud(speaker, "SHOW", "s")["generation"]
@@ -148,32 +139,6 @@ def test_levels(speaker):
     assert hud(speaker, "DISMISS", "pay")["level"] == b"alert"
 
 
-@pytest.mark.daemon(virtual_time=True, config="hud: {max-level: alert}")
-def test_what_is_behind_an_alert_can_be_ended(daemon, speaker):
-    other = daemon.connect()
-    behind = hud(speaker, "SHOW", "s", "OWNER", "connection", "MIN", "1s")
-    hud(other, "SHOW", "s", "LEVEL", "alert", "KIND", "info", "STATUS", "hear ye")
-    advance(speaker, "200ms")
-    popped = hud(speaker, "POP", "s")
-    assert (popped["level"], popped["leases"], bool(popped["dismissing"])) == (b"normal", 0, True)
-    held = hud(speaker, "DISMISS", "s", "GENERATION", behind["generation"])
-    assert held["generation"] == behind["generation"]
-    advance(speaker, "1300ms")
-    assert speaker("HUD", "GET", "s", "LEVEL", "normal") is None
-    assert hud(speaker, "GET", "s")["level"] == b"alert"
-    assert speaker("HUD", "DISMISS", "s", "GENERATION", behind["generation"]).code == "STALE"
-
-
-@pytest.mark.parametrize("inputs", ["PAUSE s", "DISMISS s DELAY 1h", "PAUSE s, DISMISS s"])
-def test_a_crashed_clients_hud_ends_whatever_it_was_in(daemon, client, inputs):
-    owner = daemon.connect()
-    hud(owner, "SHOW", "s", "OWNER", "connection", "FADEIN", "0", "FADEOUT", "0")
-    for words in inputs.split(", "):
-        hud(owner, *words.split())
-    owner.close()
-    eventually(lambda: client("HUD", "GET", "s") is None, "nobody wants it")
-
-
 @pytest.mark.daemon(virtual_time=True, config="hud: {blocking: {paths: [/api/order/Place]}}")
 def test_request_picks_the_mask(speaker):
     def mask(*words):
@@ -197,19 +162,3 @@ def test_request_picks_the_mask(speaker):
 def test_bad_options_are_refused_and_change_nothing(client, words):
     assert client("HUD", "SHOW", "s", *words).code == "ERR"
     assert client("DBSIZE") == 0
-
-
-def test_messages_go_by_themselves(client):
-    shown = hud(client, "SHOW", "s", "KIND", "success", "STATUS", "Saved", "FADEIN", "0")
-    assert shown["remaining_ms"] == 5_000
-    long = hud(client, "SHOW", "t", "KIND", "info", "STATUS", "x" * 100, "FADEIN", "0")
-    assert long["remaining_ms"] == 6_500
-    advance(client, "6650ms")
-    assert client("DBSIZE") == 0
-
-
-def test_dismissed_in_grace_it_is_never_shown(client):
-    hud(client, "SHOW", "s", "GRACE", "1s")
-    over = hud(client, "DISMISS", "s")
-    assert (over["state"], over["end"]) == (b"hidden", b"never-shown")
-    assert client("HUD", "GET", "s") is None

@@ -1,9 +1,6 @@
 """Navigation stacks and pages over the real socket."""
 
-import json
-
 import pytest
-import redis
 
 from countdownd import view
 
@@ -30,43 +27,6 @@ def test_a_cancelled_swipe_is_not_noticed_and_a_finished_one_ends_what_the_page_
     assert view(client("NAV", "FINISH", "main"))["reason"] == b"not-transitioning"
     assert client("NAV", "DISMISS", "main") == 1
     assert client("DBSIZE") == 0
-
-
-def test_a_swipe_times_out_with_its_appearance_events_in_pairs(daemon, client):
-    watcher = daemon.connect(protocol=3)
-    client("NAV", "PUSH", "main", "home", "BAR", "hidden")
-    client("NAV", "PUSH", "main", "page")
-    watcher.send("SUBSCRIBE", "nav:main")
-    assert watcher.push()[0] == b"subscribe"
-    assert watcher.event()[1]["pages"] == ["home", "page"]
-    client("NAV", "SWIPE", "main", "X", "5", "DX", "3", "TIMEOUT", "2s")
-    client("CLOCK", "ADVANCE", "2s")
-    events = watcher.events(until=lambda event: event["event"] == "did-appear")
-    assert [(event["event"], event["page"]) for event in events] == [
-        ("swiping", "page"), ("will-disappear", "page"), ("will-appear", "home"),
-        ("cancelled", "page"), ("will-disappear", "home"), ("will-appear", "page"),
-        ("did-disappear", "home"), ("did-appear", "page"),
-    ]  # fmt: skip
-    assert events[3]["reason"] == "timed-out"
-    assert events[7]["bar_changed"] is False
-    client("NAV", "POP", "main")
-    events = watcher.events(until=lambda event: event["event"] == "did-appear")
-    assert (events[-1]["bar"], events[-1]["bar_changed"], events[-1]["first"]) == ("hidden", True, False)
-    assert [event.get("last") for event in events if "disappear" in event["event"]] == [True, True]
-
-
-def test_a_stack_goes_with_its_window_and_with_its_client(daemon, client):
-    owner = daemon.connect()
-    owner("SCOPE", "OPEN", "window", "OWNER", "connection")
-    owner("NAV", "PUSH", "main", "a", "PARENT", "window")
-    owner("NAV", "PUSH", "main", "b")
-    client("TIMER", "SET", "t", "1h", "OWNER", "scope:b")
-    owner.close()
-    for _ in range(1000):
-        if client("DBSIZE") == 0:
-            break
-    assert client("DBSIZE") == 0
-    assert client("NAV", "GET", "main") is None
 
 
 def test_a_page_loads_fails_is_tried_again_and_returns_silently(daemon, client):
@@ -98,26 +58,6 @@ def test_a_page_loads_fails_is_tried_again_and_returns_silently(daemon, client):
     assert view(client("PAGE", "FAILED", "orders"))["state"] == b"empty"
     assert client("PAGE", "CLOSE", "orders") == 1
     assert client("DBSIZE") == 0
-
-
-def test_events_of_pages_and_stacks_come_to_redis_py(daemon, client):
-    with redis.Redis(unix_socket_path=str(daemon.path)) as library:
-        pubsub = library.pubsub(ignore_subscribe_messages=True)
-        pubsub.psubscribe("page:*", "nav:*")
-        pubsub.get_message(timeout=1)
-        pubsub.get_message(timeout=1)
-        library.execute_command("PAGE", "APPEAR", "p", "TIMEOUT", "1s")
-        library.execute_command("NAV", "PUSH", "n", "p")
-        library.execute_command("CLOCK", "ADVANCE", "1s")
-        events = []
-        while not events or events[-1]["event"] != "failed":
-            message = pubsub.get_message(timeout=5)
-            events += [json.loads(message["data"])] if message else []
-        assert [event["event"] for event in events] == [
-            "did-appear", "loading", "will-appear", "did-appear", "failed",
-        ]  # fmt: skip
-        assert (events[-1]["reason"], events[-1]["error_page"]) == ("timed-out", True)
-        pubsub.close()
 
 
 @pytest.mark.parametrize(

@@ -41,18 +41,6 @@ def test_what_a_killed_client_owned_is_cancelled(daemon, client):
     eventually(lambda: client("DBSIZE") == 0, "it is cancelled")
 
 
-def test_what_somebody_else_started_anew_is_not_touched(daemon, client):
-    owner = daemon.connect()
-    owner("TIMER", "SET", "t", "1h", "OWNER", "connection")
-    client("TIMER", "SET", "t", "2h")
-    owner("COUNTDOWN", "START", "k", "OWNER", "connection")
-    owner("COUNTDOWN", "CANCEL", "k")
-    client("COUNTDOWN", "START", "k")
-    owner.close()
-    time.sleep(0.2)
-    assert client("DBSIZE") == 2
-
-
 def test_leases_are_given_back(daemon, client):
     owners = [daemon.connect() for _ in range(3)]
     for owner in owners:

@@ -27,15 +27,6 @@ def test_what_a_scope_owns_ends_with_it(daemon, client):
     assert daemon.info("timers")["armed"] == "0"
 
 
-def test_a_scope_of_a_client_that_vanishes_closes_with_all_below_it(daemon, client):
-    owner = daemon.connect()
-    owner("SCOPE", "OPEN", "app", "OWNER", "connection")
-    client("SCOPE", "OPEN", "page", "PARENT", "app")
-    client("TIMER", "SET", "t", "1h", "OWNER", "scope:page")
-    owner.close()
-    eventually(lambda: client("DBSIZE") == 0, "all of it is gone")
-
-
 def test_a_lease_ends_on_time_and_touching_renews_it(start_daemon):
     daemon = start_daemon(virtual_time=True)
     client = daemon.connect()
@@ -102,20 +93,6 @@ def fill(client, count, command):
             assert not isinstance(reply, Exception) and view(reply)["state"] == b"open", reply
 
 
-def test_a_wide_tree_closes_and_others_are_served_meanwhile(daemon, client):
-    count = 20_000
-    client("SCOPE", "OPEN", "top")
-    fill(client, count, lambda number: ("SCOPE", "OPEN", f"{number}", "PARENT", "top"))
-    other = daemon.connect()
-    assert client("SCOPE", "CLOSE", "top") == 1
-    assert client("SCOPE", "GET", f"{count - 1}") is None
-    answered_meanwhile = 0
-    while int(other("DBSIZE")) > 0:
-        answered_meanwhile += 1
-    assert answered_meanwhile > 10, "it was done in one go"
-    client("SCOPE", "OPEN", "top")
-
-
 def test_a_deep_tree_closes_and_is_no_deeper_than_the_limit(daemon, client):
     count = 10_000
     client("SCOPE", "OPEN", "0")
@@ -138,18 +115,6 @@ def test_scopes_do_not_outlive_the_daemon(daemon, client):
     client = daemon.connect()
     assert client("DBSIZE") == 1
     assert client("SCOPE", "GET", "app") is None
-
-
-def test_scopes_count_among_the_entities_of_a_user(start_daemon):
-    daemon = start_daemon(config="limits:\n  max-entities-per-uid: 3\n  max-scope-children: 1\n")
-    client = daemon.connect()
-    client("SCOPE", "OPEN", "a")
-    client("SCOPE", "OPEN", "b", "PARENT", "a")
-    assert "max-scope-children" in client("SCOPE", "OPEN", "c", "PARENT", "a")
-    client("SCOPE", "OPEN", "c")
-    assert "max-entities-per-uid" in client("SCOPE", "OPEN", "d")
-    client("SCOPE", "CLOSE", "b")
-    assert view(client("SCOPE", "OPEN", "d", "PARENT", "a"))["depth"] == 2
 
 
 def test_only_leases_take_a_timer(daemon, client):

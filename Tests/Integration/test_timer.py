@@ -36,24 +36,6 @@ def test_set_replies_with_the_whole_view(speaker):
     }  # fmt: skip
 
 
-def test_once_fired_it_is_forgotten(speaker):
-    timer(speaker, "SET", "t", "5s")
-    advance(speaker, "4999ms")
-    assert timer(speaker, "GET", "t")["remaining_ms"] == 1
-    advance(speaker, 1)
-    assert speaker("TIMER", "GET", "t") is None
-    assert speaker("DBSIZE") == 0
-
-
-@pytest.mark.parametrize("clock", ["boot", "wall"])
-def test_a_repeating_timer_stays_in_phase(speaker, clock):
-    timer(speaker, "SET", "t", "1s", "EVERY", "400ms", "CLOCK", clock, "LATE", "coalesce")
-    advance(speaker, "1700ms")
-    shown = timer(speaker, "GET", "t")
-    assert (shown["fired"], shown["missed"], shown["remaining_ms"]) == (2, 0, 100)
-    assert (shown["every_ms"], shown["clock"], shown["late"]) == (400, clock.encode(), b"coalesce")
-
-
 def test_pause_resume_retime(speaker):
     timer(speaker, "SET", "t", "5s")
     advance(speaker, "2s")
@@ -101,8 +83,3 @@ def test_bad_options_are_refused_and_change_nothing(client, words):
     before = client("TIMER", "GET", "t")
     assert client("TIMER", "SET", "t", *words).code == "ERR"
     assert client("TIMER", "GET", "t") == before
-
-
-def test_zero_is_due_at_once(client):
-    timer(client, "SET", "t", "0")
-    assert client("TIMER", "GET", "t") is None

@@ -180,30 +180,6 @@ import Wire
 
   // MARK: Reload
 
-  @Test("CONFIG RELOAD answers what has changed, once it has")
-  func reload() throws {
-    let counter = Counter()
-    counter.run(["CONFIG", "RELOAD"])
-    #expect(counter.session.isWaiting)
-    #expect(try counter.take() == [])
-    counter.host.reloads.removeFirst()(
-      .taken(
-        changed: [.init(name: "a.b", old: "1", new: nil)], kept: ["socket.path"]))
-    #expect(!counter.session.isWaiting)
-    #expect(
-      try counter.take() == [
-        .array([
-          .bulk("changed"), .array([.array([.bulk("a.b"), .bulk("1"), .null])]),
-          .bulk("needs_restart"), .array([.bulk("socket.path")]),
-        ])
-      ])
-    counter.run(["CONFIG", "RELOAD"])
-    counter.host.reloads.removeFirst()(.refused(["f:1: bad", "f:2: worse"]))
-    #expect(
-      text(try counter.take()[0])
-        == "ERR the configuration is refused, the old one stays: f:1: bad; f:2: worse")
-  }
-
   @Test("A connection that is gone by then gets no answer")
   func reloadForNobody() throws {
     let counter = Counter()

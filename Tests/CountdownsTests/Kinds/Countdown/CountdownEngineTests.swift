@@ -28,19 +28,6 @@ import Testing
     #expect(desk.get("a\0") == nil)
   }
 
-  @Test("A refusal changes nothing and tells the time left")
-  func refuses() throws {
-    let first = try desk.start("a", count: 10, meta: "one").view
-    desk.at(2_500)
-    let second = try desk.start("a", count: 99, meta: "two")
-    #expect(second.decision == .refused(.cooldown))
-    #expect(second.view.generation == first.generation)
-    #expect(second.view.remainingMS == 7_500)
-    #expect(second.view.remaining == 8)
-    #expect(second.view.meta == Array("one".utf8))
-    #expect(second.view.sends == 1)
-  }
-
   @Test("A generation is never given twice, and a stale one hits nothing")
   func generations() throws {
     var seen: Set<Int64> = []
@@ -113,56 +100,6 @@ import Testing
     try desk.start("a", count: 1)
     desk.at(1_000).hears(1, "0 a snapshot idle", "0 a started 1", "1000 a ready 0")
     desk.expectEmpty()
-  }
-
-  @Test("RETIME 0 is ready at once; to later and to earlier it moves the end")
-  func retimes() throws {
-    desk.subscribe(1, "countdown:a")
-    try desk.start("a", count: 3)
-    try desk.retime("a", 0)
-    desk.hears(1, "0 a snapshot idle", "0 a started 3", "0 a retimed 0", "0 a ready 0")
-    try desk.resend("a")
-    try desk.at(500).retime("a", 10_000)
-    try desk.at(500).retime("a", 1_500)
-    desk.at(99_000).hears(
-      1, "0 a started 3", "500 a retimed 10", "500 a retimed 2", "1000 a tick 1", "2000 a ready 0")
-  }
-
-  @Test("RETIME 0 of a paused countdown makes it ready, not paused with nothing left")
-  func retimesPausedToNow() throws {
-    desk.subscribe(1, "countdown:a")
-    try desk.start("a", count: 3)
-    try desk.pause("a")
-    #expect(try desk.retime("a", 0).state == .ready)
-    desk.hears(
-      1, "0 a snapshot idle", "0 a started 3", "0 a paused 3", "0 a retimed 0", "0 a ready 0")
-  }
-
-  @Test("FIRE: COUNT 5 EVERY 1s lasts 4 s; with COUNT 1 it is ready at once")
-  func fires() throws {
-    desk.subscribe(1, "countdown:a")
-    try desk.start("a", count: 5, fire: true)
-    desk.at(4_000).hears(
-      1, "0 a snapshot idle", "0 a started 4", "1000 a tick 3", "2000 a tick 2", "3000 a tick 1",
-      "4000 a ready 0")
-    #expect(try desk.start("a", count: 1, fire: true).view.state == .ready)
-    desk.hears(1, "4000 a started 0", "4000 a ready 0")
-  }
-
-  @Test("PAUSE and RESUME; what changes nothing says nothing; ready refuses both")
-  func pauses() throws {
-    desk.subscribe(1, "countdown:a")
-    try desk.start("a", count: 2)
-    try desk.at(500).pause("a")
-    try desk.at(700).pause("a")
-    try desk.at(9_000).resume("a")
-    try desk.at(9_000).resume("a")
-    desk.at(99_000).hears(
-      1, "0 a snapshot idle", "0 a started 2", "500 a paused 2", "9000 a resumed 2",
-      "9500 a tick 1", "10500 a ready 0")
-    #expect(throws: EngineError.isReady) { try desk.pause("a") }
-    #expect(throws: EngineError.isReady) { try desk.resume("a") }
-    #expect(throws: EngineError.isReady) { try desk.retime("a", 5) }
   }
 
   @Test("What a command says does not depend on how far behind the wheel is")

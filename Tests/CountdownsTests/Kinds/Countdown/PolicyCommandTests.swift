@@ -92,16 +92,6 @@ import Testing
     try counter.expectError("COUNTDOWN PASS q", "ERR 'q' was started without a policy")
   }
 
-  @Test("PASS of a code that is not good any more is refused")
-  func passesNoExpiredCode() throws {
-    _ = try counter.say("COUNTDOWN START k POLICY login")
-    counter.pass(300_000)
-    for command in ["ATTEMPT", "PASS"] {
-      let view = try counter.say("COUNTDOWN \(command) k")
-      #expect(view["accepted"] == .integer(0) && view["reason"] == .bulk("expired"))
-    }
-  }
-
   @Test("Refusals by windows and channels have their reason and their time")
   func refusals() throws {
     for wait in [60_000, 120_000] as [Int64] {

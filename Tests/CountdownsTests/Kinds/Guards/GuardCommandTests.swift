@@ -3,24 +3,6 @@ import Testing
 
 /// ONCE on the wire.
 @Suite struct OnceCommandTests {
-  @Test("The first is accepted, a repetition is answered with its result")
-  func life() throws {
-    let counter = Counter()
-    let first = try counter.say("ONCE k TTL 10s")
-    #expect(first["accepted"] == .integer(1) && first["state"] == .bulk("running"))
-    #expect(first["result"] == .null && first["remaining_ms"] == .integer(10_000))
-    let again = try counter.say("ONCE k TTL 10s")
-    #expect(again["accepted"] == .integer(0) && again["reason"] == .bulk("duplicate"))
-    #expect(try counter.say("ONCE DONE k paid")["accepted"] == .integer(1))
-    let later = try counter.say("ONCE BEGIN k TTL 10s")
-    #expect(later["accepted"] == .integer(0) && later["result"] == .bulk("paid"))
-    let twice = try counter.say("ONCE DONE k other")
-    #expect(twice["accepted"] == .integer(0) && twice["result"] == .bulk("paid"))
-    counter.pass(10_000)
-    #expect(try counter.say("ONCE GET k") == .null)
-    try counter.expectError("ONCE DONE k late", "NOTFOUND no once 'k'")
-  }
-
   @Test("What is wrong is said, and changes nothing")
   func errors() throws {
     let counter = Counter()
@@ -57,27 +39,6 @@ import Testing
 
 /// GATE on the wire.
 @Suite struct GateCommandTests {
-  @Test("CHECK keeps the action, OPEN runs it, once")
-  func life() throws {
-    let counter = Counter()
-    let listener = counter.open()
-    _ = try counter.frames(["SUBSCRIBE", "gate:s"], by: listener)
-    let asked = try counter.say("GATE CHECK s buy PAYLOAD 42")
-    #expect(asked["accepted"] == .integer(0) && asked["reason"] == .bulk("login"))
-    #expect(asked["state"] == .bulk("pending") && asked["action"] == .bulk("buy"))
-    #expect(asked["remaining_ms"] == .integer(600_000))
-    let open = try counter.say("GATE OPEN s TTL 30m")
-    #expect(open["state"] == .bulk("open") && open["action"] == .null)
-    #expect(open["remaining_ms"] == .integer(1_800_000))
-    #expect(try counter.say("GATE CHECK s sell")["accepted"] == .integer(1))
-    #expect(try counter.say("GATE CLOSE s") == .integer(1))
-    #expect(try counter.say("GATE CLOSE s") == .integer(0))
-    let lines = try counter.take(listener).map { $0.elements.last?.text ?? "" }
-    #expect(lines.map { $0.contains(#""event":"run""#) } == [false, false, true, false])
-    #expect(lines[2].contains(#""state":"open","action":"buy","payload":"42""#))
-    #expect(lines[3].contains(#""event":"closed""#) && lines[3].contains(#""state":"closed""#))
-  }
-
   @Test("REQUIRED off needs no session; a snapshot of nothing is closed")
   func notRequired() throws {
     let counter = Counter()
@@ -109,31 +70,6 @@ import Testing
 
 /// DEBOUNCE on the wire.
 @Suite struct DebounceCommandTests {
-  @Test("One event for many calls")
-  func life() throws {
-    let counter = Counter()
-    let listener = counter.open()
-    _ = try counter.frames(["SUBSCRIBE", "debounce:k"], by: listener)
-    let first = try counter.say("DEBOUNCE k 1s PAYLOAD a MAXWAIT 5s")
-    #expect(first["state"] == .bulk("waiting") && first["calls"] == .integer(1))
-    #expect(first["quiet_ms"] == .integer(1_000) && first["max_wait_ms"] == .integer(5_000))
-    counter.pass(400)
-    let second = try counter.say("debounce call k 1s payload b")
-    #expect(second["calls"] == .integer(2) && second["payload"] == .bulk("b"))
-    #expect(second["generation"] == first["generation"])
-    counter.pass(1_000)
-    #expect(try counter.say("DEBOUNCE GET k") == .null)
-    _ = try counter.say("DEBOUNCE k 1s LEADING")
-    #expect(try counter.say("DEBOUNCE FLUSH k") == .integer(0))
-    #expect(try counter.say("DEBOUNCE CANCEL k") == .integer(1))
-    let lines = try counter.take(listener).map { $0.elements.last?.text ?? "" }
-    #expect(lines.count == 3)
-    #expect(lines[0].contains(#""event":"fired""#) && lines[0].contains(#""reason":"quiet""#))
-    #expect(lines[0].contains(#""calls":2"#) && lines[0].contains(#""payload":"b""#))
-    #expect(lines[1].contains(#""reason":"leading""#) && lines[1].contains(#""state":"resting""#))
-    #expect(lines[2].contains(#""event":"cancelled""#))
-  }
-
   @Test("What is wrong is said, and changes nothing")
   func errors() throws {
     let counter = Counter()

@@ -190,21 +190,6 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("LEADING, MAXWAIT, and the rest after them")
-  func edges() throws {
-    let desk = Desk()
-    desk.subscribe(1, "debounce:k")
-    for now in 0...4 as ClosedRange<Int64> {
-      desk.at(now * 800)
-      try desk.call("k", payload: "\(now)", leading: true, longest: 2_000)
-    }
-    desk.at(9_000).hears(
-      1, "0 k snapshot idle", "0 k fired resting 1 0 leading", "2800 k fired resting 3 3 max-wait",
-      "4200 k fired idle 1 4 quiet")
-    desk.unsubscribe(1, "debounce:k")
-    desk.expectEmpty()
-  }
-
   @Test("FLUSH fires at once, CANCEL never; then the next call is a first one")
   func flushAndCancel() throws {
     let desk = Desk()

@@ -29,20 +29,6 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("It goes on failure just so; the error page is tried again, with the HUD")
-  func hudOnFailure() throws {
-    try desk.appear("p", screen: "main")
-    #expect(try desk.failed("p") == nil)
-    #expect(desk.hud("main") == nil)
-    #expect(desk.page("p")?.state == .error)
-    #expect(try desk.retry("p") == nil)
-    #expect(desk.hud("main")?.state == .visible)
-    #expect(desk.hud("p") == nil)
-    _ = try desk.loaded("p", items: 0)
-    #expect(desk.page("p")?.state == .empty)
-    #expect(desk.hud("main") == nil)
-  }
-
   @Test("GRACE and MIN are the page's: a quick load shows nothing, a shown HUD stays for MIN")
   func graceAndMinimum() throws {
     desk.subscribe(1, "hud:p")
@@ -57,21 +43,6 @@ import Testing
     desk.at(2_000).hears(
       1, "300 p will-appear", "300 p did-appear", "800 p will-disappear dismissed",
       "800 p did-disappear dismissed")
-  }
-
-  @Test("A return is silent: no HUD, and a failure shows what there was")
-  func silentReturn() throws {
-    try desk.appear("p")
-    _ = try desk.loaded("p", items: 3)
-    try desk.disappear("p")
-    #expect(try desk.appear("p").state == .refreshing)
-    #expect(hud == nil)
-    #expect(try desk.failed("p") == nil)
-    #expect(desk.page("p")?.state == .content)
-    try desk.disappear("p")
-    #expect(try desk.appear("p", refresh: .never).state == .content)
-    try desk.disappear("p")
-    #expect(try desk.appear("p").state == .content)
   }
 
   @Test("TIMEOUT makes a failure of its own, on time; the HUD goes with it")

@@ -57,32 +57,6 @@ import Wire
     #expect(try counter.say("DBSIZE") == .integer(3))
   }
 
-  @Test("The taker gets a push in RESP3, with what was said; the emitter the scope's name")
-  func emitting() throws {
-    let counter = Counter()
-    let handler = counter.open(.resp3)
-    _ = try counter.say("SCOPE OPEN app")
-    _ = try counter.say("SCOPE OPEN cell PARENT app")
-    #expect(try counter.say("SCOPE EMIT cell tap") == .null)
-    #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(1))
-    #expect(try counter.say("SCOPE HANDLE app tap", by: handler) == .integer(0))
-    #expect(try counter.say("SCOPE EMIT cell tap 42") == .bulk("app"))
-    let frames = try counter.take(handler)
-    guard case .push(let message) = try #require(frames.first), frames.count == 1 else {
-      Issue.record("no push: \(frames)")
-      return
-    }
-    #expect(message[..<2] == [.bulk("message"), .bulk("scope:app")])
-    for part in [
-      #""event":"emitted","key":"app""#, #""name":"tap","target":"cell","phase":"bubble""#,
-      #""payload":"42""#,
-    ] {
-      #expect(message[2].text.contains(part), "\(message[2].text)")
-    }
-    #expect(try counter.say("SCOPE UNHANDLE app tap", by: handler) == .integer(1))
-    #expect(try counter.say("SCOPE EMIT cell tap") == .null)
-  }
-
   @Test("RESET ends what a connection handles, and nothing that it owns or others handle")
   func resetEndsHandlers() throws {
     let counter = Counter()

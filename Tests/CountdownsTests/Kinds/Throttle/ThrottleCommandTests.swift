@@ -3,39 +3,6 @@ import Testing
 
 /// THROTTLE on the wire: what it takes, answers and refuses.
 @Suite struct ThrottleCommandTests {
-  @Test("The view, and the reason of a refusal")
-  func view() throws {
-    let counter = Counter()
-    let first = try counter.say("THROTTLE k BURST 2 RATE 1/10s")
-    #expect(first["key"] == .bulk("k"))
-    #expect(first["accepted"] == .integer(1))
-    #expect(first["reason"] == .null)
-    #expect(first["state"] == .bulk("available"))
-    #expect(first["limit"] == .integer(2))
-    #expect(first["remaining"] == .integer(1))
-    #expect(first["reset_after_ms"] == .integer(10_000))
-    #expect(first["rate_count"] == .integer(1))
-    #expect(first["rate_ms"] == .integer(10_000))
-    let refused = try counter.say("throttle k rate 1/10s cost 2 burst 2")
-    #expect(refused["accepted"] == .integer(0))
-    #expect(refused["reason"] == .bulk("rate"))
-    #expect(refused["retry_after_ms"] == .integer(10_000))
-    #expect(refused["generation"] == first["generation"])
-    #expect(try counter.say("THROTTLE GET k")["remaining"] == .integer(1))
-    #expect(try counter.say("THROTTLE REFUND k 5")["state"] == .bulk("idle"))
-    #expect(try counter.say("THROTTLE GET k") == .null)
-    #expect(try counter.say("THROTTLE REFUND k 1") == .null)
-  }
-
-  @Test("PEEK changes nothing")
-  func peek() throws {
-    let counter = Counter()
-    let peeked = try counter.say("THROTTLE k BURST 2 RATE 1/10s PEEK")
-    #expect(peeked["accepted"] == .integer(1))
-    #expect(peeked["remaining"] == .integer(2))
-    #expect(try counter.say("DBSIZE") == .integer(0))
-  }
-
   @Test("Keys that are called like its commands: TAKE says what is meant, else it is an error")
   func names() throws {
     let counter = Counter()

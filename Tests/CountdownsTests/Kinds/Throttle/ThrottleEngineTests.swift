@@ -39,18 +39,6 @@ import Testing
     desk.hears(1, "0 k snapshot idle", "0 k accepted exhausted 0")
   }
 
-  @Test("Another rate counts from the next request that is accepted")
-  func anotherRate() throws {
-    let desk = Desk()
-    try desk.take("k", 4, 4, per: 1_000, cost: 4)
-    let refused = try desk.take("k", 5, 1, per: 1_000, cost: 2)
-    #expect(!refused.isAccepted && refused.view.limit == 5 && refused.view.remaining == 1)
-    #expect(desk.throttle("k")?.limit == 4)
-    #expect(try desk.take("k", 5, 1, per: 1_000).isAccepted)
-    #expect(desk.throttle("k")?.limit == 5)
-    #expect(desk.throttle("k")?.resetAfterMS == 5_000)
-  }
-
   @Test("REFUND: what was used is there again; all of it, and the key is forgotten")
   func refund() throws {
     let desk = Desk()
