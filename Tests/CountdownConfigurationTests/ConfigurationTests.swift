@@ -1,7 +1,7 @@
 import CountdownConfiguration
 import Testing
 
-/// What the files say becomes what is in force.
+/// Settings take the values that the files give them.
 @Suite struct ConfigurationTests {
   @Test(arguments: ["", "# nothing\n", "---\n", "{}", "limits:\n#  max-output: 1MiB\nhud:\n"])
   func whatIsNotSetHasItsDefault(_ yaml: String) throws {

@@ -2,7 +2,7 @@ import CountdownConfiguration
 import Countdowns
 import Testing
 
-/// The `policies:` section: what it says, and what is wrong with it.
+/// The `policies:` section: its settings and its errors.
 @Suite struct PolicyTests {
   private let whole = """
     policies:

@@ -2,7 +2,7 @@ import CountdownConfiguration
 import Testing
 import Wire
 
-/// What is refused, and in which words.
+/// Which values are refused, and the error messages.
 @Suite struct ProblemTests {
   private func problems(_ yaml: String) -> [String] {
     var configuration = Configuration()

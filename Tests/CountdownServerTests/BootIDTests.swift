@@ -4,7 +4,7 @@ import Testing
 @testable import CountdownServer
 
 @Suite struct BootIDTests {
-  @Test func isTheSameWithDashesAndWithout() {
+  @Test func aBootIDIsTheSameWithAndWithoutDashes() {
     let digits = "11b1c9c07aa54f2c8a4e2f5e8a9b0c1d"
     #expect(BootID.digits("11b1c9c0-7aa5-4f2c-8a4e-2f5e8a9b0c1d") == digits)
     #expect(BootID.digits(digits) == digits)
@@ -15,7 +15,7 @@ import Testing
   @Test(arguments: [
     "", "%b", "unknown", "11b1c9c07aa54f2c8a4e2f5e8a9b0c1", "the boot of the machine, 32 long",
   ])
-  func whatIsNoneIsNone(text: String) { #expect(BootID.digits(text) == nil) }
+  func invalidTextIsNoBootID(text: String) { #expect(BootID.digits(text) == nil) }
 
-  @Test func thisMachineHasOne() { #expect(BootID.digits(BootID.current) == BootID.current) }
+  @Test func thisMachineHasABootID() { #expect(BootID.digits(BootID.current) == BootID.current) }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import CountdownServer
 
-/// HUDs that were shown with DURABLE, over the end of the daemon.
+/// HUDs shown with DURABLE survive a restart.
 @Suite final class DurableHUDTests {
   private var kept: KeptEngine
 
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: ["boot-1", "boot-2"])
-  func itIsAsItWasWithItsMoments(bootID: String) throws {
+  func aRestoredHUDKeepsItsTimes(bootID: String) throws {
     try kept.show("s", durable: true) {
       $0.status = Array("Loading".utf8)
       $0.minimum = .seconds(10)
@@ -49,7 +49,7 @@ import Testing
     #expect(kept.hud("s", level: .normal) == nil && kept.hud("s") != nil)
   }
 
-  @Test func whatFellDueHappensLate() throws {
+  @Test func whatFellDueWhileTheDaemonWasDownHappensLate() throws {
     try kept.show("s", durable: true) { $0.maximum = .seconds(5) }
     try restart(away: 60_000)
     #expect(kept.hud("s") == nil)
@@ -58,7 +58,7 @@ import Testing
     #expect(kept.entityCount == 0)
   }
 
-  @Test func onlyWhatIsDurableIsKept() throws {
+  @Test func onlyDurableHUDsAreStored() throws {
     try kept.show("s", durable: true)
     try kept.show("s", durable: false, level: .alert)
     try kept.show("gone", durable: false)
@@ -70,7 +70,7 @@ import Testing
     #expect(kept.hud("s")?.level == .normal)
   }
 
-  @Test func whatIsPausedStaysSo() throws {
+  @Test func aPausedHUDStaysPaused() throws {
     try kept.show("s", durable: true) { $0.maximum = .seconds(10) }
     kept.pass(4_000)
     _ = try kept.with("s") { try kept.engine.pauseHUD(HUDTarget(screen: $0), at: kept.now) }

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What is sent under a policy is stored whoever owns the countdown; the countdown itself is not.
+/// Sends under a policy are stored whoever owns the countdown; an owned countdown is not.
 @Suite final class OwnedSendTests {
   var kept: KeptEngine
   private let policy: SendPolicy
@@ -89,7 +89,7 @@ import Testing
     try kept.start("c", owner: .connection(1))
   }
 
-  @Test func aSendThatCouldNotBeStoredIsTakenBackAndTheOwnerIsTold() throws {
+  @Test func aSendThatCouldNotBeStoredIsRolledBackAndItsOwnerNotified() throws {
     try kept.start("a", policy: policy)
     try kept.cancel("a")
     try kept.store()

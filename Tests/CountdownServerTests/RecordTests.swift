@@ -4,7 +4,8 @@ import Testing
 
 @testable import CountdownStore
 
-/// Whatever the engine calls durable is the same after it was a row. The store's clock is ahead of the boot clock.
+/// Durable entities survive the conversion to a row and back. The store's clock is ahead of the boot
+/// clock.
 @Suite struct RecordTests {
   private static let offset: Int64 = 1_000_000_000
 
@@ -72,7 +73,7 @@ import Testing
     return try Self.open(directory).record(of: kind, at: place)
   }
 
-  @Test func countdowns() throws {
+  @Test func countdownsSurviveTheRoundTrip() throws {
     let phases: [Countdown.Phase] = [
       .counting(until: at(4)), .paused(left: .milliseconds(9)), .ready(since: at(-3)),
       .idle(since: at(0)),
@@ -98,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func whatWasSentUnderPolicies() throws {
+  @Test func sendsSurviveTheRoundTrip() throws {
     let plain = try Self.policy { $0.count = 30 }
     for (policy, record, isInForce) in [
       (try Self.full.get(), record, true), (try Self.full.get(), SendRecord(), false),
@@ -179,7 +180,7 @@ import Testing
   // MARK: Timers
 
   @Test(arguments: [TimerClock.boot, .wall], [PlainTimer.Late.fire, .skip, .coalesce])
-  func timers(clock: TimerClock, late: PlainTimer.Late) throws {
+  func timersSurviveTheRoundTrip(clock: TimerClock, late: PlainTimer.Late) throws {
     for phase in [PlainTimer.Phase.running(until: at(5)), .paused(left: .milliseconds(3))] {
       let machine = PlainTimer(
         phase, every: late == .skip ? nil : .seconds(2), late: late, fired: 3, missed: 1)!
@@ -205,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func aTimerThatCannotBeIsNone() throws {
+  @Test func invalidTimerRowsAreRefused() throws {
     let directory = Self.directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let store = try Self.open(directory)
@@ -243,7 +244,7 @@ import Testing
 
   // MARK: Guards
 
-  @Test func guards() throws {
+  @Test func guardsSurviveTheRoundTrip() throws {
     let rule = Debounce.Rule(
       quiet: .milliseconds(2), maximumWait: .milliseconds(9), isLeading: true)!
     let machines: [GuardMachine] = [

@@ -8,7 +8,7 @@ import Testing
 @Suite struct StateLoadingTests {
   /// A daemon that is asked to end while it loads leaves portions untaken.
   @Test(arguments: 1...5)
-  func mayEndWithPortionsThatNobodyTook(_ taken: Int) throws {
+  func loadingMayEndWithUnreadPortions(_ taken: Int) throws {
     let directory = NSTemporaryDirectory() + "countdown-loading-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let options = Store.Options(directory: directory, durability: .process, product: "test")

@@ -26,7 +26,7 @@ import Testing
 
   // MARK: Places
 
-  @Test func whatComesWhileADeletionIsUnderWayHasAPlaceOfItsOwn() throws {
+  @Test func anEntityStartedDuringADeletionHasItsOwnPlace() throws {
     try kept.start("a")
     try kept.set("a", 60)
     try kept.begin("a")
@@ -92,7 +92,7 @@ import Testing
 
   // MARK: A name that a connection took
 
-  @Test func whatAConnectionDoesToItRestsOnTheTurnThatGaveItTheName() throws {
+  @Test func ownedChangesDependOnTheBatchThatGaveTheName() throws {
     let before = try kept.set("a", 60)
     try kept.store()
     let given = try effect { try kept.set("a", 5, owner: .connection(1)) }
@@ -106,7 +106,7 @@ import Testing
     #expect(kept.timer("a")?.remainingMS == 60_000)
   }
 
-  @Test func andOnNoLaterOne() throws {
+  @Test func ownedChangesDependOnNoLaterBatch() throws {
     try kept.set("a", 60)
     try kept.store()
     let mine = try kept.set("a", 5, owner: .connection(1))
@@ -127,7 +127,7 @@ import Testing
 
   // MARK: Levels of screens
 
-  @Test func aLevelThatNeedsNoStoringIsNoChange() throws {
+  @Test func aNonDurableLevelIsNoChange() throws {
     let durable = try kept.show("s", durable: true)
     try kept.store()
     var alert: HUDView?
@@ -148,7 +148,7 @@ import Testing
     #expect(throws: EngineError.readOnly) { try kept.show("s", durable: true, level: .alert) }
   }
 
-  @Test func aLevelThatComesBackIsNobodyElses() throws {
+  @Test func aRestoredLevelKeepsItsPlace() throws {
     try kept.show("s", durable: true)
     let alert = try kept.show("s", durable: true, level: .alert)
     try kept.store()
@@ -173,7 +173,7 @@ import Testing
     #expect(!free.isKept && free.restsOn == nil)
   }
 
-  @Test func aScreenThatComesBackIsNobodyElses() throws {
+  @Test func aRestoredScreenKeepsItsPlace() throws {
     let durable = try kept.show("s", durable: true)
     try kept.store()
     kept.isBroken = true
@@ -184,7 +184,7 @@ import Testing
     #expect(kept.hud("s")?.generation == durable.generation && kept.entityCount == 1)
   }
 
-  @Test func whatCameAfterALevelThatNeverWasMakesWay() throws {
+  @Test func aLevelShownAfterARolledBackOneMakesWay() throws {
     try kept.show("s", durable: true)
     try kept.store()
     kept.isBroken = true
@@ -199,7 +199,7 @@ import Testing
     #expect(kept.hud("s", level: .alert) == nil && kept.hud("s", level: .normal) != nil)
   }
 
-  @Test func whatComesAfterThatIsGivenUpStays() throws {
+  @Test func aLevelShownAfterADurableOneEndedStays() throws {
     try kept.show("s", durable: true)
     try kept.store()
     kept.isBroken = true
@@ -231,7 +231,7 @@ import Testing
 
   // MARK: Time
 
-  @Test func whatSomebodyFindsDueIsNotTheirDoing() throws {
+  @Test func changesByTimeAreNotTheCallersChanges() throws {
     try kept.start("a", count: 1)
     try kept.set("a", 1)
     try kept.begin("a")

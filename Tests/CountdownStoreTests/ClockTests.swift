@@ -73,7 +73,7 @@ import Testing
     #expect(clock.bootMicroseconds(stored: deadline) == 37_000_000)
   }
 
-  @Test func isWrittenDownAfterStepsAndNowAndThen() {
+  @Test func clocksAreStoredAfterStepsAndPeriodically() {
     var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
     #expect(!clock.isOutdated(at: at(159, wall: 5_059)))
     #expect(clock.isOutdated(at: at(160, wall: 5_060)))
@@ -151,17 +151,17 @@ import Testing
     #expect(left(since: start, at: later) == 50)
   }
 
-  @Test func oneWhoseNameIsNotKnownYetIsComparedLikeThat() {
+  @Test func aBootWithoutAnIDYetIsComparedByItsClocks() {
     #expect(left(since: at(20, wall: 5_000, Self.unknown), at: at(30, wall: 5_010)) == 50)
     #expect(left(since: at(20, wall: 5_000, Self.unknown), at: at(30, wall: 5_025)) == 35)
   }
 
-  @Test func aNameIsTheSameWithDashes() {
+  @Test func aBootIDIsTheSameWithDashes() {
     let dashes = at(100, wall: 5_000, "11b1c9c0-7aa5-4f2c-8a4e-2f5e8a9b0c1d")
     #expect(left(since: dashes, at: at(110, wall: 1, "11b1c9c07aa54f2c8a4e2f5e8a9b0c1d")) == 50)
   }
 
-  @Test func whatAnOlderFileSaysWithDashesIsTheSame() throws {
+  @Test func aStoredBootIDIsTheSameWithDashes() throws {
     let directory = TemporaryDirectory()
     let offset = try open(directory, at: at(100, wall: 5_000, "a-b-c")).clock.offset
     try change(directory, "UPDATE meta SET boot_id = 'a-b-c'")
@@ -170,7 +170,7 @@ import Testing
 
   // MARK: Without a commit
 
-  @Test func areNotedWhereNothingHasChanged() throws {
+  @Test func clocksAreStoredThoughNothingHasChanged() throws {
     let directory = TemporaryDirectory()
     var store: Store! = try open(directory, at: at(100, wall: 5_000))
     let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
@@ -182,7 +182,7 @@ import Testing
   }
 
   @Test(arguments: [Durability.process, .power])
-  func theEndNotesThem(durability: Durability) throws {
+  func closingStoresTheClocks(durability: Durability) throws {
     let directory = TemporaryDirectory()
     let deadline: Int64
     do {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountdownStore
 
-/// Numbers and logs of a state that was damaged.
+/// Numbers and logs of a damaged state.
 @Suite struct DamageTests {
   private let directory = TemporaryDirectory()
 
@@ -50,7 +50,7 @@ import Testing
     "", "4000000000000000000", "4000000000000000000 4000000000000000001\n", "x x\n", "-5 -5\n",
     "9223372036854775807 9223372036854775807\n", "4000000000000000000 4000000000000000000",
   ])
-  func numbersThatMakeNoSenseCountForNothing(text: String) throws {
+  func invalidNumbersAreIgnored(text: String) throws {
     let first = try open(directory).firstNumber
     try Data(text.utf8).write(to: URL(fileURLWithPath: directory.state + "/numbers"))
     let second = try open(directory).firstNumber
@@ -64,7 +64,7 @@ import Testing
     ("boot_us", .max), ("boot_us", .min), ("store_minus_boot_us", .max),
     ("store_minus_boot_us", .min), ("wall_us", .min), ("wall_us", .max),
   ])
-  func aRowOfMetaThatMakesNoSenseIsDamage(column: String, value: Int64) throws {
+  func anInvalidMetaRowIsDamage(column: String, value: Int64) throws {
     try open(directory).commit(batch([countdown(0, "a")]), at: reading())
     try change(directory, "UPDATE meta SET \(column) = \(value)")
     #expect(try Store.check(directory: directory.state, anyEvents).problems != [])
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func timesAndNumbersThatCanJustBeAreRead() throws {
+  @Test func extremeTimesAndNumbersAreRead() throws {
     _ = try open(directory)
     try change(
       directory,
@@ -120,7 +120,7 @@ import Testing
     "events SET payload = x'66'", "events SET ordinal = 2", "meta SET number_floor = 1",
     "meta SET store_minus_boot_us = store_minus_boot_us + 1000000", "meta SET product = 'other'",
   ])
-  func aRowThatIsNotAsItWasWrittenIsDamage(change: String) throws {
+  func aChangedRowIsDamage(change: String) throws {
     do {
       let store = try open(directory)
       try store.commit(batch([countdown(5, "a", meta: [0, 0x6D])]), at: reading())
@@ -198,14 +198,14 @@ import Testing
     #expect(contents(try #require(placeOfLog(findings))) == log)
   }
 
-  @Test func whatWasKilledAtItsFirstCommitIsNoDamage() throws {
+  @Test func aStateKilledAtItsFirstCommitIsNoDamage() throws {
     let killed = try killed()
     try Data(repeating: 7, count: 500).write(to: URL(fileURLWithPath: killed.database + "-wal"))
     #expect(try opened(killed).1 == [])
   }
 
   @Test(arguments: ["", "-wal"])
-  func whatWasSetAsideBeforeIsLeftAlone(suffix: String) throws {
+  func filesSetAsideEarlierAreLeftAlone(suffix: String) throws {
     mkdir(directory.state, 0o700)
     var asides: [String] = []
     for n in 0..<3 {
@@ -234,7 +234,7 @@ import Testing
 
   // MARK: Looking
 
-  @Test func aLookChangesNothing() throws {
+  @Test func checkingChangesNothing() throws {
     let killed = try killed()
     let before = try files(killed)
     let report = try Store.check(directory: killed.state, anyEvents)
@@ -284,7 +284,7 @@ import Testing
 
   // MARK: Replacing
 
-  @Test func aReplacementHasAllThatItIsGiven() throws {
+  @Test func aReplacementContainsAllItsRows() throws {
     let killed = try killed()
     let corrupt = try open(killed)
     let now = reading()
@@ -303,7 +303,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: directory.state + "/.state.db.new"))
   }
 
-  @Test func aReplacementThatWasNotDecidedForIsGone() throws {
+  @Test func anUncommittedReplacementIsRemoved() throws {
     let killed = try killed()
     let corrupt = try open(killed)
     do {
@@ -316,7 +316,7 @@ import Testing
     #expect(try corrupt.keys() == ["old", "new", "more"])
   }
 
-  @Test func whatWasDecidedIsDoneByTheNextStart() throws {
+  @Test func theNextStartCompletesACommittedReplacement() throws {
     let killed = try killed()
     var corrupt: Store! = try open(killed)
     var place = ""
@@ -343,7 +343,7 @@ import Testing
     "last_seq = 20000000000000000", "last_seq = -1", "ordinal = 9223372036854775807",
     "after_seq = 100", "ordinal = -1",
   ])
-  func eventsWithNumbersThatCannotBeAreDamage(change: String) throws {
+  func eventsWithInvalidNumbersAreDamage(change: String) throws {
     var store: Store! = try open(directory)
     for number in 1...3 { try store.commit(events(Int64(number) * 10), at: reading()) }
     try store.database.execute("UPDATE events SET \(change), sum = NULL WHERE last_seq = 20")

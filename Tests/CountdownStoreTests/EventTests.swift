@@ -10,7 +10,7 @@ import Testing
     return try Store(chosen, at: reading())
   }
 
-  @Test func areReadFromWhereOneWas() throws {
+  @Test func eventsAreReadFromAGivenNumberOn() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 100)
     #expect(try store.eventsAfter(0) == ([], true))
@@ -23,7 +23,7 @@ import Testing
     #expect(store.lastEventSequence == 35)
   }
 
-  @Test func theOldestGoFirstAndThatIsSaid() throws {
+  @Test func theOldestEventsAreDeletedFirstAndThatIsReported() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)
     for n in 1...20 as ClosedRange<Int64> { try store.commit(events(n * 10, 2), at: reading()) }
@@ -33,7 +33,7 @@ import Testing
     #expect(try store.eventsAfter(0).complete == false)
   }
 
-  @Test func theOldestGoSeveralAtATime() throws {
+  @Test func theOldestEventsAreDeletedSeveralAtATime() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 640)
     var kept: [Int64] = []
@@ -92,7 +92,7 @@ import Testing
     #expect(try store.eventsAfter(second) == ([third], false))
   }
 
-  @Test func goOnAfterARestart() throws {
+  @Test func eventsGoOnAfterARestart() throws {
     let directory = TemporaryDirectory()
     try open(directory, limit: 2).commit(events(5, 3), at: reading())
     let store = try open(directory, limit: 2)
@@ -113,7 +113,7 @@ import Testing
     #expect(try smaller.eventsAfter(45).complete == false)
   }
 
-  @Test func theBeginningIsNotedOnce() throws {
+  @Test func theBeginningOfTheLogIsStoredOnce() throws {
     let directory = TemporaryDirectory()
     do {
       let store = try open(directory, limit: 100)
@@ -131,7 +131,7 @@ import Testing
     #expect(all.map(\.payload) == [[], Array("e".utf8)])
   }
 
-  @Test func whatCouldNotBeCommittedLeavesNoTrace() throws {
+  @Test func aFailedCommitLeavesNoEvents() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 4)
     try store.beginEvents(after: 40)

@@ -5,7 +5,7 @@ import Testing
 @testable import CountdownStore
 
 @Suite struct FailureTests {
-  @Test func whatIsTooLongForSQLiteIsNotStoredAndTheNextIs() throws {
+  @Test func aRowTooLongForSQLiteIsRefusedAndTheNextIsStored() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     sqlite3_limit(store.database.handle, SQLITE_LIMIT_LENGTH, 10_000)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: ["state.db", "state.db-wal"])
-  func whatIsNoMoreWhereItWasIsNotWrittenTo(_ name: String) throws {
+  func aFileThatWasMovedAwayIsNotWrittenTo(_ name: String) throws {
     let directory = TemporaryDirectory()
     var store: Store! = try open(directory)
     let second: Int64 = 1_000_000
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
-  func aReadOnlyFileSystemIsSaid() throws {
+  func aReadOnlyFileSystemIsReported() throws {
     let disk = try SmallDisk(kibibytes: 1_024)
     _ = try Store(options(disk.path + "/state"), at: reading())
     try disk.makeReadOnly()
@@ -103,7 +103,7 @@ import Testing
     #expect(failure { _ = try Store(options(disk.path + "/new"), at: reading()) } == .readOnly)
   }
 
-  @Test func aPlaceThatCannotBeUsedIsSaid() throws {
+  @Test func anUnusableDirectoryIsReported() throws {
     let directory = TemporaryDirectory()
     #expect(
       failure { _ = try Store(options(directory.path + "/no/such"), at: reading()) }
@@ -128,7 +128,7 @@ import Testing
     #expect(try open(directory).keys() == ["a", "b"])
   }
 
-  @Test func theLockHasNothingButTheNumberOfItsProcess() throws {
+  @Test func theLockContainsOnlyItsProcessID() throws {
     let directory = TemporaryDirectory()
     mkdir(directory.state, 0o700)
     try Data("12345678901234567890".utf8).write(
@@ -138,7 +138,7 @@ import Testing
     withExtendedLifetime(store) {}
   }
 
-  @Test func whatAChildHasInheritedDoesNotKeepTheDirectoryLocked() throws {
+  @Test func aChildThatInheritsTheLockDoesNotHoldIt() throws {
     let directory = TemporaryDirectory()
     var store: Store? = try open(directory)
     // As a child has it from fork to exec.
@@ -170,7 +170,7 @@ import Testing
     _ = try open(directory)
   }
 
-  @Test func aShellThatHasTheFileOpenIsSaid() throws {
+  @Test func aShellThatHasTheFileOpenIsReported() throws {
     let directory = TemporaryDirectory()
     _ = try open(directory)
     let shell = try Python(
@@ -196,7 +196,7 @@ import Testing
 
   // MARK: Corruption
 
-  @Test func whatIsNoDatabaseIsCorrupt() throws {
+  @Test func aFileThatIsNoDatabaseIsCorrupt() throws {
     let directory = TemporaryDirectory()
     mkdir(directory.state, 0o700)
     let garbage = Data((0..<5_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -240,7 +240,7 @@ import Testing
     "UPDATE countdowns SET uid = -1", "UPDATE countdowns SET id = 5000000000",
     "UPDATE countdowns SET left_us = 1", "DROP TABLE timers",
   ])
-  func nonsenseIsFound(sql: String) throws {
+  func checkFindsInvalidRows(sql: String) throws {
     let directory = TemporaryDirectory()
     var store: Store! = try open(directory)
     try store.commit(batch([countdown(0, "a")]), at: reading())
@@ -252,7 +252,7 @@ import Testing
     #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
   }
 
-  @Test func aSoundStateIsReportedAsSuch() throws {
+  @Test func checkReportsASoundState() throws {
     let directory = TemporaryDirectory()
     try open(directory).commit(batch([countdown(0, "a"), countdown(1, "b")]), at: reading())
     let report = try Store.check(directory: directory.state, anyEvents)
@@ -263,7 +263,7 @@ import Testing
     #expect(failure { _ = try Store.check(directory: directory.path, anyEvents) } == .inaccessible)
   }
 
-  @Test func nobodyElseMayReadIt() throws {
+  @Test func onlyItsUserMayReadTheState() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     try store.commit(batch([countdown(0, "a")]), at: reading())

@@ -81,7 +81,7 @@ import Testing
     "UPDATE guards SET kind = 1", "UPDATE guards SET phase = 2",
     "UPDATE guards SET moment_store_us = NULL", "UPDATE guards SET fraction = -1",
   ])
-  func whatNeverWasWrittenIsCorrupt(sql: String) throws {
+  func invalidRowsAreCorrupt(sql: String) throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     var batch = StoreBatch()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountdownStore
 
-/// Numbers that are given out while nothing is kept, or that a file knows nothing of.
+/// Numbers given out without a store, or newer than those in a file.
 @Suite struct NumberTests {
   private let directory = TemporaryDirectory()
 
@@ -11,7 +11,7 @@ import Testing
     try Store.firstNumber(keepingNothingIn: directory.state, atLeast: number)
   }
 
-  @Test func riseFromAStoreToNoneAndBack() throws {
+  @Test func numbersRiseFromAStoreToNoneAndBack() throws {
     // Many starts take them far ahead of the clock.
     for _ in 0..<3 { _ = try open(directory) }
     let kept = try open(directory).firstNumber
@@ -22,7 +22,7 @@ import Testing
     #expect(try open(directory).firstNumber > second + NumberFloor.reserve)
   }
 
-  @Test func areTheClocksWhereNothingWasEverKept() throws {
+  @Test func numbersComeFromTheClockWithoutState() throws {
     #expect(try firstNumberWithoutStore(atLeast: 7) == 7)
     #expect(!FileManager.default.fileExists(atPath: directory.state))
     try FileManager.default.createDirectory(
@@ -31,7 +31,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.state) == [])
   }
 
-  @Test func ofAnotherDaemonThatRunsAreLeftAlone() throws {
+  @Test func numbersOfARunningDaemonAreLeftAlone() throws {
     let other = try open(directory)
     let numbers = contents(directory.state + "/numbers")
     #expect(try firstNumberWithoutStore(atLeast: 7) == 7)
@@ -45,7 +45,7 @@ import Testing
     return all
   }
 
-  @Test func givenOutByOthersAreAGapInTheEvents() throws {
+  @Test func numbersGivenOutElsewhereAreAGapInTheEvents() throws {
     let last: Int64
     do {
       let store = try open(directory)
@@ -71,7 +71,7 @@ import Testing
     #expect(try kept(next).last?.afterSequence == first + 1)
   }
 
-  @Test func ofAFileThatIsOlderThanThoseGivenOutAreAGap() throws {
+  @Test func aStateOlderThanItsNumbersIsAGapInTheEvents() throws {
     let old = TemporaryDirectory()
     do {
       let store = try open(directory)
@@ -89,7 +89,7 @@ import Testing
     #expect(try kept(restored).last?.payload == [])
   }
 
-  @Test func aStartThatEndsBeforeTheyAreNotedIsNoGap() throws {
+  @Test func aStartThatEndsBeforeItsNumbersAreNotedIsNoGap() throws {
     let last: Int64
     do {
       let store = try open(directory)

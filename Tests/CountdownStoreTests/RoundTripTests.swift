@@ -46,7 +46,7 @@ import Testing
 
   /// Rows are written several at a time, and those that are left one by one.
   @Test(arguments: [15, 16, 17, 33, 40])
-  func turnsOfAnySizeComeBackAsTheyWere(rows: Int) throws {
+  func batchesOfAnySizeComeBackAsTheyWere(rows: Int) throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     // What a row has, the one that is written in its place has not.
@@ -154,7 +154,7 @@ import Testing
     #expect(try store.keys() == ["b"])
   }
 
-  @Test func whatWasCommittedSurvivesKill() throws {
+  @Test func committedRowsSurviveAKill() throws {
     let (directory, copy) = (TemporaryDirectory(), TemporaryDirectory())
     let store = try open(directory)
     for n in 0..<100 { try store.commit(batch([countdown(UInt32(n), "\(n)")]), at: reading()) }

@@ -64,7 +64,7 @@ private final class Desk: @unchecked Sendable {
     #expect(try open(desk.directory).keys() == (0..<200).map { "\($0)" })
   }
 
-  @Test func onceItIsClosedAllIsInOneFile() throws {
+  @Test func aClosedStoreIsOneFile() throws {
     let desk = try Desk(.process)
     desk.onLoop {
       desk.submit(batch([countdown(0, "a")]), as: "1")
@@ -91,7 +91,7 @@ private final class Desk: @unchecked Sendable {
     #expect(try open(desk.directory).keys() == ["b"])
   }
 
-  @Test func powerCommitsTogetherWhatComesMeanwhile() throws {
+  @Test func powerCommitsBatchesThatArriveMeanwhileTogether() throws {
     let desk = try Desk(.power)
     desk.onLoop {
       desk.submit(batch([countdown(0, "a")]), as: "1")
@@ -105,7 +105,7 @@ private final class Desk: @unchecked Sendable {
     #expect(try open(desk.directory).keys() == ["a"])
   }
 
-  @Test func whatWaitsIsCommittedWhenItCloses() throws {
+  @Test func waitingBatchesAreCommittedOnClose() throws {
     let desk = try Desk(.power)
     desk.onLoop {
       for n in 0..<50 { desk.submit(batch([countdown(UInt32(n), "\(n)")]), as: "\(n)") }
@@ -143,7 +143,7 @@ private final class Desk: @unchecked Sendable {
   }
 
   @Test(arguments: [Durability.process, .power])
-  func theLogBeginsAnewWhileCommitsGoOn(durability: Durability) throws {
+  func theLogRestartsWhileCommitsGoOn(durability: Durability) throws {
     let desk = try Desk(durability) { $0.checkpointPages = 50 }
     var rows: UInt32 = 0
     var longest = 0
@@ -166,7 +166,7 @@ private final class Desk: @unchecked Sendable {
   }
 
   @Test(arguments: [Durability.process, .power])
-  func theLogBeginsAnewThoughCommitsNeverPause(durability: Durability) throws {
+  func theLogRestartsThoughCommitsNeverPause(durability: Durability) throws {
     let desk = try Desk(durability) { $0.checkpointPages = 50 }
     var (longest, beginnings) = (0, 0)
     for turn in 0..<20_000 as Range<UInt32> where beginnings < 3 {
@@ -182,7 +182,7 @@ private final class Desk: @unchecked Sendable {
     desk.onLoop { desk.writer.close(at: reading()) }
   }
 
-  @Test func aBurstMakesTheLogNoLongerForGood() throws {
+  @Test func theLogShrinksAgainAfterABurst() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
     let checkpointer = try Checkpointer(options(directory.state))
@@ -217,7 +217,7 @@ private final class Desk: @unchecked Sendable {
   }
 
   @Test(.enabled(if: SmallDisk.isPossible, "needs root, to mount a small file system"))
-  func aCheckpointThatFailsIsSaidUntilOneWorks() throws {
+  func aFailingCheckpointIsReportedUntilOneWorks() throws {
     let disk = try SmallDisk(kibibytes: 1_024)
     let desk = try Desk(.process) {
       $0.directory = disk.path + "/state"

@@ -1,7 +1,7 @@
 import Fuzzing
 import Testing
 
-/// What has found something before, and a few more. `make fuzz` goes on for as long as wanted.
+/// The corpus of inputs that found defects, and a few seeds. `make fuzz` plays more.
 @Suite struct FuzzTests {
   private static let seeds: [String: Range<UInt64>] = [
     "wheel": 0..<10, "requests": 0..<150, "configuration": 0..<400, "state": 0..<40,

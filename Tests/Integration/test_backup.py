@@ -1,4 +1,4 @@
-"""countdownctl backup, countdownd --check, and restoring, as a person would do them."""
+"""countdownctl backup, countdownd --check, and restoring a backup."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""No command holds the loop for long, and what clients do not read takes no more than they may."""
+"""No command holds the loop for long; unread output stays within its limits."""
 
 import threading
 import time

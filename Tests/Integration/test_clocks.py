@@ -1,4 +1,4 @@
-"""Clocks that are set, and a machine that sleeps, while the daemon runs."""
+"""Clocks that are set and a machine that sleeps while the daemon runs."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What a connection can say about itself, and in which order answers come."""
+"""Commands about the connection, and the order of replies."""
 
 import socket
 

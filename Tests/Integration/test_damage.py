@@ -1,4 +1,4 @@
-"""What the daemon does at its start about a state that is damaged, somebody else's, or not to be used."""
+"""Starting on a state that is damaged, somebody else's, or unusable."""
 
 import contextlib
 import os

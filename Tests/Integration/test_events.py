@@ -1,4 +1,4 @@
-"""Events, snapshots, and readers that are slow. Time is virtual where nothing else is said."""
+"""Events, snapshots, and readers that are slow. Time is virtual unless a test says otherwise."""
 
 import json
 import time

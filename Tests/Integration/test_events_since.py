@@ -1,4 +1,4 @@
-"""EVENTS SINCE: what happened while one was away."""
+"""EVENTS SINCE: clients that were disconnected catch up from the event log."""
 
 import json
 
@@ -23,7 +23,7 @@ def happened(client, sequence=0, *options):
 
 
 @virtual
-def test_the_same_lines_as_subscribers_get(daemon, speaker):
+def test_the_log_has_the_lines_that_subscribers_get(daemon, speaker):
     watcher = daemon.connect(protocol=3)
     watcher.send("PSUBSCRIBE", "*")
     watcher.push()
@@ -94,7 +94,7 @@ def test_events_of_policies(daemon, client):
 
 
 @virtual
-def test_what_is_owned_is_not_kept(client):
+def test_events_of_owned_entities_are_not_logged(client):
     client("COUNTDOWN", "START", "mine", "OWNER", "connection")
     client("TIMER", "SET", "mine", "1s", "OWNER", "connection")
     client("COUNTDOWN", "START", "ours")
@@ -123,7 +123,7 @@ def test_a_page_is_no_longer_than_it_takes(daemon, client):
 
 
 @pytest.mark.daemon(config="events: {keep: 0}\n")
-def test_none_are_kept(daemon, client):
+def test_a_log_that_keeps_nothing_is_never_complete(daemon, client):
     first = client("EVENTS", "LAST")
     client("COUNTDOWN", "START", "k")
     reply = since(client, first)
@@ -146,7 +146,7 @@ def test_bad_input(client, words):
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_they_outlive_kill_9(start_daemon, durability):
+def test_logged_events_survive_kill_9(start_daemon, durability):
     daemon = start_daemon(arguments=["--durability", durability])
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -183,7 +183,7 @@ def test_nothing_is_missing_where_nothing_had_happened(start_daemon):
     assert happened(client, begin) == [("k", "started")]
 
 
-def test_without_durability_the_tail_ends_with_the_daemon(start_daemon):
+def test_without_durability_the_log_ends_with_the_daemon(start_daemon):
     daemon = start_daemon(arguments=["--durability", "none"])
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -195,7 +195,7 @@ def test_without_durability_the_tail_ends_with_the_daemon(start_daemon):
     assert not reply["complete"] and reply["events"] == []
 
 
-def test_a_smaller_tail_and_none(start_daemon):
+def test_a_smaller_log_and_none(start_daemon):
     daemon = start_daemon()
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -260,7 +260,7 @@ def test_only_ones_own_channels(daemon):
     assert events == ["countdown:a", "timer:a"]
 
 
-def test_what_could_not_be_stored_did_not_happen(start_daemon, tmp_path, monkeypatch):
+def test_unstored_changes_leave_no_events(start_daemon, tmp_path, monkeypatch):
     daemon = start_daemon()
     daemon.connect()("COUNTDOWN", "START", "before")
     daemon.terminate()

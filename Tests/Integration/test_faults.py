@@ -1,4 +1,4 @@
-"""The faults that other tests inject: each does what it says, to a small program with a database."""
+"""The faults that other tests inject, tried on a small program with a database."""
 
 import pathlib
 import signal

@@ -1,4 +1,4 @@
-"""HUDs that outlive the daemon: HUD SHOW ... DURABLE."""
+"""HUD SHOW ... DURABLE: HUDs that survive restarts."""
 
 import json
 import subprocess

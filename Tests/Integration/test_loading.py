@@ -1,4 +1,4 @@
-"""While the daemon reads what it kept: who asks is told so, and the service manager waits."""
+"""While the daemon loads its state, clients get LOADING and the service manager waits."""
 
 import os
 import socket
@@ -96,7 +96,7 @@ def loading(start_daemon, gate, manager):
     eventually(lambda: daemon.info("persistence")["loading"] == "0", "it has loaded")
 
 
-def test_who_asks_is_told_and_the_rest_is_answered(loading, gate):
+def test_commands_that_need_state_get_loading_and_others_are_answered(loading, gate):
     client = loading.connect()
     for command in [
         ("COUNTDOWN", "START", "new"), ("COUNTDOWN", "GET", "long"), ("COUNTDOWN", "LIST"),
@@ -126,7 +126,7 @@ def test_who_asks_is_told_and_the_rest_is_answered(loading, gate):
     assert view(client("COUNTDOWN", "START", "new"))["accepted"]
 
 
-def test_the_service_manager_waits_and_is_told_how_far_it_is(loading, gate, manager):
+def test_the_service_manager_waits_and_gets_the_progress(loading, gate, manager):
     heard = [manager.recv(4_096).decode()]
     # Before the file is opened, which may take long, too.
     assert "EXTEND_TIMEOUT_USEC=" in heard[0] and "STATUS=loading: 0 entities" in heard[0]

@@ -1,4 +1,4 @@
-"""No event is ever early: on the real clock, by the client's own clock."""
+"""Events never fire before their deadline, on the real clock and by the client's own."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Numbers of events and generations over times in which nothing is kept."""
+"""Numbers of events and generations rise, also over times without durability."""
 
 import pytest
 

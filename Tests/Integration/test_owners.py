@@ -1,4 +1,4 @@
-"""What belongs to a connection ends with it."""
+"""Entities end with the connection that owns them."""
 
 import os
 import time
@@ -8,7 +8,7 @@ import pytest
 from countdownd import eventually, request, view
 
 
-def test_what_a_client_owned_is_cancelled_when_it_vanishes(daemon, client):
+def test_entities_are_cancelled_when_their_client_disconnects(daemon, client):
     owner = daemon.connect()
     number = owner("CLIENT", "ID")
     owner("COUNTDOWN", "START", "k", "OWNER", "connection")
@@ -34,14 +34,14 @@ def test_what_a_client_owned_is_cancelled_when_it_vanishes(daemon, client):
     assert daemon.info("stats")["owner_gone"] == "3"
 
 
-def test_what_a_killed_client_owned_is_cancelled(daemon, client):
+def test_entities_of_a_killed_client_are_cancelled(daemon, client):
     owner = daemon.connect()
     owner("TIMER", "SET", "t", "1h", "OWNER", "connection")
     client("CLIENT", "KILL", "ID", owner("CLIENT", "ID"))
     eventually(lambda: client("DBSIZE") == 0, "it is cancelled")
 
 
-def test_leases_are_given_back(daemon, client):
+def test_holds_are_released_when_their_client_disconnects(daemon, client):
     owners = [daemon.connect() for _ in range(3)]
     for owner in owners:
         owner("HUD", "SHOW", "s", "OWNER", "connection")

@@ -1,4 +1,4 @@
-"""A corrupt state makes way for another, which has all that could be read, however that is interrupted."""
+"""A corrupt state is replaced by one with all readable records, however that is interrupted."""
 
 import contextlib
 import os
@@ -127,7 +127,7 @@ def calls_of_a_start(corrupt):
     return calls
 
 
-def test_what_could_be_read_is_kept(corrupt):
+def test_readable_records_are_kept(corrupt):
     calls = calls_of_a_start(corrupt)
     assert ("rename", "state.db") in calls
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Countdowns without a policy over the end of the daemon, and over a reboot of the machine."""
+"""Countdowns without a policy over a restart of the daemon and a reboot of the machine."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def lasting(fields):
     return {name: value for name, value in fields.items() if name not in PASSING}
 
 
-def test_everything_a_start_has_said_is_there_again(daemon, restart):
+def test_all_options_of_start_survive(daemon, restart):
     client = daemon.connect()
     start = ["COUNTDOWN", "START", "k", "COUNT", 600, "EVERY", "1s", "FIRE"]
     start += ["TITLE", "%m:%02s 后重发", "READYTITLE", "重发验证码", "META", b"\0\xff\r\n", "TOKEN", "t-1"]
@@ -87,7 +87,7 @@ def test_everything_a_start_has_said_is_there_again(daemon, restart):
     assert resent["generation"] > first["generation"]
 
 
-def test_what_is_paused_stays_so_and_loses_nothing(daemon, restart):
+def test_a_paused_countdown_keeps_its_time(daemon, restart):
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "COUNT", 60)
     before = view(client("COUNTDOWN", "PAUSE", "k"))

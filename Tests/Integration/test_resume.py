@@ -1,4 +1,4 @@
-"""countdownctl watch goes on over the end of the daemon: no event lost, none twice."""
+"""countdownctl watch survives restarts of the daemon: no event is lost, none comes twice."""
 
 import signal
 import subprocess
@@ -61,7 +61,7 @@ def test_a_watcher_that_had_heard_nothing(start_daemon, watch):
     ]  # fmt: skip
 
 
-def test_a_gap_is_said(start_daemon, watch):
+def test_a_gap_is_reported(start_daemon, watch):
     daemon = start_daemon(arguments=["--durability", "none"])
     watcher = watch(daemon.path)
     eventually(lambda: watchers(daemon.path) == 1, "it watches")

@@ -1,4 +1,4 @@
-"""Scopes over the real socket: owners in a tree, and events that travel in it."""
+"""Scopes over the real socket: a tree of owners, and the events that travel in it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the daemon tells about itself, and what is done to it."""
+"""Commands that describe and manage the daemon."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the daemon does while its state cannot be stored: on a full disk, and when calls fail."""
+"""The daemon while its state cannot be stored: on a full disk, and when calls fail."""
 
 import json
 import os
@@ -192,7 +192,7 @@ def test_a_restart_on_a_full_disk(start_daemon, small, how):
 
 @pytest.mark.parametrize("action", ADVICE)
 @pytest.mark.parametrize("durability", POWERS)
-def test_a_turn_that_cannot_be_stored_never_was(tmp_path, start_daemon, told, durability, action):
+def test_a_batch_that_cannot_be_stored_is_rolled_back(tmp_path, start_daemon, told, durability, action):
     """Pipelines of several clients, so that with `power` turns wait behind the one that fails."""
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
@@ -265,7 +265,7 @@ def test_a_turn_that_cannot_be_stored_never_was(tmp_path, start_daemon, told, du
 
 
 @pytest.mark.parametrize("durability", POWERS)
-def test_short_writes_are_gone_on_with(tmp_path, start_daemon, durability):
+def test_short_writes_are_continued(tmp_path, start_daemon, durability):
     start = ("COUNTDOWN", "START", "k", "EVERY", "1h", "META", "m" * 3000)
     before, calls = calls_of_a_start(tmp_path, durability, start)
     writes = [at for at, (call, _) in enumerate(calls, len(before) + 1) if "write" in call]
@@ -284,7 +284,7 @@ def test_short_writes_are_gone_on_with(tmp_path, start_daemon, durability):
 
 
 @pytest.mark.parametrize("durability", POWERS)
-def test_a_deadline_that_was_taken_back_counts_again(start_daemon, small, durability):
+def test_a_rolled_back_deadline_counts_again(start_daemon, small, durability):
     """RETIME to later cannot be stored: so it is due when it was to be before."""
     daemon = start_daemon(state=small.directory / "state", arguments=["--durability", durability])
     client = daemon.connect()
@@ -389,7 +389,7 @@ def faulty(tmp_path, start_daemon, told, **where):
     return faults, daemon
 
 
-def test_checkpoints_that_fail_are_told_of(tmp_path, start_daemon, told):
+def test_failing_checkpoints_are_reported(tmp_path, start_daemon, told):
     """Commits go on, but the log grows; which nobody would notice before the disk is full."""
     faults, daemon = faulty(tmp_path, start_daemon, told, file="state.db")
     client = daemon.connect()
@@ -466,7 +466,7 @@ def test_a_first_commit_that_fails_is_not_hidden_by_being_ready(tmp_path, start_
 
 
 @pytest.mark.parametrize("durability", POWERS)
-def test_what_cannot_be_taken_back_yet_is_later(tmp_path, start_daemon, durability):
+def test_a_rollback_that_is_not_possible_yet_happens_later(tmp_path, start_daemon, durability):
     """A change cannot be stored, nor can what it was before be read: it is refused for good, all the same."""
     closed = tmp_path / "closed"
     gate = {"GATE_FILE": "state.db", "GATE_AFTER": "0", "GATE_CLOSED": str(closed), "GATE_ERROR": "5"}
@@ -542,7 +542,7 @@ def test_a_file_that_may_not_grow(tmp_path, start_daemon):
 
 
 @pytest.mark.parametrize("durability", POWERS)
-def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path, start_daemon, durability):
+def test_firings_during_a_disk_failure_are_stored_at_the_end(tmp_path, start_daemon, durability):
     """It is over before it would have been tried again."""
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
@@ -570,7 +570,7 @@ def test_what_fired_while_nothing_could_be_stored_is_stored_at_the_end(tmp_path,
 
 
 @pytest.mark.parametrize("durability", POWERS)
-def test_what_time_has_done_meanwhile_is_stored_once_it_can_be(tmp_path, start_daemon, durability):
+def test_changes_by_time_are_stored_once_the_disk_works(tmp_path, start_daemon, durability):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     faults = Faults(tmp_path, state)

@@ -1,4 +1,4 @@
-"""With `power`: what is told is on the disk, with the names of its files; and what waits for the disk is told once."""
+"""With `power`, replies and events are sent once they are on the disk, file names included."""
 
 import math
 import os
@@ -62,7 +62,7 @@ def fired(listener, before=math.inf):
             yield event["fired"]
 
 
-def test_what_time_alone_has_done_is_told_once_it_is_on_the_disk(start_daemon, gate):
+def test_events_caused_by_time_are_sent_once_they_are_on_the_disk(start_daemon, gate):
     daemon = start_daemon(arguments=POWER, environment=gate.environment())
     client, listener = daemon.connect(), daemon.connect(protocol=3)
     listener.send("SUBSCRIBE", "timer:t")
@@ -80,7 +80,7 @@ def test_what_time_alone_has_done_is_told_once_it_is_on_the_disk(start_daemon, g
     assert not before or told[0] == before[-1] + 1
 
 
-def test_what_time_does_while_it_is_tried_whether_it_can_be_stored_is_told_once(tmp_path, state, start_daemon, gate):
+def test_timers_that_fire_during_write_probes_are_reported_once(tmp_path, state, start_daemon, gate):
     """The disk works again for one commit only, and the next has commands that are refused."""
     faults = Faults(tmp_path, state)
     environment = faults.environment(at=1, action="EIO", lasting=True)
@@ -124,7 +124,7 @@ def test_what_time_does_while_it_is_tried_whether_it_can_be_stored_is_told_once(
     assert any(refused)
 
 
-def test_what_waits_behind_a_turn_that_fails_is_refused_only_where_it_rests_on_it(
+def test_batches_behind_a_failed_one_are_refused_only_if_they_depend_on_it(
     tmp_path, state, start_daemon, gate
 ):
     """Names, and places in the file, of what is being deleted are taken meanwhile by what needs no storing."""
@@ -177,7 +177,7 @@ def test_what_waits_behind_a_turn_that_fails_is_refused_only_where_it_rests_on_i
     eventually(lambda: daemon.info("persistence")["read_only"] == "0", "it can write again")
 
 
-def test_files_have_their_names_after_a_loss_of_power(tmp_path, state, start_daemon):
+def test_files_have_their_names_after_a_power_failure(tmp_path, state, start_daemon):
     faults = Faults(tmp_path, state)
     daemon = start_daemon(state=state, arguments=POWER, environment=faults.environment(shadow=True))
     started = view(daemon.connect()("COUNTDOWN", "START", "k", "EVERY", "1h"))

@@ -1,6 +1,4 @@
-"""THROTTLE: rate limits of the real daemon, against arithmetic without rounding, and over its end."""
-
-import time
+"""THROTTLE: the whole view of the real daemon, and rate limits over a restart."""
 
 import pytest
 
@@ -55,15 +53,3 @@ def test_a_limit_is_not_forgotten_by_a_restart(daemon, how):
     # What was taken after the restart is kept as well; and what was refused is not written.
     daemon.restart(how)
     assert not take(daemon.connect(), "k", *limit)["accepted"]
-
-
-def test_what_came_back_meanwhile_is_forgotten_at_the_start(daemon):
-    client = daemon.connect()
-    client("THROTTLE", "k", "BURST", 1, "RATE", "1/300ms")
-    daemon.stop("kill")
-    time.sleep(0.4)
-    daemon.start_again()
-    client = daemon.connect()
-    assert client("THROTTLE", "GET", "k") is None
-    assert take(client, "k", "BURST", 1, "RATE", "1/1h")["accepted"]
-    assert not take(client, "k", "BURST", 1, "RATE", "1/1h")["accepted"]

@@ -1,4 +1,4 @@
-"""Clients that come before the daemon accepts them wait at its socket, and none is turned away."""
+"""Clients that connect early wait at the socket until the daemon accepts them."""
 
 import contextlib
 import os

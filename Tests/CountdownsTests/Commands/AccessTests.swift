@@ -2,7 +2,7 @@ import Countdowns
 import Testing
 import Wire
 
-/// Who may do what, and what becomes of a user that takes too much.
+/// Permissions, and limits for each user.
 @Suite struct AccessTests {
   private func dispatcherSettings(
     _ change: (inout Dispatcher.Settings) -> Void

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Countdowns
 
-/// What is said about a call that is wrong: which word, and what would be right.
+/// Errors name the wrong word and say what is allowed.
 @Suite struct OptionTests {
   let counter = Counter()
 

@@ -2,13 +2,13 @@ import Testing
 
 @testable import Countdowns
 
-/// Commands whose work a client can make long are done part by part.
+/// Commands that a client can make long run in parts.
 @Suite struct PartTests {
   let counter = Counter()
 
   private func numbered(_ count: Int) -> [String] { (0..<count).map { "timer:\($0)" } }
 
-  @Test func othersComeBetweenTheChannelsOfASubscribe() throws {
+  @Test func otherCommandsRunBetweenThePartsOfASubscribe() throws {
     let other = counter.open()
     counter.runFirstPart(["SUBSCRIBE"] + numbered(100))
     #expect(counter.session.isUnfinished)
@@ -53,7 +53,7 @@ import Testing
     #expect(try counter.say("PUBSUB CHANNELS timer:7").elements == [.bulk("timer:7")])
   }
 
-  @Test func aReplyThatIsPutTogetherCountsAsOutput() throws {
+  @Test func anUnfinishedReplyCountsAsOutput() throws {
     _ = try counter.frames(["SUBSCRIBE"] + numbered(40))
     counter.session.output.version = .resp3
     counter.runFirstPart(["PUBSUB", "CHANNELS"])

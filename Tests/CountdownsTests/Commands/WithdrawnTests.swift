@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What is said of changes that turn out not to be possible is not said.
+/// Replies and events of changes that are rolled back are not sent.
 @Suite struct WithdrawnTests {
   private let counter: Counter
   private let refusal = "READONLY it is not possible"
@@ -26,7 +26,8 @@ import Testing
     (["TIMER", "SET", "k", "1m"], ["TIMER", "GET", "k"]),
     (["HUD", "SHOW", "k", "DURABLE"], ["HUD", "GET", "k"]),
   ])
-  func whatRestsOnUnstoredChangesIsWithdrawn(command: [String], question: [String]) throws {
+  func repliesThatDependOnUnstoredChangesAreWithdrawn(command: [String], question: [String]) throws
+  {
     let other = counter.open()
     counter.run(["PING"])
     counter.run(command)
@@ -41,7 +42,7 @@ import Testing
     #expect(theirs.last?.text == "x")
   }
 
-  @Test func whatDoesNotRestOnThemStays() throws {
+  @Test func independentRepliesStay() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:kept", "countdown:mine"], by: listener)
     _ = try counter.take(listener)
@@ -56,7 +57,7 @@ import Testing
     #expect(heard.first?.elements.last?.text.contains("\"key\":\"mine\"") == true)
   }
 
-  @Test func whatHasNotBecomeReadyIsNotTold() throws {
+  @Test func aRolledBackReadyIsNotSent() throws {
     let listener = counter.open(.resp3)
     for key in ["a", "b", "c"] { counter.run(["COUNTDOWN", "START", key, "COUNT", "1"]) }
     counter.run(["COUNTDOWN", "START", "mine", "COUNT", "1", "OWNER", "connection"])
@@ -72,7 +73,7 @@ import Testing
     #expect(events.count == 1 && events[0].contains("\"key\":\"mine\""))
   }
 
-  @Test func aSnapshotOfWhatDidNotComeAboutIsTakenBackAndToldAnew() throws {
+  @Test func aSnapshotOfARolledBackChangeIsSentAgain() throws {
     let listener = counter.open()
     counter.run(["COUNTDOWN", "START", "mine", "OWNER", "connection"])
     counter.run(["SUBSCRIBE", "countdown:mine"], by: listener)
@@ -94,7 +95,7 @@ import Testing
     #expect(listener.takeSaid().bytes.isEmpty)
   }
 
-  @Test func whoSubscribesHasSubscribedWhateverThatFindsDue() throws {
+  @Test func aSubscriptionStandsWhateverItFindsDue() throws {
     let listener = counter.open()
     counter.run(["COUNTDOWN", "START", "k", "COUNT", "1", "EVERY", "1s"])
     counter.run(["TIMER", "SET", "k", "1s"])
@@ -111,7 +112,7 @@ import Testing
     #expect(said.snapshots.count == 2)
   }
 
-  @Test func onlyWhatRestsOnABatchThatFailedIsWithdrawn() throws {
+  @Test func onlyRepliesThatDependOnAFailedBatchAreWithdrawn() throws {
     func take() -> UInt64 {
       let batch = counter.dispatcher.engine.beginBatch()
       counter.dispatcher.engine.takeTimerChanges(current: { _, _ in }, gone: { _ in })
@@ -132,7 +133,7 @@ import Testing
       try Reply.all(said.withdrawn(refusal, since: given + 1)).map(isRefused) == [false, true])
   }
 
-  @Test func aLevelThatNeedsNoStoringIsShownBesideOneThatDoes() throws {
+  @Test func aNonDurableLevelIsShownBesideADurableOne() throws {
     var settings = EngineSettings()
     settings.maximumLevel = .alert
     counter.dispatcher.engine.reload(settings)
@@ -141,7 +142,7 @@ import Testing
     #expect(try withdrawn(counter.session).map(isRefused) == [true, false])
   }
 
-  @Test func turnsBeforeThatAreStillBeingStoredCountAsWell() throws {
+  @Test func earlierBatchesStillBeingStoredCountAsWell() throws {
     counter.run(["COUNTDOWN", "GET", "k"])
     #expect(try withdrawn(counter.session).map(isRefused) == [false])
     counter.dispatcher.turnsUnderWay = 1

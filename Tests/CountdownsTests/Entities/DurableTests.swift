@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func whatIsGivenToAConnectionIsGone() throws {
+  @Test func ownershipByAConnectionDeletesTheStoredRow() throws {
     try set(.none)
     let first = take()
     #expect(first.said == ["0 here"])
@@ -53,7 +53,7 @@ import Testing
     #expect(take().said == [])
   }
 
-  @Test func isGoneForGoodOnlyOnceNothingLaterIsUnderWay() throws {
+  @Test func aPlaceIsFreedOnceNoLaterBatchIsUnderWay() throws {
     try set(.none)
     stored(take())
     try set(.connection(1))
@@ -72,7 +72,7 @@ import Testing
     #expect(take().said == [])
   }
 
-  @Test func whatCouldNotBeStoredIsTakenAgain() throws {
+  @Test func unstoredChangesAreTakenAgain() throws {
     try set(.none)
     stored(take())
     try set(.connection(1))
@@ -91,7 +91,7 @@ import Testing
     #expect(desk.engine.restsOnBatch == nil)
   }
 
-  @Test func whatWasDiscardedIsNotTakenAgain() throws {
+  @Test func discardedChangesAreNotTakenAgain() throws {
     try set(.none)
     _ = take()
     _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
@@ -107,7 +107,7 @@ import Testing
     #expect(take().said == ["0 here"])
   }
 
-  @Test func whatIsKeptForAMomentIsGoneOnceMore() throws {
+  @Test func anEntityPersistedBrieflyIsDeletedAgain() throws {
     try set(.none)
     stored(take())
     try set(.connection(1))

@@ -2,7 +2,7 @@ import Countdowns
 import SeededRandom
 import Testing
 
-/// LIST: what is there from the first page to the last is on exactly one of them.
+/// LIST shows each entity that exists from the first page to the last on exactly one page.
 @Suite struct ListingTests {
   /// One listing that is under way.
   private struct Listing {

@@ -35,7 +35,7 @@ import Testing
 
   private func count(_ desk: Desk) -> Int? { desk.engine.eventTail.takeUnstored()?.count }
 
-  @Test func whatNobodyWatchedIsThere() throws {
+  @Test func unwatchedEventsAreLogged() throws {
     let desk = Desk()
     try desk.start("a", count: 2)
     desk.at(5_000)
@@ -47,7 +47,7 @@ import Testing
     #expect(read(desk, after: all.reading.lastSequence) == [])
   }
 
-  @Test func aPageEndsWhereItsMatchingTookTooMuch() throws {
+  @Test func aPageEndsWhenMatchingTakesTooLong() throws {
     let desk = Desk()
     for index in 0..<10 { try desk.start("\(index)") }
     var pages: [Int] = []
@@ -133,7 +133,7 @@ import Testing
       lines(desk) == [String(decoding: Event(head, View()).encoded(), as: UTF8.self)])
   }
 
-  @Test func theOldestGoFirstAndThatIsSaid() throws {
+  @Test func theOldestEventsAreDroppedFirstAndThatIsReported() throws {
     var settings = EngineSettings()
     settings.eventsKept = 10
     let desk = Desk(settings)
@@ -149,7 +149,7 @@ import Testing
       "from the future")
   }
 
-  @Test func pageByPageNothingIsLostOrTwice() throws {
+  @Test func pagesHaveEachEventOnce() throws {
     let desk = Desk()
     for n in 0..<3_000 { try desk.start("k\(n)") }
     var keys: [String] = []
@@ -183,7 +183,7 @@ import Testing
     #expect(!second.reading.hasMore && second.reading.lastSequence == newest)
   }
 
-  @Test func withoutATailNothingIsKnown() throws {
+  @Test func withoutALogNoAnswerIsComplete() throws {
     var settings = EngineSettings()
     settings.eventsKept = 0
     let desk = Desk(settings)
@@ -196,7 +196,7 @@ import Testing
 
   // MARK: With a store
 
-  @Test func eachIsHandedOverOnce() throws {
+  @Test func eachEventIsStoredOnce() throws {
     let desk = Desk()
     try desk.start("a")
     try desk.start("b")
@@ -208,7 +208,7 @@ import Testing
     #expect(read(desk, after: 0).count == 3)
   }
 
-  @Test func whatCouldNotBeStoredIsTriedAgainWithTheNext() throws {
+  @Test func unstoredEventsAreRetriedWithTheNext() throws {
     let desk = Desk()
     try desk.start("a")
     let first = try handOver(desk)
@@ -228,7 +228,7 @@ import Testing
       ])
   }
 
-  @Test func aLargeTurnIsTriedAgainAsAWhole() throws {
+  @Test func aLargeBatchIsRetriedAsAWhole() throws {
     let desk = Desk()
     try desk.start("a")
     _ = try handOver(desk)
@@ -245,7 +245,7 @@ import Testing
     #expect(read(desk, after: 0) == ["a started"] && desk.engine.eventTail.count == 1)
   }
 
-  @Test func whereTheTailBeginsIsKept() throws {
+  @Test func theBeginningOfTheLogIsRestored() throws {
     let desk = Desk()
     try desk.start("a")
     let portion = try handOver(desk)
@@ -260,7 +260,7 @@ import Testing
     #expect(tail.count == 1 && read(tail, after: 0, newest: 1_000).events == ["a started"])
   }
 
-  @Test func whatIsTakenBackIsGone() throws {
+  @Test func rolledBackEventsAreGone() throws {
     let desk = Desk()
     try desk.start("a")
     _ = desk.engine.eventTail.takeUnstored()
@@ -277,7 +277,7 @@ import Testing
     #expect(count(desk) == 1)
   }
 
-  @Test func isRestoredFromPortions() throws {
+  @Test func theLogIsRestoredFromPortions() throws {
     let desk = Desk()
     var portions: [EventTail.Portion] = []
     for n in 0..<10 {
@@ -334,7 +334,7 @@ import Testing
     #expect(read(tail, after: 0, newest: 1).events == ["a started"])
   }
 
-  @Test func bytesThatMakeNoSenseAreRefused() throws {
+  @Test func invalidBytesAreRefused() throws {
     let desk = Desk()
     try desk.start("a", meta: "m")
     let bytes = try handOver(desk).bytes
@@ -354,7 +354,7 @@ import Testing
     }
   }
 
-  @Test func whatDoesNotFollowOnWhatIsThereIsAGapButNothingIsThrownAway() throws {
+  @Test func aGapInTheLogIsReportedAndNothingDropped() throws {
     let desk = Desk()
     try desk.start("a")
     let first = try handOver(desk)

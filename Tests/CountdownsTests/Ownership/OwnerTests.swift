@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// Connections that own things, and go.
+/// Entities end with the connection that owns them.
 @Suite struct OwnerTests {
   let desk = Desk()
   let two = Owner.connection(2)

@@ -73,7 +73,7 @@ import Wire
   @Test(
     "What has become ready is told in the words in which EVENTS SINCE tells it later",
     arguments: ["k", "a\"\\\n\u{1}重", String(repeating: "long", count: 50)])
-  func readyIsToldAlike(_ key: String) throws {
+  func subscribersAndTheLogGetTheSameReadyEvent(_ key: String) throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:\(key)"], by: listener)
     for titles in [[], ["TITLE", "%ds", "READYTITLE", "\"重\""]] {
@@ -90,7 +90,7 @@ import Wire
   @Test(
     "What happens to HUDs, timers and guards is told in the words in which EVENTS SINCE tells it later"
   )
-  func isToldAlike() throws {
+  func subscribersAndTheLogGetTheSameEvents() throws {
     let listener = counter.open()
     counter.run(["PSUBSCRIBE", "*"], by: listener)
     for line in [

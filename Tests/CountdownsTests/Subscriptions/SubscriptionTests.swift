@@ -2,7 +2,7 @@ import Countdowns
 import SeededRandom
 import Testing
 
-/// Who hears what, and from when on.
+/// Which subscribers receive which events, and from when on.
 @Suite struct SubscriptionTests {
   let desk = Desk()
 

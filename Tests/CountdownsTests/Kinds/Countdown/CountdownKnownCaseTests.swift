@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What went wrong in other resend buttons and countdowns, by the number in their trackers.
+/// Defects of other resend buttons and countdowns, by the number in their trackers.
 @Suite struct CountdownKnownCaseTests {
   let code = CountdownTimeline()
 

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// What went wrong in other HUDs, by the number in their trackers.
+/// Defects of other HUDs, by the number in their trackers.
 @Suite struct HUDKnownCaseTests {
   let hud = HUDTimeline()
 

@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// THROTTLE in the engine: what is kept, told and forgotten.
+/// THROTTLE in the engine: events, limits, and when a key is forgotten.
 @Suite struct ThrottleEngineTests {
   @Test("Accepted, refused, and forgotten once all of it is there again")
   func life() throws {

@@ -2,8 +2,8 @@ import CountdownStore
 import Countdowns
 import Testing
 
-/// What commands have changed in a turn that cannot be stored is as it was.
-@Suite final class TakingBackTests {
+/// A batch that cannot be stored is rolled back.
+@Suite final class RollbackTests {
   let kept: KeptEngine
 
   init() throws { kept = try KeptEngine() }
@@ -23,7 +23,7 @@ import Testing
     again.end()
   }
 
-  @Test func whatWasStartedIsNotThere() throws {
+  @Test func rolledBackStartsAreGone() throws {
     try kept.start("before")
     try kept.set("before", 60)
     try kept.store()
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func whatWasCancelledGoesOn() throws {
+  @Test func rolledBackCancelsRunOn() throws {
     let first = try kept.start("a")
     let timer = try kept.set("t", 60)
     try kept.store()
@@ -64,7 +64,7 @@ import Testing
     #expect(kept.countdown("a")?.state == .ready && kept.timer("t") == nil)
   }
 
-  @Test func whatTookAPlaceMakesWay() throws {
+  @Test func anEntityInARestoredPlaceMakesWay() throws {
     let first = try kept.start("a")
     try kept.store()
     kept.isBroken = true
@@ -82,7 +82,7 @@ import Testing
     try expectSame(["a"]) { kept in [kept.left("a")] }
   }
 
-  @Test func aKeyThatIsElsewhereByNowComesBackToItsPlace() throws {
+  @Test func aRestoredKeyReturnsToItsStoredPlace() throws {
     let first = try kept.start("a")
     try kept.store()
     kept.isBroken = true
@@ -96,7 +96,7 @@ import Testing
     try expectSame(["a"]) { kept in [kept.left("a")] }
   }
 
-  @Test func whatWasGivenToAConnectionIsNobodysAgain() throws {
+  @Test func ownershipByAConnectionIsRolledBack() throws {
     try kept.set("t", 60)
     try kept.store()
     kept.isBroken = true
@@ -108,7 +108,7 @@ import Testing
     #expect(kept.timer("t") != nil)
   }
 
-  @Test func whoTookANameIsToldThatItIsTakenAway() throws {
+  @Test func theOwnerOfAReusedNameIsNotified() throws {
     let before = try kept.start("a")
     try kept.set("a", 60)
     try kept.store()
@@ -139,7 +139,7 @@ import Testing
     try expectSame(["a", "a"]) { kept in [kept.left("a"), kept.timer("a")?.remainingMS] }
   }
 
-  @Test func whoseTheyAreIsCounted() throws {
+  @Test func restoredEntitiesCountForTheirUser() throws {
     try kept.start("a")
     try kept.set("a", 60)
     try kept.show("a", durable: true)
@@ -165,7 +165,7 @@ import Testing
     again.end()
   }
 
-  @Test func whatFellDueMeanwhileHappensOnceItIsBack() throws {
+  @Test func whatFellDueMeanwhileHappensAfterTheRollback() throws {
     try kept.start("a", count: 10)
     try kept.store()
     kept.isBroken = true
@@ -179,7 +179,7 @@ import Testing
     #expect(kept.latest >= 5_000_000)
   }
 
-  @Test func itsEventsDidNotHappen() throws {
+  @Test func rolledBackEventsLeaveTheLog() throws {
     try kept.start("a")
     try kept.store()
     let before = kept.eventCount
@@ -191,7 +191,7 @@ import Testing
     #expect(kept.eventCount == before)
   }
 
-  @Test func manyTimesInARow() throws {
+  @Test func manyRollbacksInARowRestoreTheState() throws {
     for n in 0..<20 { try kept.start("k\(n)") }
     try kept.store()
     kept.isBroken = true
@@ -226,7 +226,7 @@ import Testing
     try expectSame(["s"]) { kept in [kept.hud("s")?.generation.value] }
   }
 
-  @Test func aScreenThatTookItsPlaceMovesAside() throws {
+  @Test func aScreenInARestoredPlaceMovesAside() throws {
     let durable = try kept.show("s", durable: true)
     try kept.store()
     kept.isBroken = true
@@ -245,7 +245,7 @@ import Testing
     #expect(kept.entityCount == 1 && kept.armedCount == 0)
   }
 
-  @Test func whatEndsInItsFirstTurnCountsAsAChange() throws {
+  @Test func anEntityThatEndsInItsFirstBatchIsAChange() throws {
     kept.isBroken = true
     try kept.show("s", durable: true)
     let changes = kept.engine.changeCount
@@ -255,7 +255,7 @@ import Testing
     #expect(kept.entityCount == 0)
   }
 
-  @Test func whatSupersededADurableOneMakesWay() throws {
+  @Test func aHUDThatSupersededADurableOneMakesWay() throws {
     let durable = try kept.show("s", durable: true) { $0.status = Array("kept".utf8) }
     try kept.store()
     kept.isBroken = true
@@ -268,7 +268,7 @@ import Testing
 
   // MARK: Time
 
-  @Test func whatTimeHasChangedIsStoredLater() throws {
+  @Test func changesByTimeAreStoredLater() throws {
     try kept.start("a", count: 1)
     try kept.set("t", 1)
     try kept.start("b")
@@ -292,7 +292,7 @@ import Testing
     }
   }
 
-  @Test func whatIsTakenBackAfterTimeHasPassedIsAsTheStoreKnowsIt() throws {
+  @Test func aRollbackAfterTimeHasPassedRestoresTheStoredState() throws {
     try kept.start("a", count: 2)
     try kept.store()
     kept.isBroken = true

@@ -1,8 +1,8 @@
 import Countdowns
 import Testing
 
-/// What commands have changed of guards in a turn that cannot be stored is as it was.
-@Suite final class TakingBackGuardTests {
+/// A batch that cannot be stored is rolled back: rate limits, idempotency keys, gates, debouncers.
+@Suite final class GuardRollbackTests {
   private let kept: KeptEngine
   private let client = Client(connection: 1, uid: 1_000)
 
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func eachKindIsAsItWas() throws {
+  @Test func aRollbackRestoresEachKind() throws {
     // Of each kind another number, so that the places of one are not those of another.
     try kept.begin("x")
     for key in ["y", "z"] { try wait(key) }
