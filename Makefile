@@ -88,13 +88,13 @@ test-deb: check-deb ## Install, run and purge the Debian package in a clean syst
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py
 
-# Most integration tests wait rather than compute: three for each core.
-WORKERS ?= $(shell echo $$((3 * $$(nproc))))
+# Most integration tests wait rather than compute: three for each core, and not more than 12.
+WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 
 # Swift tests run one after another: side by side, those that fill the memory with many things slow
 # each other and everything else down.
 .PHONY: test
-test: test-packages ## Run all tests: machines and modules, then the real daemon with real clients
+test: test-packages ## Run all tests: machines and modules, then the real daemon (WORKERS=)
 	@swift build --build-tests
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
