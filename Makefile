@@ -98,7 +98,8 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	@swift build --build-tests
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
-	  scripts/integration-test.sh -q -n $(WORKERS) --dist loadgroup --durations=10
+	  scripts/integration-test.sh -q -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -m alone --durations=10
 
 SECONDS_OF_FUZZ ?= 40
 SEED ?= 0

@@ -15,25 +15,19 @@ from watching import Watch
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "daemon(**options): how `daemon` is started")
+    config.addinivalue_line("markers", "alone: measures time or load, so nothing runs beside it")
 
 
-# With pytest-xdist (`-n`), the tests of a group run one after the other: those that measure time or
-# load, so that they do not disturb each other, and those that share something slow to make.
-GROUPS = {
-    "test_bench": "measures",
-    "test_bounds": "measures",
-    "test_damaged_state": "damaged state",
-    "test_never_early": "measures",
-    "test_sandbox": "sandbox",
-    "test_torture": "torture",
-}
+# With pytest-xdist (`-n`), the tests of these files run one after the other: they share something
+# that is slow to make.
+GROUPS = {"test_damaged_state", "test_sandbox"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.stem in GROUPS:
-            item.add_marker(pytest.mark.xdist_group(GROUPS[item.path.stem]))
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_report_header():

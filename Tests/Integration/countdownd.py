@@ -97,8 +97,10 @@ class Daemon:
         self.start()
 
     def start(self):
+        """Returns once it has loaded its state: until then it refuses nearly everything."""
         self.start_without_waiting()
         eventually(self.listens, "it listens")
+        eventually(lambda: self.info("persistence")["loading"] == "0", "it has loaded")
 
     def start_without_waiting(self):
         def limit_descriptors():
@@ -182,10 +184,8 @@ class Daemon:
             assert self.terminate() == 0, self.log[-4000:]
 
     def start_again(self):
-        """Returns once what was kept is there."""
         self.is_expected_to_run = True
         self.start()
-        eventually(lambda: self.info("persistence")["loading"] == "0", "it has loaded")
 
     def restart(self, how="terminate"):
         self.stop(how)

@@ -13,6 +13,8 @@ import pytest
 
 from countdownd import PATIENCE, binary, eventually
 
+pytestmark = pytest.mark.alone
+
 COUNTDOWNCTL = binary().parent / "countdownctl"
 
 

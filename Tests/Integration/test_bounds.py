@@ -7,6 +7,8 @@ import pytest
 
 from countdownd import Client, Error, eventually, request
 
+pytestmark = pytest.mark.alone
+
 
 class Pings:
     """Another client, which measures how long each PING takes until it is left."""

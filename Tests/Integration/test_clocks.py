@@ -86,6 +86,7 @@ def test_after_a_sleep_what_is_due_happens_late_and_the_rest_has_slept_too(daemo
     assert later["remaining_ms"] <= HOUR * 1_000
 
 
+@pytest.mark.alone
 def test_waking_up_to_many_that_are_due_starves_nobody(daemon, clocks):
     """All of them happen in slices, and between these others are answered."""
     count = 30_000

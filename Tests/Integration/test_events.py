@@ -214,6 +214,7 @@ def fill(client, count, command=lambda number: ("TIMER", "SET", f"t{number}", "1
             assert not isinstance(reply, Error), reply
 
 
+@pytest.mark.alone
 def test_thousands_of_snapshots_for_a_slow_reader(daemon, client):
     count = 20_000
     fill(client, count, lambda n: ("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", "x" * 500))
@@ -409,6 +410,7 @@ def burst(daemon, count):
     return client
 
 
+@pytest.mark.alone
 def test_sockets_are_looked_at_while_very_many_become_ready(daemon):
     count = 20_000
     client = burst(daemon, count)
@@ -422,6 +424,7 @@ def test_sockets_are_looked_at_while_very_many_become_ready(daemon):
     assert len(between) > 3, "commands are done between slices of what is due"
 
 
+@pytest.mark.alone
 def test_who_reads_slowly_gets_every_event_of_a_mass_expiry(daemon):
     count = 20_000
     burst(daemon, count)
@@ -438,6 +441,7 @@ def test_who_reads_slowly_gets_every_event_of_a_mass_expiry(daemon):
     assert daemon.info("stats")["output_limit_disconnections"] == "0"
 
 
+@pytest.mark.alone
 @pytest.mark.daemon(config="limits: {max-output: 256KiB}")
 def test_time_does_not_wait_for_who_does_not_read(daemon):
     count = 20_000

@@ -4,7 +4,11 @@ import json
 import random
 import time
 
+import pytest
+
 from countdownd import request
+
+pytestmark = pytest.mark.alone
 
 COUNT = 10_000
 LONGEST_MS = 5_000

@@ -384,6 +384,7 @@ def test_sigterm_twice(daemon):
     assert daemon.process.wait(timeout=5) == 0
 
 
+@pytest.mark.alone
 def test_nothing_runs_while_nothing_is_due(daemon):
     client = daemon.connect()
     for number in range(100):
