@@ -39,11 +39,11 @@ class Pings:
         return sorted(self.times)[len(self.times) * 99 // 100]
 
 
-def in_pieces(client, commands):
-    """Sends all of them, and reads as many replies."""
+def in_pieces(client, commands, size=500):
+    """Sends all of them, and reads as many replies after each piece."""
     commands = list(commands)
-    for start in range(0, len(commands), 500):
-        piece = commands[start : start + 500]
+    for start in range(0, len(commands), size):
+        piece = commands[start : start + size]
         client.send_bytes(b"".join(request(*words) for words in piece))
         for _ in piece:
             reply = client.reply()
@@ -116,7 +116,9 @@ def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
         for reader in deaf:
             reader.send("SUBSCRIBE", "timer:t")
             reader.push()
-        in_pieces(client, (("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900) for _ in range(850)))
+        # While its user's output is full, the daemon reads no more of a client with unread replies.
+        timers = (("TIMER", "SET", "t", "1h", "PAYLOAD", "x" * 3_900) for _ in range(850))
+        in_pieces(client, timers, size=20)
         dropped = int(daemon.info("stats")["output_limit_disconnections"])
         for reader in deaf:
             reader.close()
