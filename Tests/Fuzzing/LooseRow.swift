@@ -1,6 +1,6 @@
 import CountdownStore
 import Countdowns
-import TimerWheelOracle
+import SeededRandom
 
 /// A row of any table as its fields, to be damaged one by one. Times are on the store's clock.
 struct LooseRow {
