@@ -85,7 +85,7 @@ import Testing
         key: [0, 255], machine: machine, generation: Generation(8), uid: 6)
       if number != 1 {
         (kept.title, kept.readyTitle) = (Array("a".utf8), Array("b".utf8))
-        kept.meta = Array("c".utf8)
+        kept.annotations.meta = Array("c".utf8)
         // The newest start had a token, or none.
         kept.tokens = [SentToken([0, 255], Generation(2)), SentToken([1], Generation(.max))]
         if number == 2 { kept.tokens.append(SentToken(Array("d".utf8), Generation(8))) }
@@ -95,7 +95,7 @@ import Testing
       #expect(back.key == kept.key && back.machine == machine && back.uid == 6)
       #expect(back.generation == kept.generation && back.sending == nil)
       #expect(back.title == kept.title && back.readyTitle == kept.readyTitle)
-      #expect(back.meta == kept.meta && back.tokens == kept.tokens)
+      #expect(back.annotations.meta == kept.annotations.meta && back.tokens == kept.tokens)
     }
   }
 
@@ -247,28 +247,28 @@ import Testing
   @Test func guardsSurviveTheRoundTrip() throws {
     let rule = Debounce.Rule(
       quiet: .milliseconds(2), maximumWait: .milliseconds(9), isLeading: true)!
-    let machines: [GuardMachine] = [
-      .throttle(
-        Throttle(
-          Throttle.Rate(burst: 3, count: 7, period: .seconds(1))!, arrival: at(5), fraction: 4)!),
-      .once(Once(.running, until: at(6))), .once(Once(.done(result: []), until: at(6))),
-      .gate(Gate(.pending(Gate.Action(name: [1], payload: [2]), until: at(3)))),
-      .gate(Gate(.pending(Gate.Action(name: [1]), until: at(3)))),
-      .gate(Gate(.open(until: nil))), .gate(Gate(.open(until: at(4)))),
-      .debounce(
-        Debounce(
-          rule, lastCall: at(8), waiting: .init(since: at(7), calls: 5, payload: [3]))),
-      .debounce(Debounce(Debounce.Rule(quiet: .seconds(1))!, lastCall: at(-8), waiting: nil)),
+    let machines: [any Guard] = [
+
+      Throttle(
+        Throttle.Rate(burst: 3, count: 7, period: .seconds(1))!, arrival: at(5), fraction: 4)!,
+      Once(.running, until: at(6)), Once(.done(result: []), until: at(6)),
+      Gate(.pending(Gate.Action(name: [1], payload: [2]), until: at(3))),
+      Gate(.pending(Gate.Action(name: [1]), until: at(3))),
+      Gate(.open(until: nil)), Gate(.open(until: at(4))),
+
+      Debounce(
+        rule, lastCall: at(8), waiting: .init(since: at(7), calls: 5, payload: [3])),
+      Debounce(Debounce.Rule(quiet: .seconds(1))!, lastCall: at(-8), waiting: nil),
     ]
     for machine in machines {
-      let kept = DurableGuard(key: [9], machine: machine, generation: Generation(2), uid: 3)
+      let kept = DurableGuard(key: [9], machine, generation: Generation(2), uid: 3)
       var batch = StoreBatch()
       batch.guards.current = [StoredRow(kept, at: 4)]
-      let back = try #require(try back(batch, machine.kind, at: 4) as? DurableGuard)
-      #expect(back.machine == machine && back.key == [9])
+      let back = try #require(try back(batch, type(of: machine).kind, at: 4) as? DurableGuard)
+      #expect(back.columns == machine.columns && back.key == [9])
       #expect(back.generation == kept.generation && back.uid == 3)
       let row = batch.guards.current[0]
-      #expect(row.place == 4 && row.record.kind == machine.kind)
+      #expect(row.place == 4 && row.record.kind == type(of: machine).kind)
     }
   }
 }

@@ -10,33 +10,33 @@ import Testing
   private static let first = at(Instant.possible.lowerBound - wallStart)
   private static let last = at(Instant.possible.upperBound - wallStart)
 
-  private static let machines: [GuardMachine] = [
-    .throttle(
-      Throttle(
-        Throttle.Rate(burst: 1, count: 1, period: .milliseconds(1))!, arrival: first, fraction: 0)!),
-    .throttle(
-      Throttle(
-        Throttle.Rate(burst: Throttle.Rate.most, count: Throttle.Rate.most, period: .longest)!,
-        arrival: last, fraction: UInt32(Throttle.Rate.most - 1))!),
-    .once(Once(.running, until: at(7))), .once(Once(.done(result: []), until: at(7))),
-    .once(Once(.done(result: [0, 255]), until: at(7))),
-    .gate(Gate(.pending(Gate.Action(name: [1]), until: at(3)))),
-    .gate(Gate(.pending(Gate.Action(name: [1], payload: []), until: at(3)))),
-    .gate(Gate(.open(until: nil))), .gate(Gate(.open(until: at(9)))),
-    .debounce(
-      Debounce(Debounce.Rule(quiet: .milliseconds(2))!, lastCall: at(1), waiting: nil)),
-    .debounce(
-      Debounce(
-        Debounce.Rule(quiet: .milliseconds(2), maximumWait: .milliseconds(3), isLeading: true)!,
-        lastCall: at(1), waiting: .init(since: at(0), calls: 5, payload: [6]))),
+  private static let machines: [any Guard] = [
+
+    Throttle(
+      Throttle.Rate(burst: 1, count: 1, period: .milliseconds(1))!, arrival: first, fraction: 0)!,
+
+    Throttle(
+      Throttle.Rate(burst: Throttle.Rate.most, count: Throttle.Rate.most, period: .longest)!,
+      arrival: last, fraction: UInt32(Throttle.Rate.most - 1))!,
+    Once(.running, until: at(7)), Once(.done(result: []), until: at(7)),
+    Once(.done(result: [0, 255]), until: at(7)),
+    Gate(.pending(Gate.Action(name: [1]), until: at(3))),
+    Gate(.pending(Gate.Action(name: [1], payload: []), until: at(3))),
+    Gate(.open(until: nil)), Gate(.open(until: at(9))),
+
+    Debounce(Debounce.Rule(quiet: .milliseconds(2))!, lastCall: at(1), waiting: nil),
+
+    Debounce(
+      Debounce.Rule(quiet: .milliseconds(2), maximumWait: .milliseconds(3), isLeading: true)!,
+      lastCall: at(1), waiting: .init(since: at(0), calls: 5, payload: [6])),
   ]
 
   private func row(
-    _ machine: GuardMachine, at place: UInt32, _ number: Int = 1, uid: UInt32 = 0
+    _ machine: any Guard, at place: UInt32, _ number: Int = 1, uid: UInt32 = 0
   ) -> StoredRow<DurableGuard> {
     StoredRow(
       DurableGuard(
-        key: [UInt8(number)], machine: machine, generation: Generation(Int64(number)), uid: uid),
+        key: [UInt8(number)], machine, generation: Generation(Int64(number)), uid: uid),
       at: place)
   }
 
@@ -73,7 +73,7 @@ import Testing
     #expect(try store.all(DurableGuard.self) == batch.guards.current)
     for (row, machine) in zip(batch.guards.current, machines) {
       let entity = try #require(DurableGuard.entity(ofRow: Int64(row.id)))
-      #expect(entity.kind == machine.kind && entity.place == StoredPlaces.end - 1)
+      #expect(entity.kind == type(of: machine).kind && entity.place == StoredPlaces.end - 1)
     }
   }
 

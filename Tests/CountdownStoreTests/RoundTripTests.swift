@@ -19,7 +19,9 @@ import Testing
       StoredPlaces.end - 1, everyByte + everyByte, Generation(.max),
       Countdown(longest, .ready(since: first), sends: .max, isRefunded: true), uid: .max
     ) {
-      ($0.title, $0.readyTitle, $0.meta) = ([], everyByte, [UInt8](repeating: 0, count: 4096))
+      ($0.title, $0.readyTitle, $0.annotations.meta) = (
+        [], everyByte, [UInt8](repeating: 0, count: 4096)
+      )
       $0.tokens = [SentToken([1], Generation(.min)), SentToken([0], Generation(.max))]
       let send = SendRecord.Send(generation: Generation(.max), at: first, expires: last)
       $0.sending = DurableSending(
@@ -37,7 +39,9 @@ import Testing
     #expect(try open(directory).allCountdowns() == [plain, paused, late, extreme])
 
     // NULL after a value, in the same statement and over a restart.
-    (extreme.record.title, extreme.record.readyTitle, extreme.record.meta) = (nil, nil, nil)
+    (extreme.record.title, extreme.record.readyTitle, extreme.record.annotations.meta) = (
+      nil, nil, nil
+    )
     (extreme.record.tokens, extreme.record.sending) = ([], nil)
     let store = try open(directory)
     try store.commit(batch([extreme]), at: reading())
@@ -53,7 +57,7 @@ import Testing
     for turn in 0..<4 {
       let records = (0..<rows).map { row in
         var record = countdown(UInt32(row), "key-\(row)", until: Int64(turn * 1_000 + row))
-        if (row + turn) % 2 == 0 { record.record.meta = [UInt8(row), UInt8(turn)] }
+        if (row + turn) % 2 == 0 { record.record.annotations.meta = [UInt8(row), UInt8(turn)] }
         if (row + turn) % 3 == 0 {
           record.record.machine = Countdown(
             record.record.machine.plan, .paused(left: Interval(microseconds: Int64(row))), sends: 1,

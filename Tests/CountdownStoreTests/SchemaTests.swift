@@ -67,7 +67,7 @@ import Testing
           sends: 2, isRefunded: true), uid: 1_000
       ) {
         ($0.title, $0.readyTitle) = (Array("%ds后重发".utf8), Array("重发".utf8))
-        $0.meta = [0, 255]
+        $0.annotations.meta = [0, 255]
         let earlier = [SentToken([0, 255], Generation(2)), SentToken([7], Generation(.max))]
         $0.tokens = (version < 3 ? [] : earlier) + [SentToken(Array("t-1".utf8), generation(1))]
         $0.sending = sending
@@ -155,40 +155,40 @@ import Testing
 
   private static let guards: [StoredRow<DurableGuard>] = {
     func row(
-      _ place: UInt32, _ key: String, _ number: Int64, _ machine: GuardMachine
+      _ place: UInt32, _ key: String, _ number: Int64, _ machine: any Guard
     ) -> StoredRow<DurableGuard> {
       StoredRow(
         DurableGuard(
-          key: Array(key.utf8), machine: machine, generation: generation(number), uid: 1_000),
+          key: Array(key.utf8), machine, generation: generation(number), uid: 1_000),
         at: place)
     }
-    var done = row(2, "", 10, .once(Once(.done(result: []), until: at(31_000_000))))
+    var done = row(2, "", 10, Once(.done(result: []), until: at(31_000_000)))
     done.record.key = [0, 253]
     done.record.uid = 0
     let rule = Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(9), isLeading: true)!
     return [
       row(
         5, "login:+45", 7,
-        .throttle(
-          Throttle(
-            Throttle.Rate(burst: 3, count: 7, period: .seconds(1))!, arrival: at(142_857),
-            fraction: 1)!)),
-      row(0, "order", 8, .once(Once(.running, until: at(30_000_000)))),
+
+        Throttle(
+          Throttle.Rate(burst: 3, count: 7, period: .seconds(1))!, arrival: at(142_857),
+          fraction: 1)!),
+      row(0, "order", 8, Once(.running, until: at(30_000_000))),
       done,
       row(
         0, "session", 11,
-        .gate(
-          Gate(
-            .pending(
-              Gate.Action(name: Array("buy".utf8), payload: Array("42".utf8)),
-              until: at(600_000_000))))),
-      row(1, "open", 12, .gate(Gate(.open(until: nil)))),
+
+        Gate(
+          .pending(
+            Gate.Action(name: Array("buy".utf8), payload: Array("42".utf8)),
+            until: at(600_000_000)))),
+      row(1, "open", 12, Gate(.open(until: nil))),
       row(
         3, "draft", 13,
-        .debounce(
-          Debounce(
-            rule, lastCall: at(500_000),
-            waiting: .init(since: at(100_000), calls: 4, payload: Array("text".utf8))))),
+
+        Debounce(
+          rule, lastCall: at(500_000),
+          waiting: .init(since: at(100_000), calls: 4, payload: Array("text".utf8)))),
     ]
   }()
 

@@ -50,7 +50,7 @@ func countdown(
       Countdown.Plan(count: 60, every: .seconds(1))!,
       .counting(until: Instant(microseconds: until - wallStart)), sends: 1, isRefunded: false),
     uid: 1_000
-  ) { $0.meta = meta }
+  ) { $0.annotations.meta = meta }
 }
 
 func countdown(

@@ -113,7 +113,7 @@ extension Engine {
       machine: kept.machine, generation: kept.generation, uid: kept.uid,
       titles: .of(counting: kept.title, ready: kept.readyTitle))
     entity.sending = sending
-    entity.meta = kept.meta
+    entity.annotations = kept.annotations
     entity.tokens = kept.tokens
     guard countdowns.insert(kept.key, entity, at: index) else { return nil }
     connections.count(1, for: kept.uid)
@@ -196,7 +196,7 @@ extension Engine {
       uid: entity.uid)
     kept.title = entity.titles?.counting
     kept.readyTitle = entity.titles?.ready
-    kept.meta = entity.meta
+    kept.annotations = entity.annotations
     kept.tokens = entity.tokens
     kept.sending = entity.sending.map {
       DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)

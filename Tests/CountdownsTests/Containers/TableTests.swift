@@ -210,7 +210,7 @@ import TimerWheel
         owner = entity.owner
         uid = entity.uid
         titles = entity.titles
-        meta = entity.meta
+        meta = entity.annotations.meta
         alarm = entity.alarm
       }
     }
@@ -233,7 +233,7 @@ import TimerWheel
         titles: Titles.of(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])),
         alarm: pick(nil, TimerWheel.Token(rawValue: pick(0, 7, .max))))
       entity.owner = pick(.none, .none, .connection(.max))
-      entity.meta = pick(nil, nil, [1, 2, 3])
+      entity.annotations.meta = pick(nil, nil, [1, 2, 3])
       return entity
     }
 

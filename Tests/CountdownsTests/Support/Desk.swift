@@ -133,7 +133,7 @@ final class Desk {
       Countdown.Plan(count: count, every: .milliseconds(every), firesAtOnce: fire)!)
     start.owner = owner
     start.token = token.map { Array($0.utf8) }
-    start.meta = meta.map { Array($0.utf8) }
+    start.annotations.meta = meta.map { Array($0.utf8) }
     start.title = title.map { Array($0.utf8) }
     return try with(key) {
       try engine.startCountdown($0, start, by: client(connection, uid: uid), at: now)

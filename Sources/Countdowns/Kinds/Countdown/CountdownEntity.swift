@@ -33,9 +33,11 @@ struct CountdownEntity {
     get { extras?.sending }
     set { if extras != nil || newValue != nil { makeExtras().sending = newValue } }
   }
-  var meta: [UInt8]? {
-    get { extras?.meta }
-    set { if extras != nil || newValue != nil { makeExtras().meta = newValue } }
+  var annotations: Annotations {
+    get { extras?.annotations ?? Annotations() }
+    set {
+      if extras != nil || newValue != Annotations() { makeExtras().annotations = newValue }
+    }
   }
   /// The newest tokens of accepted starts; see `SentToken.most`.
   var tokens: [SentToken] {
@@ -54,7 +56,7 @@ struct CountdownEntity {
 final class CountdownExtras {
   var owner = Owner.none
   var sending: Sending?
-  var meta: [UInt8]?
+  var annotations = Annotations()
   var tokens: [SentToken] = []
 }
 

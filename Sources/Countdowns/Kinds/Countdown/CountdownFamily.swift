@@ -38,7 +38,7 @@ let countdownCommands: [CommandSpec] = [
       },
       .text("READYTITLE", "s", \.start.readyTitle, atMost: TextLimits.title),
       .owner(\.start.owner),
-      .text("META", "!bytes", \.start.meta, atMost: TextLimits.meta),
+      .text("META", "!bytes", \.start.annotations.meta, atMost: TextLimits.meta),
       .token, .flag("BRIEF", \.isBrief),
     ],
     group: .entities(.countdown), [.write, .fast],

@@ -26,7 +26,7 @@ package struct CountdownView: EntityView, Equatable {
   package var title: [UInt8]?
   package var sends: UInt32
   package var owner: Owner
-  package var meta: [UInt8]?
+  package var annotations: Annotations
   private var quotaBox: QuotaBox
 
   /// Elsewhere in memory, so that views of countdowns without a policy stay small.
@@ -62,6 +62,7 @@ package struct CountdownView: EntityView, Equatable {
     everyMS = 0
     sends = 0
     owner = .none
+    annotations = Annotations()
     quotaBox = .none
   }
 
@@ -102,7 +103,7 @@ package struct CountdownView: EntityView, Equatable {
     count = machine.plan.count
     everyMS = machine.plan.every.millisecondsRoundedUp
     owner = entity.owner
-    meta = entity.meta
+    annotations = entity.annotations
     guard let sending = entity.sending, sending.isInForce else {
       sends = machine.sends
       quotaBox = .none
@@ -127,7 +128,7 @@ package struct CountdownView: EntityView, Equatable {
     writer.field("every_ms", everyMS)
     writeSends(to: &writer)
     writer.field("owner", owner)
-    writer.field("meta", bytes: meta)
+    annotations.write(to: &writer)
   }
 
   package func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable) {
@@ -145,7 +146,7 @@ package struct CountdownView: EntityView, Equatable {
       writer.field("every_ms", everyMS)
       writeSends(to: &writer)
       writer.field("owner", owner)
-      writer.field("meta", bytes: meta)
+      annotations.write(to: &writer)
     default:
       break
     }

@@ -7,7 +7,7 @@ package struct DurableCountdown: Equatable, Sendable {
   package var uid: UInt32
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
-  package var meta: [UInt8]?
+  package var annotations = Annotations()
   package var tokens: [SentToken] = []
   package var sending: DurableSending?
 
@@ -46,7 +46,7 @@ extension DurableCountdown: StoredRecord {
     row.field("refunded", &stored.isRefunded)
     row.field("title", &title)
     row.field("ready_title", &readyTitle)
-    row.field("meta", &meta)
+    annotations.fields(&row)
     // Of each start with a token there is one; the newest start may have none.
     var newest = newestToken
     row.field("token", &newest)

@@ -77,7 +77,7 @@ package struct CountdownStart: Sendable {
   package var owner: Owner = .none
   package var title: [UInt8]?
   package var readyTitle: [UInt8]?
-  package var meta: [UInt8]?
+  package var annotations = Annotations()
   package var token: [UInt8]?
 
   package init(_ plan: Countdown.Plan) { self.plan = plan }
@@ -130,7 +130,7 @@ extension Engine {
       connections.disown(reference, entity.owner)
       connections.own(reference, start.owner)
       entity.owner = start.owner
-      entity.meta = start.meta
+      entity.annotations = start.annotations
       entity.titles = .of(start)
     }
   }
@@ -326,7 +326,7 @@ extension Engine {
       machine: machine, generation: generation, uid: client.uid, titles: .of(start))
     entity.owner = start.owner
     entity.sending = sending
-    entity.meta = start.meta
+    entity.annotations = start.annotations
     entity.tokens = start.token.map { [SentToken($0, generation)] } ?? []
     guard let index = countdowns.insert(key, hash: hash, entity) else {
       throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)

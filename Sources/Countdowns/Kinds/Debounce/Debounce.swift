@@ -126,5 +126,32 @@ package struct Debounce: Guard {
 
 extension Debounce {
   package typealias View = DebounceView
-  package var stored: GuardMachine { .debounce(self) }
+  package static let kind = EntityKind.debounce
+
+  /// How many calls can have been made.
+  private static let counts: ClosedRange<Int64> = 0...1 << 53
+
+  package var columns: GuardColumns {
+    var columns = GuardColumns()
+    columns.phase = rule.isLeading ? 1 : 0
+    columns.moment = lastCall
+    columns.interval = rule.quiet
+    columns.maximumWait = rule.maximumWait
+    columns.since = waiting?.since
+    columns.number = waiting?.calls ?? 0
+    columns.payload = waiting?.payload
+    return columns
+  }
+
+  package init?(_ columns: GuardColumns) {
+    guard let moment = columns.moment, let interval = columns.interval,
+      let number = columns.number, Self.counts.contains(number), 0...1 ~= columns.phase,
+      let rule = Rule(
+        quiet: interval, maximumWait: columns.maximumWait, isLeading: columns.phase == 1)
+    else { return nil }
+    let waiting = columns.since.map {
+      Waiting(since: $0, calls: number, payload: columns.payload)
+    }
+    self.init(rule, lastCall: moment, waiting: waiting)
+  }
 }

@@ -88,5 +88,28 @@ package struct Gate: Guard {
 
 extension Gate {
   package typealias View = GateView
-  package var stored: GuardMachine { .gate(self) }
+  package static let kind = EntityKind.gate
+
+  package var columns: GuardColumns {
+    var columns = GuardColumns()
+    switch phase {
+    case .pending(let waiting, let until):
+      (columns.moment, columns.action, columns.payload) = (until, waiting.name, waiting.payload)
+    case .open(let until):
+      (columns.phase, columns.moment) = (1, until)
+    }
+    return columns
+  }
+
+  package init?(_ columns: GuardColumns) {
+    switch columns.phase {
+    case 0:
+      guard let moment = columns.moment, let action = columns.action else { return nil }
+      self.init(.pending(Action(name: action, payload: columns.payload), until: moment))
+    case 1:
+      self.init(.open(until: columns.moment))
+    default:
+      return nil
+    }
+  }
 }

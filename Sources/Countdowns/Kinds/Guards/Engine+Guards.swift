@@ -3,8 +3,14 @@ protocol GuardKind: ExpiringKind where Entity == GuardEntity<Machine>, View == M
   associatedtype Machine: Guard
 }
 
+/// In the order of their numbers in the store, which never change.
+let guardKinds: [any GuardKind.Type] = [
+  ThrottleKind.self, OnceKind.self, GateKind.self, DebounceKind.self,
+]
+
 extension GuardKind {
   static var canBeDurable: Bool { true }
+  static func canBe(_ columns: GuardColumns) -> Bool { Machine(columns) != nil }
   static func nextExpiry(of entity: Entity) -> Instant? { entity.machine.nextExpiry }
 }
 
@@ -36,10 +42,7 @@ extension Engine {
   package func takeGuardChanges(
     current: (UInt32, consuming DurableGuard) -> Void, gone: (EntityKind, UInt32) -> Void
   ) {
-    takeChanges(ThrottleKind.self, current, gone)
-    takeChanges(OnceKind.self, current, gone)
-    takeChanges(GateKind.self, current, gone)
-    takeChanges(DebounceKind.self, current, gone)
+    for kind in guardKinds { takeChanges(kind, current, gone) }
   }
 
   private func takeChanges<K: GuardKind>(
@@ -52,8 +55,7 @@ extension Engine {
         guard K.isDurable(index, in: engine) else { return nil }
         let entity = K.table(of: engine)[index]
         return DurableGuard(
-          key: entity.key, machine: entity.machine.stored, generation: entity.generation,
-          uid: entity.uid)
+          key: entity.key, entity.machine, generation: entity.generation, uid: entity.uid)
       }, current, { gone(K.kind, $0) })
   }
 
@@ -68,7 +70,10 @@ extension Engine {
   private func restore(
     _ kept: DurableGuard, at index: UInt32, makingWay: Bool, now: Moment
   ) {
-    func restore<K: GuardKind>(_ kind: K.Type, _ machine: K.Machine) {
+    func restore<K: GuardKind>(_ kind: K.Type) {
+      guard let machine = K.Machine(kept.columns) else {
+        preconditionFailure("what is stored was a machine, or was checked when it was read")
+      }
       if makingWay { makeWay(kind, for: kept.key, at: now) }
       self.restore(
         kind,
@@ -76,11 +81,6 @@ extension Engine {
           key: kept.key, machine: machine, generation: kept.generation, owner: .none,
           uid: kept.uid), at: index)
     }
-    switch kept.machine {
-    case .throttle(let machine): restore(ThrottleKind.self, machine)
-    case .once(let machine): restore(OnceKind.self, machine)
-    case .gate(let machine): restore(GateKind.self, machine)
-    case .debounce(let machine): restore(DebounceKind.self, machine)
-    }
+    for kind in guardKinds where kind.kind == kept.kind { restore(kind) }
   }
 }

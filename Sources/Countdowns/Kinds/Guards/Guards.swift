@@ -8,8 +8,11 @@ package protocol Guard: Equatable, Sendable {
 
   /// When time next means something to it.
   var nextExpiry: Instant? { get }
+  static var kind: EntityKind { get }
   /// As a store keeps it.
-  var stored: GuardMachine { get }
+  var columns: GuardColumns { get }
+  /// Nil if none is like this.
+  init?(_ columns: GuardColumns)
 }
 
 struct GuardEntity<Machine: Guard>: KeyedEntity {
@@ -19,23 +22,6 @@ struct GuardEntity<Machine: Guard>: KeyedEntity {
   var owner: Owner
   let uid: UInt32
   var alarm: TimerWheel.Token?
-}
-
-/// The machine of any of them, as a store keeps it.
-package enum GuardMachine: Equatable, Sendable {
-  case throttle(Throttle)
-  case once(Once)
-  case gate(Gate)
-  case debounce(Debounce)
-
-  package var kind: EntityKind {
-    switch self {
-    case .throttle: .throttle
-    case .once: .once
-    case .gate: .gate
-    case .debounce: .debounce
-    }
-  }
 }
 
 /// What is reported of them: their key, their generation, and how they are, in replies and events alike.

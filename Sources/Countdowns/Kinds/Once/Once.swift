@@ -43,5 +43,19 @@ package struct Once: Guard {
 
 extension Once {
   package typealias View = OnceView
-  package var stored: GuardMachine { .once(self) }
+  package static let kind = EntityKind.once
+
+  package var columns: GuardColumns {
+    var columns = GuardColumns()
+    columns.moment = deadline
+    if case .done(let result) = phase { (columns.phase, columns.payload) = (1, result) }
+    return columns
+  }
+
+  package init?(_ columns: GuardColumns) {
+    guard let moment = columns.moment, 0...1 ~= columns.phase,
+      (columns.payload == nil) == (columns.phase == 0)
+    else { return nil }
+    self.init(columns.payload.map { .done(result: $0) } ?? .running, until: moment)
+  }
 }

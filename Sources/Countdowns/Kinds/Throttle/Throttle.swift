@@ -145,5 +145,24 @@ package struct Throttle: Guard {
 
 extension Throttle {
   package typealias View = ThrottleView
-  package var stored: GuardMachine { .throttle(self) }
+  package static let kind = EntityKind.throttle
+
+  package var columns: GuardColumns {
+    var columns = GuardColumns()
+    columns.moment = arrival
+    columns.fraction = Int64(fraction)
+    columns.number = Int64(rate.burst)
+    columns.rateCount = Int64(rate.count)
+    columns.interval = rate.period
+    return columns
+  }
+
+  package init?(_ columns: GuardColumns) {
+    guard columns.phase == 0, let moment = columns.moment, let number = columns.number,
+      let rateCount = columns.rateCount, let interval = columns.interval,
+      let fraction = columns.fraction.flatMap({ UInt32(exactly: $0) }),
+      let rate = Rate(burst: number, count: rateCount, period: interval)
+    else { return nil }
+    self.init(rate, arrival: moment, fraction: fraction)
+  }
 }

@@ -86,7 +86,7 @@ import Testing
     let view = try desk.resend("a").view
     #expect(view.count == 3)
     #expect(view.remainingMS == 1_500)
-    #expect(view.meta == Array("m".utf8))
+    #expect(view.annotations.meta == Array("m".utf8))
     #expect(view.title == Array("3 to go".utf8))
     #expect(view.sends == 2)
   }

@@ -282,7 +282,7 @@ import Testing
       desk.engine.takeGuardChanges(
         current: { index, kept in
           let key = String(decoding: kept.key, as: UTF8.self)
-          taken.append("\(kept.machine.kind.name) \(index) \(key)")
+          taken.append("\(kept.kind.name) \(index) \(key)")
         },
         gone: { kind, index in
           taken.append("\(kind.name) \(index) gone")
