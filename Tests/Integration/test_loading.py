@@ -115,8 +115,13 @@ def test_commands_that_need_state_get_loading_and_others_are_answered(loading, g
         assert not isinstance(client(*command), Error), command
     assert view(client("HELLO", 3))["proto"] == 3
     assert client("CLIENT", "SETNAME", "early") == Simple("OK")
-    info = loading.info("persistence")
-    assert info["loading"] == "1" and 0 < int(info["loading_entities"]) < COUNT
+
+    def is_under_way():
+        info = loading.info("persistence")
+        assert info["loading"] == "1" and int(info["loading_entities"]) < COUNT, info
+        return int(info["loading_entities"]) > 0
+
+    eventually(is_under_way, "some of it is loaded")
     # Nothing was done by what was refused.
     gate.open()
     eventually(lambda: loading.info("persistence")["loading"] == "0", "it has loaded")
