@@ -249,18 +249,26 @@ package final class Engine {
     _ kind: EntityKind, _ key: [UInt8], _ head: Event.Head, isLogged: Bool = false,
     _ view: () -> some EntityView
   ) {
-    lastSequence += 1
-    statistics.events += 1
-    let audience =
-      subscriptions.isAnythingWatched
-      ? key.withUnsafeBytes { subscriptions.audience(kind, $0) } : nil
+    var head = head
+    head.sequence = newSequence()
+    let audience = key.withUnsafeBytes { self.audience(kind, $0) }
     let isLogged = isLogged && eventTail.isOn
     guard isLogged || audience != nil else { return }
-    var head = head
-    head.sequence = lastSequence
     let view = view()
     if isLogged { eventTail.append(head, view) }
     if let audience { send(Event(head, view), kind, key, to: audience) }
+  }
+
+  /// The number of an event that happens now.
+  func newSequence() -> Int64 {
+    lastSequence += 1
+    statistics.events += 1
+    return lastSequence
+  }
+
+  /// The subscribers of an entity's events; nil if there are none.
+  func audience(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Audience? {
+    subscriptions.isAnythingWatched ? subscriptions.audience(kind, key) : nil
   }
 
   func send(_ event: Event, _ kind: EntityKind, _ key: [UInt8], to audience: Audience) {
@@ -270,16 +278,10 @@ package final class Engine {
 
   /// Tells one connection, whatever it listens to, of something that is for it.
   func tell(_ connection: UInt64, _ emission: Emission) {
-    lastSequence += 1
-    statistics.events += 1
-    statistics.publications += 1
     var head = Event.Head(.emitted, emission.generation)
-    head.sequence = lastSequence
-    let event = Event(head, emission)
-    outbox.append(
-      Publication(
-        event: event, kind: .scope, key: emission.key,
-        audience: Audience(subscribers: [connection])))
+    head.sequence = newSequence()
+    send(
+      Event(head, emission), .scope, emission.key, to: Audience(subscribers: [connection]))
   }
 
   /// Tells one connection how things are.

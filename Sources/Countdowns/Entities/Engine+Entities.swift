@@ -8,7 +8,7 @@ protocol ExpiringKind: TableKind {
   /// What is due by now happens. Afterwards it is armed again, if it is still there.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
-  /// Whether its events are in the event log, if nobody owns it.
+  /// Whether events of entities without an owner go to the event log.
   static var isLogged: Bool { get }
   /// The name of the event of its end, and what that reports.
   static var endEvent: Event.Name { get }

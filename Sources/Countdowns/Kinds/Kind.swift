@@ -38,7 +38,7 @@ protocol Kind: SendableMetatype {
 
   /// The entity's alarm has gone off.
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
-  /// Lets happen what is due for an entity; false if it is not there, or not any more.
+  /// Runs what is due for an entity. Returns false if there is none afterwards.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
   /// An owner is gone. The index may be another entity's by now.
   static func ownerGone(

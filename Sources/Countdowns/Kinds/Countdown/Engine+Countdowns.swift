@@ -273,7 +273,7 @@ extension Engine {
     return index
   }
 
-  /// Lets happen what is due for a countdown; false if it is not there, or not any more.
+  /// Runs what is due for a countdown. Returns false if there is none afterwards.
   func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
     let count = changes.count
@@ -445,15 +445,11 @@ extension Engine {
   private func publish(countdown index: UInt32, _ head: Event.Head, _ view: CountdownView) {
     noteEvent(head.name, ofCountdown: index)
     var head = head
-    lastSequence += 1
-    statistics.events += 1
-    head.sequence = lastSequence
+    head.sequence = newSequence()
     if isLogged(head.name, ofCountdown: index), eventTail.isOn {
       eventTail.append(head, key: countdowns.keyBytes(index), view)
     }
-    guard subscriptions.isAnythingWatched,
-      let audience = subscriptions.audience(.countdown, countdowns.keyBytes(index))
-    else { return }
+    guard let audience = self.audience(.countdown, countdowns.keyBytes(index)) else { return }
     var view = view
     view.key = countdowns.key(index)
     send(Event(head, view), .countdown, view.key, to: audience)
@@ -473,13 +469,10 @@ extension Engine {
   private func publish(
     countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
   ) {
-    lastSequence += 1
-    statistics.events += 1
     let key = countdowns.keyBytes(index)
-    let audience =
-      subscriptions.isAnythingWatched ? subscriptions.audience(.countdown, key) : nil
+    let audience = self.audience(.countdown, key)
     let event = TimedEvent(
-      machine, countdowns.generation(index), sequence: lastSequence,
+      machine, countdowns.generation(index), sequence: newSequence(),
       isKept: countdowns.owner(index) == .none, due: due, at: now)
     let isForTail = event.tellsOfDurableChange && eventTail.isOn
     guard isForTail || audience != nil else { return }

@@ -210,8 +210,8 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Lets happen what is due for a screen, but for the pages that want its HUD; what is due later than
-  /// `last` may wait. False if it is not there, or not any more.
+  /// Runs what is due for a screen up to `last`, without the pages that want its HUD. Returns false if
+  /// nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
     guard let due = huds[index].nextExpiry, due <= last else { return true }

@@ -140,8 +140,8 @@ extension Engine {
     scopes.table[scope].stack = nil
   }
 
-  /// Lets happen what is due for a stack, and takes out pages whose scopes are over; false if it is
-  /// not there, or not any more. O(pages).
+  /// Runs what is due for a stack, and removes pages whose scopes are closed. Returns false if there is
+  /// no stack afterwards. O(pages).
   fileprivate func settleStack(_ index: UInt32, at now: Moment) -> Bool {
     guard stacks.contains(index) else { return false }
     if let until = stacks[index].machine.nextExpiry, until <= now.boot {

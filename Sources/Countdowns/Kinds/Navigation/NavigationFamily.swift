@@ -69,7 +69,7 @@ let navigationCommands: [CommandSpec] = [
     "The swipe went through: the page on top is gone, and its scope closes.", Engine.finishSwipe,
     flags: [.write], reply: answer),
   .change(
-    NavigationKind.self, "CANCEL", "The swipe is taken back: the page on top stays as it was.",
+    NavigationKind.self, "CANCEL", "Cancels a swipe: the page on top stays as it was.",
     Engine.cancelSwipe, flags: [.write], reply: answer),
   .get(NavigationKind.self, "How a stack is; null if there is none."),
   .list(NavigationKind.self, "A page of navigation stacks."),
