@@ -225,16 +225,9 @@ package final class Engine {
 
   // MARK: Events
 
-  /// Takes the events that have not been delivered yet.
-  package func takeOutbox() -> [Publication] {
-    var taken = Outbox()
-    exchangeOutbox(&taken)
-    return taken.all
-  }
-
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// The same, into one that is empty, whose memory takes what comes next.
+  /// Takes the events that have not been delivered yet. The next ones go into the memory of `empty`.
   package func exchangeOutbox(_ empty: inout Outbox) {
     precondition(empty.isEmpty, "what was taken before has been delivered")
     swap(&outbox, &empty)

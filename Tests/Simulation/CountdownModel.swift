@@ -243,13 +243,6 @@ package struct CountdownModel: Model {
     (subject as? CountdownView).map { Facts($0) }
   }
 
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listCountdowns(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
-
   // MARK: Events
 
   package mutating func hears(

@@ -182,13 +182,6 @@ package struct DebounceModel: Model {
     "\(calls) \(payload.map { "\($0)" } ?? "none")"
   }
 
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listDebounces(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
-
   // MARK: What is said
 
   private mutating func fired(

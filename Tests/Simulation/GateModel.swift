@@ -168,13 +168,6 @@ package struct GateModel: Model {
     "\(action ?? []) \(payload.map { "\($0)" } ?? "none")"
   }
 
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listGates(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
-
   private mutating func say(
     _ name: Event.Name, _ entry: Ledger.Entry, due: Int64? = nil, reason: Event.Reason? = nil
   ) {

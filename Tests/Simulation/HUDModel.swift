@@ -283,13 +283,6 @@ package struct HUDModel: Model {
       view.state, request, view.fraction, view.leases, view.isDismissing, isPaused: view.isPaused,
       view.owner)
   }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listHUDs(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
 }
 
 extension HUDModel.Facts {

@@ -286,7 +286,7 @@ extension InteractionSimulation {
   mutating func compareAll() throws(Disagreement) {
     var query = ListQuery()
     query.limit = 1_000
-    let names = engine.listScopes(query, at: now).views.map {
+    let names = engine.list(.scope, query, at: now).views.map {
       String(decoding: $0.key, as: UTF8.self)
     }
     try compare("the scopes", names.sorted(), model.scopes.keys.sorted())

@@ -58,9 +58,6 @@ package protocol Model {
   static func facts(_ subject: any EntityView) -> Facts?
   /// What else of an event is compared.
   static func detail(_ event: Event) -> String?
-  static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)])
 
   // MARK: Events
 

@@ -311,9 +311,10 @@ package final class Player<M: Model>: Playing {
     _ engine: Engine, _ world: inout World
   ) throws(Disagreement) {
     var listing = self.listing ?? begin(&world)
-    let page = M.page(listing.query, engine, at: world.now)
-    for (bytes, facts) in page.entries {
-      guard let key = number(bytes) else { continue }
+    let page = engine.list(M.kind, listing.query, at: world.now)
+    for view in page.views {
+      guard let key = number(view.key) else { continue }
+      let facts = M.facts(view)
       let expected = model.facts(key, world).last
       if facts != expected {
         throw disagreement(key, "the view in a list", facts, expected, world)

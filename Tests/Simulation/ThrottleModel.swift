@@ -168,13 +168,6 @@ package struct ThrottleModel: Model {
     (subject as? ThrottleView).map { Facts($0) }
   }
 
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listThrottles(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
-
   // MARK: Buckets
 
   private func bucket(_ key: Int) -> Bucket? { buckets.first { $0.key == key } }

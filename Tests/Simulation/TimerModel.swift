@@ -204,13 +204,6 @@ package struct TimerModel: Model {
     (subject as? TimerView).map { Facts($0) }
   }
 
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listTimers(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
-
   // MARK: The list
 
   private func timer(_ key: Int) -> Timer? { timers.first { $0.key == key } }

@@ -166,7 +166,8 @@ import Wire
   }
 
   @Test func writesRequests() {
-    let bytes = RESPRequest.encode([Array("GET".utf8), [], Array("é".utf8)])
+    var bytes: [UInt8] = []
+    RESPRequest.append([Array("GET".utf8), [], Array("é".utf8)], to: &bytes)
     #expect(String(decoding: bytes, as: UTF8.self) == "*3\r\n$3\r\nGET\r\n$0\r\n\r\n$2\r\né\r\n")
   }
 }

@@ -96,14 +96,16 @@ extension Engine {
     return index
   }
 
-  func get<K: Kind>(
+  package func get<K: Kind>(
     _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
   ) -> K.View? {
     settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
   /// A page of a listing. Whatever is there from the first page to the last is on exactly one of them.
-  func list<K: Kind>(_ kind: K.Type, _ query: ListQuery, at now: Moment) -> Page<K.View> {
+  package func list<K: Kind>(
+    _ kind: K.Type, _ query: ListQuery, at now: Moment
+  ) -> Page<K.View> {
     let end = K.indexEnd(in: self)
     for index in query.range(below: end) { _ = K.settle(index, in: self, at: now) }
     return query.page(

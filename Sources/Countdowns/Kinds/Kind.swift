@@ -2,7 +2,7 @@
 /// folder of its own; `EntityKind` lists them.
 ///
 /// An entity's index is its own for as long as it lives.
-protocol Kind: SendableMetatype {
+package protocol Kind: SendableMetatype {
   associatedtype View: EntityView
 
   static var kind: EntityKind { get }
@@ -120,7 +120,7 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     NavigationKind.self, PageKind.self,
   ]
 
-  var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
+  package var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
 
   package var name: StaticString { behavior.name }
 

@@ -75,7 +75,7 @@ package struct Outbox: Sendable {
   }
 
   /// All of them as events that can be kept.
-  var all: [Publication] {
+  package var all: [Publication] {
     var all: [Publication] = []
     forEach {
       all.append($0)

@@ -1,5 +1,6 @@
 import Countdowns
 import SeededRandom
+import Simulation
 import Testing
 
 /// Which subscribers receive which events, and from when on.
@@ -247,7 +248,7 @@ import Testing
     query.limit = 50
     var (pages, seen) = (0, 0)
     repeat {
-      let page = desk.engine.listCountdowns(query, at: desk.now)
+      let page = desk.engine.list(.countdown, query, at: desk.now)
       pages += 1
       seen += page.views.count
       query.cursor = page.cursor
@@ -264,7 +265,7 @@ import Testing
     query.limit = 7
     var seen: [String] = []
     repeat {
-      let page = desk.engine.listCountdowns(query, at: desk.now)
+      let page = desk.engine.list(.countdown, query, at: desk.now)
       #expect(page.views.count <= 7)
       seen += page.views.map { String(decoding: $0.key, as: UTF8.self) }
       query.cursor = page.cursor
@@ -286,12 +287,13 @@ import Testing
     try desk.start("b1")
     var query = ListQuery()
     query.pattern = Array("a*".utf8)
-    #expect(desk.engine.listCountdowns(query, at: desk.now).views.count == 2)
+    #expect(desk.engine.list(.countdown, query, at: desk.now).views.count == 2)
     query.owner = .connection(2)
-    #expect(desk.engine.listCountdowns(query, at: desk.now).views.map(\.key) == [Array("a1".utf8)])
+    #expect(
+      desk.engine.list(.countdown, query, at: desk.now).views.map(\.key) == [Array("a1".utf8)])
     query.cursor = Int(UInt32.max)
     query.limit = 1_000
-    let page = desk.engine.listCountdowns(query, at: desk.now)
+    let page = desk.engine.list(.countdown, query, at: desk.now)
     #expect(page.views.isEmpty)
     #expect(page.cursor == 0)
   }

@@ -21,9 +21,6 @@ struct CountdownTable: ~Copyable {
     records = memory.base
   }
 
-  /// Without what is beside it.
-  static var bytesForEach: Int { MemoryLayout<CountdownRecord>.stride }
-
   var count: Int { index.count }
   /// One more than the highest index ever used.
   var indexEnd: Int { places.end }

@@ -145,16 +145,6 @@ extension Engine {
       token: token, at: now)
   }
 
-  package func countdown(
-    _ key: UnsafeRawBufferPointer, at now: Moment
-  ) -> CountdownView? {
-    settledCountdown(key, at: now).map { countdownView($0, at: now) }
-  }
-
-  package func listCountdowns(_ query: ListQuery, at now: Moment) -> Page<CountdownView> {
-    list(CountdownKind.self, query, at: now)
-  }
-
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
   /// cancel is no way round a quota.
   package func cancelCountdown(

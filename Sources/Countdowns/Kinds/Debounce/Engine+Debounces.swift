@@ -74,14 +74,6 @@ extension Engine {
     return true
   }
 
-  package func debounce(_ key: UnsafeRawBufferPointer, at now: Moment) -> DebounceView? {
-    get(DebounceKind.self, key, at: now)
-  }
-
-  package func listDebounces(_ query: ListQuery, at now: Moment) -> Page<DebounceView> {
-    list(DebounceKind.self, query, at: now)
-  }
-
   fileprivate func publish(
     _ index: UInt32, _ firing: Debounce.Firing, isOver: Bool, at now: Moment
   ) {

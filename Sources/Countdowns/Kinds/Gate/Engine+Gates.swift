@@ -140,14 +140,6 @@ extension Engine {
     return true
   }
 
-  package func gate(_ session: UnsafeRawBufferPointer, at now: Moment) -> GateView? {
-    get(GateKind.self, session, at: now)
-  }
-
-  package func listGates(_ query: ListQuery, at now: Moment) -> Page<GateView> {
-    list(GateKind.self, query, at: now)
-  }
-
   fileprivate func close(_ index: UInt32, due: Instant?, at now: Moment) {
     publish(
       GateKind.self, index, .closed, due: due, reason: due == nil ? nil : .expired, at: now

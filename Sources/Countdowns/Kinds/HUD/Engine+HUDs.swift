@@ -180,11 +180,6 @@ extension Engine {
     return HUDView(huds[index].key, level, machine, at: now)
   }
 
-  /// The front presentation of each screen.
-  package func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
-    list(HUDKind.self, query, at: now)
-  }
-
   // MARK: Time
 
   func expireHUD(_ index: UInt32, at now: Moment) {

@@ -123,14 +123,6 @@ extension Engine {
     try change(key, generation, at: now) { $0.cancel($1) }
   }
 
-  package func stack(_ key: UnsafeRawBufferPointer, at now: Moment) -> StackView? {
-    get(NavigationKind.self, key, at: now)
-  }
-
-  package func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
-    list(NavigationKind.self, query, at: now)
-  }
-
   // MARK: Time and scopes
 
   /// A page's scope is being closed.

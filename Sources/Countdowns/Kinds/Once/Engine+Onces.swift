@@ -70,12 +70,4 @@ extension Engine {
   ) throws(EngineError) -> Bool {
     try cancel(OnceKind.self, key, generation: generation, at: now)
   }
-
-  package func once(_ key: UnsafeRawBufferPointer, at now: Moment) -> OnceView? {
-    get(OnceKind.self, key, at: now)
-  }
-
-  package func listOnces(_ query: ListQuery, at now: Moment) -> Page<OnceView> {
-    list(OnceKind.self, query, at: now)
-  }
 }

@@ -131,10 +131,6 @@ extension Engine {
     settledPage(key, at: now).map { PageView(pages[$0], at: now) }
   }
 
-  package func listPages(_ query: ListQuery, at now: Moment) -> Page<PageView> {
-    list(PageKind.self, query, at: now)
-  }
-
   // MARK: Time and owners
 
   /// The page of that name, after what is due for it and for the HUD that it wants.

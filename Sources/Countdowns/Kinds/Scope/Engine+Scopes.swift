@@ -110,14 +110,6 @@ extension Engine {
     return scopeView(index, at: now)
   }
 
-  package func scope(_ key: UnsafeRawBufferPointer, at now: Moment) -> ScopeView? {
-    settled(ScopeKind.self, key, at: now).map { scopeView($0, at: now) }
-  }
-
-  package func listScopes(_ query: ListQuery, at now: Moment) -> Page<ScopeView> {
-    list(ScopeKind.self, query, at: now)
-  }
-
   /// A scope and all below it, parents first; children in the order in which they were opened.
   ///
   /// - Parameter cursor: 0, or that of the page before.

@@ -82,14 +82,6 @@ extension Engine {
     return view
   }
 
-  package func throttle(_ key: UnsafeRawBufferPointer, at now: Moment) -> ThrottleView? {
-    get(ThrottleKind.self, key, at: now)
-  }
-
-  package func listThrottles(_ query: ListQuery, at now: Moment) -> Page<ThrottleView> {
-    list(ThrottleKind.self, query, at: now)
-  }
-
   private func taken(
     _ index: UInt32, _ answer: Throttle.Answer, at now: Moment
   ) -> ThrottleView {

@@ -93,14 +93,6 @@ extension Engine {
     return settledView(ofTimer: index, at: now)
   }
 
-  package func timer(_ key: UnsafeRawBufferPointer, at now: Moment) -> TimerView? {
-    get(TimerKind.self, key, at: now)
-  }
-
-  package func listTimers(_ query: ListQuery, at now: Moment) -> Page<TimerView> {
-    list(TimerKind.self, query, at: now)
-  }
-
   /// False if there was nothing to delete.
   package func deleteTimer(
     _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment

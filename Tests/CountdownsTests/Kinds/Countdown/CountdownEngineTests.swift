@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Countdowns by key: generations, tokens, resends, what is forgotten.
@@ -122,10 +123,11 @@ import Testing
     try desk.start("gone", count: 9, owner: .connection(2), by: 2)
     desk.disconnect(2)
     desk.unnoticed(at: 1_000)
-    let countdowns = desk.engine.listCountdowns(ListQuery(), at: desk.now).views
-    #expect(countdowns.map(\.state) == [.ready])
-    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.map(\.state) == [.visible])
-    #expect(desk.engine.listTimers(ListQuery(), at: desk.now).views.isEmpty)
+    let countdowns = desk.engine.list(.countdown, ListQuery(), at: desk.now).views
+    #expect((countdowns as? [CountdownView])?.map(\.state) == [.ready])
+    let huds = desk.engine.list(.hud, ListQuery(), at: desk.now).views
+    #expect((huds as? [HUDView])?.map(\.state) == [.visible])
+    #expect(desk.engine.list(.timer, ListQuery(), at: desk.now).views.isEmpty)
   }
 
   @Test("Limits: of all and of one user; refused is unchanged, freed is free")

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Pages, their HUDs and their owners.
@@ -205,7 +206,7 @@ import Testing
     #expect(hud == nil)
     try begin()
     desk.unnoticed(at: 2_000)
-    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.isEmpty)
+    #expect(desk.engine.list(.hud, ListQuery(), at: desk.now).views.isEmpty)
     try begin()
     desk.unnoticed(at: 3_000)
     desk.subscribe(1, "hud:p")
