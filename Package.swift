@@ -15,6 +15,7 @@ let package = Package(
     .executable(name: "countdownctl", targets: ["countdownctl"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
@@ -35,7 +36,9 @@ let package = Package(
     .target(
       name: "Countdowns",
       dependencies: [
-        "TimerWheel", "Wire", .product(name: "Histogram", package: "hdrhistogram-swift"),
+        "TimerWheel", "Wire",
+        .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
       ],
       swiftSettings: settings),
 

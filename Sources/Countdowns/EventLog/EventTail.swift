@@ -1,3 +1,5 @@
+import DequeModule
+
 /// The newest events of what is kept, for those who were away: a bounded number of them.
 ///
 /// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
@@ -34,9 +36,7 @@ package struct EventTail: Sendable {
   /// How many there are.
   package private(set) var count = 0
 
-  private var chunks: [Chunk] = []
-  /// The first chunk that is still there.
-  private var head = 0
+  private var chunks: Deque<Chunk> = []
   /// Takes what comes.
   private var open = Chunk()
   private var words = Words()
@@ -52,19 +52,19 @@ package struct EventTail: Sendable {
   /// Of the newest event that is kept.
   package var lastSequence: Int64 {
     if open.content.count > 0 { return open.content.lastSequence }
-    return chunks.count > head ? chunks[chunks.count - 1].content.lastSequence : droppedThrough
+    return chunks.last?.content.lastSequence ?? droppedThrough
   }
 
   /// All that is kept and was handed over, oldest first: for another store. Nothing is missing after
   /// `droppedThrough`.
-  package var portions: [Portion] { chunks[head...].map(\.content) }
+  package var portions: [Portion] { chunks.map(\.content) }
 
   /// Whether these are events, as `restore` takes them.
   package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
 
   /// Some of the events up to that number are not known.
   package mutating func forget(through sequence: Int64) {
-    (chunks, head, count) = ([], 0, 0)
+    (chunks, count) = ([], 0)
     open = Chunk()
     droppedThrough = sequence
   }
@@ -119,15 +119,10 @@ package struct EventTail: Sendable {
   }
 
   private mutating func trim() {
-    while head < chunks.count, count - chunks[head].content.count >= limit {
-      count -= chunks[head].content.count
-      droppedThrough = max(droppedThrough, chunks[head].content.lastSequence)
-      chunks[head] = Chunk()
-      head += 1
-    }
-    if head > 1_024, head * 2 > chunks.count {
-      chunks.removeFirst(head)
-      head = 0
+    while let oldest = chunks.first?.content, count - oldest.count >= limit {
+      count -= oldest.count
+      droppedThrough = max(droppedThrough, oldest.lastSequence)
+      chunks.removeFirst()
     }
   }
 
@@ -135,14 +130,14 @@ package struct EventTail: Sendable {
 
   /// Whether there is anything that no store was handed.
   package var hasUnstored: Bool {
-    open.content.count > 0 || (chunks.count > head && chunks[chunks.count - 1].portion == 0)
+    open.content.count > 0 || chunks.last?.portion == 0
   }
 
   /// What has come since the last call, and what is to be tried again; nil if nothing.
   package mutating func takeUnstored() -> Portion? {
     seal()
     var first = chunks.count
-    while first > head, chunks[first - 1].portion == 0 { first -= 1 }
+    while first > 0, chunks[first - 1].portion == 0 { first -= 1 }
     guard first < chunks.count else { return nil }
     var portion = chunks[first].content
     for chunk in chunks[(first + 1)...] {
@@ -156,7 +151,7 @@ package struct EventTail: Sendable {
 
   /// A portion could not be stored: it is tried again with the next.
   package mutating func keepForLater(_ portion: Int64) {
-    for index in (head..<chunks.count).reversed() {
+    for index in chunks.indices.reversed() {
       if chunks[index].portion == portion { chunks[index].portion = 0 }
       if chunks[index].content.lastSequence < portion, chunks[index].portion != 0 { return }
     }
@@ -225,7 +220,8 @@ package struct EventTail: Sendable {
     var found = 0
     var budget = budget
     var hasRoom = true
-    for chunk in [chunks[firstChunk(after: sequence)...], [open]].joined() {
+    for index in firstChunk(after: sequence)...chunks.count {
+      let chunk = index < chunks.count ? chunks[index] : open
       let isDone = EventCoding.forEach(chunk.content.bytes) { record in
         guard record.sequence > sequence else { return true }
         guard hasRoom, found < limit, budget > 0 else { return false }
@@ -248,7 +244,7 @@ package struct EventTail: Sendable {
 
   /// The first that may have events after a number. O(log n).
   private func firstChunk(after sequence: Int64) -> Int {
-    var low = head
+    var low = 0
     var high = chunks.count
     while low < high {
       let middle = (low + high) / 2

@@ -1,3 +1,5 @@
+import DequeModule
+
 /// A connection's new patterns: it is being told how everything that matches them is, one pattern
 /// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
 struct SnapshotWalks {
@@ -9,8 +11,7 @@ struct SnapshotWalks {
 
   private(set) var current: Walk?
   /// In the order they came; those that are not in `waiting` any more are passed over.
-  private var queue: [[UInt8]] = []
-  private var head = 0
+  private var queue: Deque<[UInt8]> = []
   private var waiting: Set<[UInt8]> = []
 
   /// From the beginning, if it was under way.
@@ -44,9 +45,8 @@ struct SnapshotWalks {
       }
       return .passOver
     }
-    guard head < queue.count else { return nil }
-    if waiting.remove(queue[head]) != nil { current = Walk(pattern: queue[head]) }
-    head += 1
+    guard let next = queue.popFirst() else { return nil }
+    if waiting.remove(next) != nil { current = Walk(pattern: next) }
     return .passOver
   }
 
