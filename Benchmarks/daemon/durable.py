@@ -142,7 +142,7 @@ def document(results, options, loads):
         "kernel everything before they answer); over a loss of power both may lose the newest, Redis up to a second of them. `power` and "
         "`always` lose nothing that was answered. brief: `START key BRIEF`, whose reply is three integers rather than the whole view.\n",
         table(heads, rows),
-        "## What the tail of events costs\n",
+        "## What the event log costs\n",
         "START with `durability: process`. Each START is an event of something that is kept, so with `events.keep` it is encoded "
         "once and stored with the turn.\n",
         table(

@@ -46,7 +46,7 @@ package final class Engine {
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
   /// The newest events of what nobody owns.
-  package var eventTail: EventTail
+  package var eventLog: EventLog
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
@@ -56,7 +56,7 @@ package final class Engine {
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
-    eventTail = EventTail(limit: settings.eventsKept, after: lastSequence)
+    eventLog = EventLog(limit: settings.eventsKept, after: lastSequence)
   }
 
   /// New settings count from now on. What is under way goes on as it was started.
@@ -245,10 +245,10 @@ package final class Engine {
     var head = head
     head.sequence = newSequence()
     let audience = key.withUnsafeBytes { self.audience(kind, $0) }
-    let isLogged = isLogged && eventTail.isOn
+    let isLogged = isLogged && eventLog.isOn
     guard isLogged || audience != nil else { return }
     let view = view()
-    if isLogged { eventTail.append(head, view) }
+    if isLogged { eventLog.append(head, view) }
     if let audience { send(Event(head, view), kind, key, to: audience) }
   }
 

@@ -196,7 +196,7 @@ package final class StateFuzz: FuzzTarget {
     let now = talk.now
     for row in rows.records { row.restore(in: dispatcher.engine, offset: offset, now: now) }
     for events in rows.events {
-      dispatcher.engine.eventTail.restore(
+      dispatcher.engine.eventLog.restore(
         events.payload, after: events.after, through: events.last)
     }
     talk.receive(Array("EVENTS SINCE 0\r\n".utf8))

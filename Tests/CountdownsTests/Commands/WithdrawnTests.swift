@@ -101,7 +101,7 @@ import Testing
     counter.run(["TIMER", "SET", "k", "1s"])
     counter.dispatcher.engine.takeCountdownChanges(current: { _, _ in }, gone: { _ in })
     counter.dispatcher.engine.takeTimerChanges(current: { _, _ in }, gone: { _ in })
-    #expect(!counter.dispatcher.engine.hasChanges || counter.dispatcher.engine.eventTail.isOn)
+    #expect(!counter.dispatcher.engine.hasChanges || counter.dispatcher.engine.eventLog.isOn)
     // Nobody has looked since.
     counter.host.now.boot = counter.host.now.boot + Interval.seconds(2)
     counter.run(["SUBSCRIBE", "countdown:k", "timer:k"], by: listener)

@@ -436,8 +436,8 @@ extension Engine {
     noteEvent(head.name, ofCountdown: index)
     var head = head
     head.sequence = newSequence()
-    if isLogged(head.name, ofCountdown: index), eventTail.isOn {
-      eventTail.append(head, key: countdowns.keyBytes(index), view)
+    if isLogged(head.name, ofCountdown: index), eventLog.isOn {
+      eventLog.append(head, key: countdowns.keyBytes(index), view)
     }
     guard let audience = self.audience(.countdown, countdowns.keyBytes(index)) else { return }
     var view = view
@@ -464,8 +464,8 @@ extension Engine {
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
       isKept: countdowns.owner(index) == .none, due: due, at: now)
-    let isForTail = event.tellsOfDurableChange && eventTail.isOn
-    guard isForTail || audience != nil else { return }
+    let isForLog = event.tellsOfDurableChange && eventLog.isOn
+    guard isForLog || audience != nil else { return }
     let titles = countdowns.titles(index)
     let title =
       event.isReady
@@ -473,7 +473,7 @@ extension Engine {
       : titles?.counting.map {
         Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
       }
-    if isForTail { eventTail.append(event, key: key, title: title) }
+    if isForLog { eventLog.append(event, key: key, title: title) }
     if let audience {
       statistics.publications += 1
       outbox.append(event, key: key, title: title, to: audience)

@@ -97,12 +97,12 @@ import Testing
     #expect(desk.throttle("new") == nil)
   }
 
-  @Test("What happens to rate limits leaves no room for nothing else in the tail of events")
-  func tail() throws {
+  @Test("Rate limits take no room in the event log")
+  func takesNoRoomInTheEventLog() throws {
     let desk = Desk()
     try desk.take("k", 1, 1, per: 1_000)
     try desk.start("c")
     desk.at(5_000)
-    #expect(desk.engine.eventTail.count == 1)
+    #expect(desk.engine.eventLog.count == 1)
   }
 }

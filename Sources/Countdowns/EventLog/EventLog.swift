@@ -4,7 +4,7 @@ import DequeModule
 ///
 /// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
 /// each chunk once; it is told of one that it could not keep.
-package struct EventTail: Sendable {
+package struct EventLog: Sendable {
   /// What a store is handed.
   package struct Portion: Equatable, Sendable {
     /// Of the last event in it. Names the portion, too.
@@ -251,5 +251,15 @@ package struct EventTail: Sendable {
       if chunks[middle].content.lastSequence > sequence { high = middle } else { low = middle + 1 }
     }
     return low
+  }
+}
+
+// The old names, until the store is changed as well.
+package typealias EventTail = EventLog
+
+extension Engine {
+  package var eventTail: EventLog {
+    _read { yield eventLog }
+    _modify { yield &eventLog }
   }
 }
