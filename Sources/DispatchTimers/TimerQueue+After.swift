@@ -11,7 +11,7 @@ extension TimerQueue {
   ///   - callback: runs on ``queue``.
   /// - Returns: the timer. **Letting go of the handle cancels it**; see ``TimerHandle/detach()``.
   public func schedule(
-    after delay: Duration, repeating interval: Duration? = nil, clock: Clock = .continuous,
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     _ callback: @escaping @Sendable (Firing) -> Void
   ) -> TimerHandle {
     let driver = driver(clock)
@@ -23,7 +23,7 @@ extension TimerQueue {
 
   /// As above, for a callback that does not ask how late it is.
   public func schedule(
-    after delay: Duration, repeating interval: Duration? = nil, clock: Clock = .continuous,
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     _ callback: @escaping @Sendable () -> Void
   ) -> TimerHandle {
     schedule(after: delay, repeating: interval, clock: clock) { (_: Firing) in callback() }
@@ -45,7 +45,7 @@ extension TimerQueue {
   ///   - callback: runs on ``queue``.
   /// - Returns: the timer. **Letting go of the handle cancels it**; see ``TimerHandle/detach()``.
   public func schedule<Target: AnyObject & Sendable>(
-    after delay: Duration, repeating interval: Duration? = nil, clock: Clock = .continuous,
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     target: Target,
     _ callback: @escaping @Sendable (Target, Firing) -> Void
   ) -> TimerHandle {
@@ -60,7 +60,7 @@ extension TimerQueue {
 
   /// As above, for a callback that does not ask how late it is.
   public func schedule<Target: AnyObject & Sendable>(
-    after delay: Duration, repeating interval: Duration? = nil, clock: Clock = .continuous,
+    after delay: Duration, repeating interval: Duration? = nil, clock: TimeBase = .continuous,
     target: Target,
     _ callback: @escaping @Sendable (Target) -> Void
   ) -> TimerHandle {

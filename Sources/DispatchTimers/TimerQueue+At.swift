@@ -2,7 +2,7 @@
 extension TimerQueue {
   /// Calls `callback` at a moment of the wall clock, and then again and again if it repeats. O(1).
   ///
-  /// It keeps to that moment when the clock is set; see ``Clock/wall``. A repeating timer whose first
+  /// It keeps to that moment when the clock is set; see ``TimeBase/wall``. A repeating timer whose first
   /// deadline has passed is called at once, told how many it missed, and goes on in phase: one from
   /// `WallTime(since1970: .zero)` on, every 60 s, is called now and then on each full minute.
   ///

@@ -11,7 +11,7 @@ import Dispatch
 ///       $0.report()
 ///     }
 ///
-/// - **Never early**, by the ``Clock`` they are scheduled on. Times round up to a microsecond.
+/// - **Never early**, by the ``TimeBase`` they are scheduled on. Times round up to a microsecond.
 /// - **In order** of their deadlines on a clock; equal deadlines in the order of scheduling.
 /// - **No drift.** A repeating timer stays in phase with its first deadline. Periods that went by
 ///   unserved are reported (``Firing/missed``) and not made up for in a burst.
@@ -23,7 +23,7 @@ import Dispatch
 /// callback of a repeating timer that captures it strongly keeps both for good.
 public final class TimerQueue: Sendable {
   /// What a timer is measured by.
-  public enum Clock: Sendable {
+  public enum TimeBase: Sendable {
     /// Runs on while the machine sleeps, and nobody can set it: for delays and timeouts. It is what
     /// Swift's `ContinuousClock` reads, on Linux `CLOCK_BOOTTIME`.
     ///
@@ -53,7 +53,7 @@ public final class TimerQueue: Sendable {
     self.init(queue: queue, wallClock: .wall)
   }
 
-  /// With another clock for ``Clock/wall``. For tests: it can be set.
+  /// With another clock for ``TimeBase/wall``. For tests: it can be set.
   package init(queue: DispatchQueue, wallClock: AlarmClock) {
     continuous = TimerDriver(clock: .boot, queue: queue)
     wall = TimerDriver(clock: wallClock, queue: queue)
@@ -70,7 +70,7 @@ public final class TimerQueue: Sendable {
   /// How many timers are scheduled, including a repeating one whose callback is running. O(1).
   public var count: Int { continuous.count + wall.count }
 
-  func driver(_ clock: Clock) -> TimerDriver {
+  func driver(_ clock: TimeBase) -> TimerDriver {
     switch clock {
     case .continuous: continuous
     case .wall: wall
@@ -78,5 +78,5 @@ public final class TimerQueue: Sendable {
   }
 
   /// The one alarm behind all timers of a clock. For tests.
-  package func alarm(_ clock: Clock) -> DispatchAlarm { driver(clock).alarm }
+  package func alarm(_ clock: TimeBase) -> DispatchAlarm { driver(clock).alarm }
 }

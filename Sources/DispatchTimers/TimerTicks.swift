@@ -13,7 +13,7 @@ extension TimerQueue {
   ///   - interval: rounded up to a microsecond.
   ///     - Precondition: greater than zero.
   ///   - clock: what the interval is measured by.
-  public func ticks(every interval: Duration, clock: Clock = .continuous) -> TimerTicks {
+  public func ticks(every interval: Duration, clock: TimeBase = .continuous) -> TimerTicks {
     precondition(interval > .zero, "ticks need time in between")
     return TimerTicks(timers: self, clock: clock, first: nil, interval: interval)
   }
@@ -42,7 +42,7 @@ public struct TimerTicks: AsyncSequence, Sendable {
   public typealias Failure = Never
 
   fileprivate let timers: TimerQueue
-  fileprivate let clock: TimerQueue.Clock
+  fileprivate let clock: TimerQueue.TimeBase
   /// Nil: an interval after the iteration begins.
   fileprivate let first: WallTime?
   fileprivate let interval: Duration

@@ -6,7 +6,7 @@ import Testing
   private let timers = TimerQueue()
 
   @Test("Ticks stay in phase, and count what a slow loop missed", arguments: bothClocks)
-  func staysInPhase(clock: TimerQueue.Clock) async throws {
+  func staysInPhase(clock: TimerQueue.TimeBase) async throws {
     var deadline: UInt64?
     var count = 0
     var missed = 0
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test("The loop ends with its task, and leaves no timer behind", arguments: bothClocks)
-  func endsWithItsTask(clock: TimerQueue.Clock) async throws {
+  func endsWithItsTask(clock: TimerQueue.TimeBase) async throws {
     let ticks = Counter()
     let loops = (0..<100).map { index in
       Task { [timers] in
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test("A task that was cancelled before gets no tick", arguments: bothClocks)
-  func isCancelledBefore(clock: TimerQueue.Clock) async {
+  func isCancelledBefore(clock: TimerQueue.TimeBase) async {
     let ticks = Counter()
     let loop = Task { [timers] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test("While a loop waits, its timers do not end", arguments: bothClocks)
-  func keepsItsQueue(clock: TimerQueue.Clock) async {
+  func keepsItsQueue(clock: TimerQueue.TimeBase) async {
     weak var ended: TimerQueue?
     do {
       let ticks = {
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test("Each iteration has a phase of its own, on any actor", arguments: bothClocks)
-  @MainActor func iteratesAnew(clock: TimerQueue.Clock) async {
+  @MainActor func iteratesAnew(clock: TimerQueue.TimeBase) async {
     let ticks = timers.ticks(every: .milliseconds(1), clock: clock)
     for _ in 0..<3 {
       let start = clock.machine.now

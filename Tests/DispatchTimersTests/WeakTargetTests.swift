@@ -18,7 +18,7 @@ import Testing
 
     func start(
       _ timers: TimerQueue, after delay: Duration, repeating interval: Duration?,
-      clock: TimerQueue.Clock,
+      clock: TimerQueue.TimeBase,
       _ callback: @escaping @Sendable (Owner) -> Void = { _ in }
     ) {
       timer.put(
@@ -32,7 +32,7 @@ import Testing
   @Test(
     "The owner dies in its own callback: it lives to the end of it, and there is no other",
     arguments: bothClocks)
-  func ownerDiesInItsOwnCallback(clock: TimerQueue.Clock) async throws {
+  func ownerDiesInItsOwnCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let place = Box<Owner>()
     let livingAtTheEnd = Log<Int>()
@@ -59,7 +59,7 @@ import Testing
   @Test(
     "The owner dies on another thread, at any moment of its timer's life",
     arguments: bothClocks)
-  func ownerDiesOnAnotherThread(clock: TimerQueue.Clock) async throws {
+  func ownerDiesOnAnotherThread(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     for round in 0..<400 {
       let owner = Owner(living)
@@ -76,7 +76,7 @@ import Testing
   @Test(
     "The last release happens inside the callback: the target's deinit runs on the queue",
     arguments: bothClocks)
-  func lastReleaseIsInsideTheCallback(clock: TimerQueue.Clock) async throws {
+  func lastReleaseIsInsideTheCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let diedOnTheQueue = Counter()
     let isInside = Counter()
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test("Cancel against a fire already queued: the callback does not come", arguments: bothClocks)
-  func cancelAgainstAQueuedFire(clock: TimerQueue.Clock) async throws {
+  func cancelAgainstAQueuedFire(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let roadblock = try await Roadblock(on: timers.queue)
     let once = timers.schedule(after: .zero, clock: clock) { called.add() }
@@ -125,7 +125,7 @@ import Testing
   @Test(
     "Cancel on the owning queue against another timer of the same wake-up",
     arguments: bothClocks)
-  func cancelWithinTheSameWakeUp(clock: TimerQueue.Clock) async throws {
+  func cancelWithinTheSameWakeUp(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
     let second = Box<TimerHandle>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test("A discarded handle cancels; a detached one does not", arguments: bothClocks)
-  func discardedHandle(clock: TimerQueue.Clock) async throws {
+  func discardedHandle(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Log<Int>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test("A repeating timer whose target is dead leaves the wheel", arguments: bothClocks)
-  func deadTargetLeavesTheWheel(clock: TimerQueue.Clock) async throws {
+  func deadTargetLeavesTheWheel(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     do {
@@ -187,7 +187,7 @@ import Testing
   @Test(
     "A timer does not keep its target: it dies at once, not when the timer is due",
     arguments: bothClocks)
-  func targetDiesAtOnce(clock: TimerQueue.Clock) {
+  func targetDiesAtOnce(clock: TimerQueue.TimeBase) {
     let living = Counter()
     var handles: [TimerHandle] = []
     do {
@@ -206,7 +206,7 @@ import Testing
   @Test(
     "What a callback captured goes at once with cancel(), and may cancel other timers then",
     arguments: bothClocks)
-  func letsGoOutsideOfItsLock(clock: TimerQueue.Clock) {
+  func letsGoOutsideOfItsLock(clock: TimerQueue.TimeBase) {
     let living = Counter()
     let inner = timers.schedule(after: .seconds(3_600), clock: clock) {
       [witness = Witness(living)] in
@@ -230,7 +230,7 @@ import Testing
   @Test(
     "The timers end with their queue, detached or not, and everything they captured",
     arguments: bothClocks)
-  func timersEndWithTheirQueue(clock: TimerQueue.Clock) async throws {
+  func timersEndWithTheirQueue(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     weak var endedQueue: TimerQueue?
@@ -262,7 +262,7 @@ import Testing
   }
 
   @Test("The queue may end within a callback of its own", arguments: bothClocks)
-  func queueEndsWithinACallback(clock: TimerQueue.Clock) async throws {
+  func queueEndsWithinACallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     let place = Box<TimerQueue>(TimerQueue())
