@@ -73,6 +73,14 @@ package struct Moment: Equatable, Sendable {
     self.wall = wall
   }
 
+  /// In milliseconds since 1970, rounded down.
+  var unixMilliseconds: Int64 { wall.microseconds / 1_000 }
+
+  /// What is left until a moment of the boot clock, rounded up; 0 if it has passed.
+  func milliseconds(until deadline: Instant) -> Int64 {
+    max(deadline - boot, .zero).millisecondsRoundedUp
+  }
+
   /// A moment of the boot clock in milliseconds since 1970.
   ///
   /// A moment to come is rounded up, so that a client that waits for it is not early. One that has

@@ -146,7 +146,7 @@ let serverCommands: [CommandSpec] = [
           + "\(left.microseconds / 1_000)ms")
     }
     let finished = call.dispatcher.advance(clock, by: step)
-    let now = clock.now.wall.microseconds / 1_000
+    let now = clock.now.unixMilliseconds
     guard finished else {
       throw CommandError(
         "LIMIT CLOCK ADVANCE stopped at \(now) after \(Dispatcher.mostVirtualSteps) moments with "

@@ -152,7 +152,7 @@ extension Engine {
       sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
     } else {
       sendSnapshot(
-        NothingView(kind: kind, key: key, nowUnixMS: now.wall.microseconds / 1_000),
+        NothingView(kind: kind, key: key, nowUnixMS: now.unixMilliseconds),
         to: connection, pattern: nil)
     }
   }

@@ -15,8 +15,7 @@ enum GateKind: GuardKind {
   static func view(of entity: Entity, at now: Moment) -> GateView { GateView(entity, at: now) }
 
   static func endedView(of entity: Entity, at now: Moment) -> GateView {
-    var view = GateView(
-      closed: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    var view = GateView(closed: entity.key, entity.generation, at: now)
     view.owner = entity.owner
     // What is not going to be run.
     view.action = entity.machine.pending?.name

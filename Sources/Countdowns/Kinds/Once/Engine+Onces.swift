@@ -13,10 +13,7 @@ enum OnceKind: GuardKind {
   static func view(of entity: Entity, at now: Moment) -> OnceView { OnceView(entity, at: now) }
 
   static func endedView(of entity: Entity, at now: Moment) -> OnceView {
-    var view = OnceView(
-      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
-    view.owner = entity.owner
-    return view
+    OnceView(idle: entity, at: now)
   }
 
   /// Its TTL is over.

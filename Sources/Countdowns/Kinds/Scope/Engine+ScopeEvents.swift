@@ -70,7 +70,7 @@ extension Engine {
         taker,
         Emission(
           key: entity.key, generation: entity.generation, name: event, payload: payload,
-          target: Array(key), isCaptured: isCapturing, nowUnixMS: now.wall.microseconds / 1_000))
+          target: Array(key), isCaptured: isCapturing, nowUnixMS: now.unixMilliseconds))
       return entity.key
     }
     return nil

@@ -266,9 +266,9 @@ extension Engine {
       parent: parentKey(of: index), depth: scopes.tree.depth(of: index),
       children: scopes.tree.childCount(of: index), owned: ownedCount(ofScope: index),
       handlers: entity.handlers.count, ttlMS: entity.ttl?.millisecondsRoundedUp,
-      remainingMS: leaseEnd.map { max($0 - now.boot, .zero).millisecondsRoundedUp },
-      deadlineUnixMS: leaseEnd.map { now.unixMilliseconds(of: $0) },
-      nowUnixMS: now.wall.microseconds / 1_000, owner: entity.owner)
+      remainingMS: leaseEnd.map(now.milliseconds(until:)),
+      deadlineUnixMS: leaseEnd.map(now.unixMilliseconds(of:)),
+      nowUnixMS: now.unixMilliseconds, owner: entity.owner)
   }
 
   func publish(
