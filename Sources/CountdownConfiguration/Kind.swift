@@ -59,7 +59,8 @@ extension Kind where Value == Duration {
     Kind(
       allowed: "an integer with ms, s, m, h or d, from \(lowest)ms to 3650d",
       parse: { text in
-        milliseconds(text).flatMap { $0 >= lowest ? .milliseconds($0) : nil }
+        Interval(configured: text).map(\.millisecondsRoundedUp)
+          .flatMap { $0 >= lowest ? .milliseconds($0) : nil }
       },
       show: { duration in
         let (seconds, attoseconds) = duration.components
@@ -186,10 +187,15 @@ private func wholeNumber(_ text: Substring) -> Int? {
 
 func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
 
-/// A duration of at most 3650 days.
-func milliseconds(_ text: String) -> Int? {
-  let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("", 1)]
-  return withUnit(text, units: units).flatMap { $0 <= 3650 * 86_400_000 ? $0 : nil }
+extension Interval {
+  /// A duration as in commands, without leading zeros and in lower case.
+  init?(configured text: String) {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard wholeNumber(digits) != nil, text == text.lowercased(),
+      let interval = Array(text.utf8).withUnsafeBytes(DurationText.parse)
+    else { return nil }
+    self = interval
+  }
 }
 
 /// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.
