@@ -194,7 +194,7 @@ private enum JSONString {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
-  /// RFC 4648, section 4.
+  /// RFC 4648, section 4. Not by Foundation, which the engine does not import.
   static func writeBase64(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
     text.byte(UInt8(ascii: "\""))
     var index = 0
@@ -205,21 +205,14 @@ private enum JSONString {
         group = group << 8 | (offset < available ? UInt32(bytes[index + offset]) : 0)
       }
       for digit in 0..<4 {
-        let value = UInt8(group >> UInt32(18 - 6 * digit) & 63)
-        text.byte(digit > available ? UInt8(ascii: "=") : base64Digit(value))
+        let value = Int(group >> UInt32(18 - 6 * digit) & 63)
+        text.byte(digit > available ? UInt8(ascii: "=") : base64Digits.utf8Start[value])
       }
       index += 3
     }
     text.byte(UInt8(ascii: "\""))
   }
 
-  private static func base64Digit(_ value: UInt8) -> UInt8 {
-    switch value {
-    case 0..<26: UInt8(ascii: "A") + value
-    case 26..<52: UInt8(ascii: "a") + value - 26
-    case 52..<62: UInt8(ascii: "0") + value - 52
-    case 62: UInt8(ascii: "+")
-    default: UInt8(ascii: "/")
-    }
-  }
+  private static let base64Digits: StaticString =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 }
