@@ -3,7 +3,7 @@ import TimerWheel
 /// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
 ///
 /// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
-/// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
+/// files: each call is passed the client and the time, and events wait in `outbox` for whoever
 /// drives it. Not thread-safe: one event loop owns it.
 ///
 /// Before a command touches an entity, whatever is due for that entity happens first; so an answer
@@ -45,7 +45,7 @@ package final class Engine {
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
-  /// The newest events of what nobody owns.
+  /// The newest events of entities without an owner.
   package var eventLog: EventLog
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {

@@ -48,7 +48,7 @@ package struct EngineSettings: Sendable {
   /// A load fails if it takes longer than this; nil: it may take for ever.
   package var pageTimeout: Interval? = Interval.seconds(30)
 
-  /// How many events of what nobody owns are kept for those who were away. Counts from the start.
+  /// How many events the event log keeps, for clients that were disconnected. Fixed at the start.
   package var eventsKept = 100_000
 
   /// The first generation and the first sequence number: beyond all that were given before.

@@ -2,9 +2,9 @@ import CSystemd
 import Glibc
 import Wire
 
-/// Tells the service manager how the daemon is doing (`Type=notify`).
+/// Reports the status of the daemon to the service manager (`Type=notify`).
 ///
-/// Every method may be called without systemd: then it does nothing and says so. The variables of
+/// Every method may be called without systemd: then it does nothing and returns `notUnderSystemd`. The variables of
 /// the environment are left as they are, so a process the daemon starts must be kept from them by
 /// `NotifyAccess=main`.
 ///
@@ -36,7 +36,7 @@ package struct ServiceNotifier: Sendable {
     send("READY=1", status)
   }
 
-  /// The daemon reads its configuration anew; `ready` must follow, whatever comes of it.
+  /// The daemon reloads its configuration; `ready` must follow, whatever the outcome.
   ///
   /// The moment tells this reload from one that was asked for later.
   @discardableResult

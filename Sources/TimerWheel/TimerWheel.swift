@@ -18,7 +18,7 @@
 /// timers move to the levels below. Cancelling takes out at once: nothing dead stays behind.
 ///
 /// Guarantees:
-/// - A timer never expires before `advance(to:)` is told that its deadline has come.
+/// - A timer never expires before `advance(to:)` reaches its deadline.
 /// - Timers expire in the order of their deadlines, equal deadlines in the order of arming.
 ///   A deadline that is already past when armed counts as due now.
 /// - A token is good for one timer only, also after its record has been reused.
@@ -32,7 +32,7 @@ public struct TimerWheel: ~Copyable {
   /// A point in time, in ticks since whatever the caller counts from.
   public typealias Tick = UInt64
 
-  /// Names one armed timer. A token outlives its timer harmlessly: it then names nothing.
+  /// Names one armed timer. A token may outlive its timer: it then names nothing.
   public struct Token: Hashable, Sendable {
     let index: UInt32
     let generation: UInt32
@@ -143,7 +143,7 @@ public struct TimerWheel: ~Copyable {
     return true
   }
 
-  /// Moves a timer to another deadline; it keeps its token and payload and counts as armed anew.
+  /// Moves a timer to another deadline; it keeps its token and payload, and counts as armed now.
   /// O(1).
   ///
   /// - Returns: false, and nothing changes, if the token names no armed timer.

@@ -16,7 +16,7 @@ public struct GrowingText: ~Copyable {
   /// What has been appended so far. Moves with any change.
   public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<length]) }
 
-  /// Begins anew.
+  /// Forgets the text, and keeps the memory.
   public mutating func removeAll() {
     length = 0
     if memory.count > Self.mostKept { resize(to: Self.mostKept) }

@@ -54,7 +54,7 @@ package struct RESPEncoder: Sendable {
     bulk(UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
-  /// Text for people: RESP3 clients are told that it is.
+  /// Human-readable text: a verbatim string in RESP3.
   package mutating func text(_ value: String) {
     guard version == .resp3 else { return bulk(value) }
     byte("=")

@@ -33,7 +33,7 @@ struct Countdownd: ParsableCommand {
 
       SIGNALS
         SIGTERM, SIGINT   take no new connections, write what is to be written, end.
-        SIGHUP            read the configuration anew, as countdownctl reload does; a bad one is logged, and the old one stays. \
+        SIGHUP            reload the configuration, as countdownctl reload does; a bad one is logged, and the old one stays. \
       From a terminal that is gone: end.
 
       ENVIRONMENT
@@ -66,7 +66,7 @@ struct Countdownd: ParsableCommand {
 
   @Option(
     help: """
-      What a reply promises: process (its changes survive kill -9), power (a loss of power as \
+      What a reply promises: process (its changes survive kill -9), power (a power failure as \
       well), none (they are in memory only); default: as configured, \
       \(Configuration().durability.rawValue).
       """)

@@ -8,7 +8,7 @@ enum StandardError {
     var rest = bytes[...]
     while !rest.isEmpty {
       let written = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-      // Nobody is left to be told.
+      // Nobody is left to report to.
       guard written > 0 || errno == EINTR else { return }
       rest = rest.dropFirst(max(written, 0))
     }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Log lines for people, on standard error.
+/// Human-readable log lines, on standard error.
 enum TextLines {
   static func write(_ line: LogLine) {
     StandardError.write(line: "\(time()) \(line.level): \(line.wholeText)")

@@ -285,7 +285,7 @@ package final class Dispatcher {
     }
     if !spec.flags.contains(.makesRoom) { try checkRoom(session) }
     if isLoading, spec.needsState {
-      throw CommandError("LOADING state is being read; INFO persistence tells how far it is")
+      throw CommandError("LOADING state is being read; INFO persistence shows the progress")
     }
     guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
       engine.subscriptionCount(of: session.client.connection) > 0

@@ -83,7 +83,7 @@ struct OptionReader {
 /// The two values of what can be switched.
 enum Switch: String, CaseIterable { case on, off }
 
-/// Values of arguments; what is wrong with one is said with the command's usage.
+/// Values of arguments; an error names the command's usage.
 extension CommandSpec {
   func duration(
     _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String

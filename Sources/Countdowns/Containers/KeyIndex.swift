@@ -8,7 +8,7 @@ import TimerWheel
 /// segments; in it, open addressing with linear probing. A full segment is split in two, so the
 /// index grows by small steps and never moves all of its entries at once. A slot holds an index and
 /// five bits of the hash, so that few keys are looked at which are not the one; what a split needs
-/// of hashes is computed anew.
+/// of hashes is computed again.
 ///
 /// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
 ///

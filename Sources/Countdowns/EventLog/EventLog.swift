@@ -1,11 +1,11 @@
 import DequeModule
 
-/// The newest events of what is kept, for those who were away: a bounded number of them.
+/// The newest events of entities without an owner, for clients that were disconnected. Bounded.
 ///
-/// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
-/// each chunk once; it is told of one that it could not keep.
+/// Events are encoded as they come, and sealed into chunks. A store, where there is one, receives
+/// each chunk once, and reports one that it could not store.
 package struct EventLog: Sendable {
-  /// What a store is handed.
+  /// What a store receives.
   package struct Portion: Equatable, Sendable {
     /// Of the last event in it. Names the portion, too.
     package var lastSequence: Int64
@@ -13,7 +13,7 @@ package struct EventLog: Sendable {
     package var bytes: [UInt8]
   }
 
-  /// What `read` has found.
+  /// What `read` found.
   package struct Reading: Equatable, Sendable {
     /// To read on from.
     package var lastSequence: Int64
@@ -29,7 +29,7 @@ package struct EventLog: Sendable {
     var portion: Int64 = 0
   }
 
-  /// How many events are kept, at least; one chunk more at most. None if 0.
+  /// How many events the log holds at least; at most one chunk more. 0 turns it off.
   package let limit: Int
   /// Events with numbers up to here may be missing.
   package private(set) var droppedThrough: Int64
@@ -55,7 +55,7 @@ package struct EventLog: Sendable {
     return chunks.last?.content.lastSequence ?? droppedThrough
   }
 
-  /// All that is kept and was handed over, oldest first: for another store. Nothing is missing after
+  /// All portions that a store received, oldest first, for another store. Nothing is missing after
   /// `droppedThrough`.
   package var portions: [Portion] { chunks.map(\.content) }
 
@@ -149,7 +149,7 @@ package struct EventLog: Sendable {
     return portion
   }
 
-  /// A portion could not be stored: it is tried again with the next.
+  /// Retries a portion that could not be stored, together with the next.
   package mutating func keepForLater(_ portion: Int64) {
     for index in chunks.indices.reversed() {
       if chunks[index].portion == portion { chunks[index].portion = 0 }
@@ -157,7 +157,7 @@ package struct EventLog: Sendable {
     }
   }
 
-  /// A portion could not be stored, and what it tells of has been undone.
+  /// Drops a portion that could not be stored: its changes were rolled back.
   package mutating func takeBack(_ portion: Int64) {
     var kept: [Chunk] = []
     while let last = chunks.last,
@@ -169,7 +169,7 @@ package struct EventLog: Sendable {
     chunks.append(contentsOf: kept.reversed())
   }
 
-  /// Puts back what a store has kept, oldest first, before anything new comes.
+  /// Puts back what a store has, oldest first, before any new event.
   ///
   /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
   /// - Returns: whether they can be read. If not, those before them may be missing, too.

@@ -1,6 +1,6 @@
 import DequeModule
 
-/// A connection's new patterns: it is being told how everything that matches them is, one pattern
+/// A connection's new patterns: it receives snapshots of everything that matches them, one pattern
 /// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
 struct SnapshotWalks {
   struct Walk {
@@ -27,7 +27,7 @@ struct SnapshotWalks {
 
   var isFinished: Bool { current == nil && waiting.isEmpty }
 
-  /// Where to look next; nil when all has been told.
+  /// Where to look next; nil when all snapshots were sent.
   ///
   /// - Parameter ends: how far the indices of each kind go.
   mutating func step(_ ends: [Int]) -> Step? {
@@ -80,7 +80,7 @@ extension Engine {
   }
 
   /// The number of channels and patterns the connection is subscribed to afterwards. What is due
-  /// for the channel happens before: a new subscriber is told how things are, then what happens.
+  /// for the channel happens before: a new subscriber receives the status first, then events.
   package func subscribe(
     _ client: Client, to channel: [UInt8], at now: Moment
   ) -> Int {
@@ -142,7 +142,7 @@ extension Engine {
 
   // MARK: Snapshots
 
-  /// Tells a new subscriber of a channel how things are, before anything else happens to them;
+  /// Sends a snapshot to a new subscriber of a channel, before anything else happens to the entity;
   /// from now on its ticks count. Nothing for a channel that is about no entity.
   package func snapshot(
     of channel: [UInt8], to connection: UInt64, at now: Moment
@@ -198,7 +198,7 @@ extension Engine {
     snapshotWalks[connection] != nil
   }
 
-  /// Goes on telling a connection about what matches its new patterns. O(budget).
+  /// Goes on sending a connection snapshots of what matches its new patterns. O(budget).
   ///
   /// - Returns: the patterns for which it has looked.
   @discardableResult

@@ -1,7 +1,7 @@
 /// Who listens to which patterns.
 ///
 /// Each event has its channel compared with all of them. Most often the same ones match as for the event
-/// before; so what was found then is kept, and nothing is made anew.
+/// before; so what was found then is kept, and nothing is made again.
 struct PatternTable: ~Copyable {
   private var subscribers: [[UInt8]: [UInt64]] = [:]
   /// The same in a row, made when it is asked for after a change.

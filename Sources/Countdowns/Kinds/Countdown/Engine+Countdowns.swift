@@ -241,7 +241,7 @@ extension Engine {
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
     // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
-    // noticed late, codes that expired meanwhile are told of first.
+    // noticed late, codes that expired meanwhile are reported first.
     wake(index, at: now)
   }
 

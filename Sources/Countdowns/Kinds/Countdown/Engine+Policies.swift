@@ -16,7 +16,7 @@ extension Engine {
       isFirst = countdowns[index].machine.refund(at: now.boot)
     }
     guard isFirst else { return (false, countdownView(index, at: now)) }
-    // What was not sent is asked for anew, also by a retry of the same request.
+    // A retry of a request that was not sent asks again.
     countdowns[index].tokens.removeAll { $0.generation == generation }
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)

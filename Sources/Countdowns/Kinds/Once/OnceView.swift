@@ -1,4 +1,4 @@
-/// What is reported of an idempotency guard.
+/// The view of an idempotency key.
 package struct OnceView: GuardView, Equatable {
   package enum State: String, CaseIterable, Sendable { case idle, running, done }
 

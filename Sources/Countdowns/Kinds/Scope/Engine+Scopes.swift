@@ -256,7 +256,7 @@ extension Engine {
     return scopes.tree.parent(of: index).map { scopes.table[$0].key }
   }
 
-  // MARK: What is said
+  // MARK: Views and events
 
   func scopeView(_ index: UInt32, at now: Moment) -> ScopeView {
     let entity = scopes.table[index]
