@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "Timers are called in the order of their deadlines, from whatever order they came in",
+    "Timers are called in order of their deadlines, in whatever order they were made",
     arguments: bothClocks)
   func keepsTheOrder(clock: TimerQueue.TimeBase) async throws {
     let deadlines = Log<UInt64>()
@@ -42,7 +42,7 @@ import Testing
     #expect(deadlines.all == deadlines.all.sorted())
   }
 
-  @Test("After a peak of 200,000, old handles mean nothing to the timers that come after")
+  @Test("After a peak of 200,000 timers, old handles do not affect new timers")
   func goesOnAfterAPeak() async throws {
     var peak: [TimerHandle] = []
     for _ in 0..<200_000 { peak.append(timers.schedule(after: .seconds(3_600)) {}) }
@@ -138,7 +138,7 @@ import Testing
     }.detach()
   }
 
-  @Test("Timers that are always due leave other work on the queue its turn", arguments: bothClocks)
+  @Test("Timers that are always due do not block other work on the queue", arguments: bothClocks)
   func isFair(clock: TimerQueue.TimeBase) async throws {
     let length = Counter()
     let isOver = Counter()
@@ -148,7 +148,7 @@ import Testing
     #expect(length.value < 10_000_000)
   }
 
-  @Test("10,000 timers for later: the system's timer is set once", arguments: bothClocks)
+  @Test("10,000 later timers set the system's timer once", arguments: bothClocks)
   func setsTheAlarmOnce(clock: TimerQueue.TimeBase) {
     var handles: [TimerHandle] = []
     for index in 0..<10_000 {
@@ -165,7 +165,7 @@ import Testing
     #expect(timers.alarm(clock).timesSet == 2)
   }
 
-  @Test("With nothing left to do the alarm is disarmed", arguments: bothClocks)
+  @Test("Without timers the alarm is disarmed", arguments: bothClocks)
   func comesToRest(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let cancelled = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
@@ -177,7 +177,7 @@ import Testing
   }
 
   @Test(
-    "Cancelled from other threads as they fall due: each is either called or cancelled",
+    "A timer cancelled from another thread as it falls due is either called or cancelled",
     arguments: bothClocks)
   func cancelsFromAnyThread(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
@@ -200,7 +200,7 @@ import Testing
   }
 
   @Test(
-    "Cancelled from other threads: a call that was due is over before later work on the queue",
+    "After cancelling from another thread, a due call is over before later work on the queue",
     arguments: bothClocks)
   func callsNothingOnceTheQueueHasMovedOn(clock: TimerQueue.TimeBase) async throws {
     let late = Counter()
@@ -228,7 +228,7 @@ import Testing
   }
 
   @Test(
-    "A repeating timer may cancel itself in its callback, and is not called again",
+    "A repeating timer that cancels itself in its callback is not called again",
     arguments: bothClocks)
   func cancelsItself(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
@@ -268,7 +268,7 @@ import Testing
     #expect(handles.allSatisfy { $0.isPending } && repeating.isPending)
   }
 
-  @Test("A 0 ms repeat that would spin is refused")
+  @Test("A period of 0 ms is refused")
   func refusesToSpin() async {
     await #expect(processExitsWith: .failure) {
       _ = TimerQueue().schedule(after: .zero, repeating: .zero) {}

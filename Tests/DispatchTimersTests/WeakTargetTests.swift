@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "The owner dies in its own callback: it lives to the end of it, and there is no other",
+    "An owner released in its own callback lives until the callback returns, and is called no more",
     arguments: bothClocks)
   func ownerDiesInItsOwnCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(
-    "The owner dies on another thread, at any moment of its timer's life",
+    "An owner can be released on another thread at any moment of its timer's life",
     arguments: bothClocks)
   func ownerDiesOnAnotherThread(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "The last release happens inside the callback: the target's deinit runs on the queue",
+    "If the last release happens in the callback, the target's deinit runs on the queue",
     arguments: bothClocks)
   func lastReleaseIsInsideTheCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
@@ -103,7 +103,7 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("Cancel against a fire already queued: the callback does not come", arguments: bothClocks)
+  @Test("Cancelling prevents a call that is already queued", arguments: bothClocks)
   func cancelAgainstAQueuedFire(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(
-    "Cancel on the owning queue against another timer of the same wake-up",
+    "A timer can be cancelled by another one of the same wake-up",
     arguments: bothClocks)
   func cancelWithinTheSameWakeUp(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
@@ -185,7 +185,7 @@ import Testing
   }
 
   @Test(
-    "A timer does not keep its target: it dies at once, not when the timer is due",
+    "A timer does not keep its target alive",
     arguments: bothClocks)
   func targetDiesAtOnce(clock: TimerQueue.TimeBase) {
     let living = Counter()
@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test(
-    "What a callback captured goes at once with cancel(), and may cancel other timers then",
+    "cancel() releases the callback's captures at once, and they may cancel other timers",
     arguments: bothClocks)
   func letsGoOutsideOfItsLock(clock: TimerQueue.TimeBase) {
     let living = Counter()
@@ -228,7 +228,7 @@ import Testing
   }
 
   @Test(
-    "The timers end with their queue, detached or not, and everything they captured",
+    "Timers end with their queue, detached or not, and release their captures",
     arguments: bothClocks)
   func timersEndWithTheirQueue(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
@@ -261,7 +261,7 @@ import Testing
     try await eventually { endedAlarm == nil }
   }
 
-  @Test("The queue may end within a callback of its own", arguments: bothClocks)
+  @Test("The queue may end within one of its callbacks", arguments: bothClocks)
   func queueEndsWithinACallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()

@@ -11,7 +11,7 @@ import Wire
     }
   }
 
-  @Test("Decimal digits of all lengths")
+  @Test("Decimal numbers of all lengths are written")
   func decimals() {
     var values: [Int64] = [0, .max, .min, .max - 1]
     var power: Int64 = 1
@@ -26,7 +26,7 @@ import Wire
     for value in 0..<1_000 as Range<Int64> { #expect(text { $0.decimal(value) } == "\(value)") }
   }
 
-  @Test("Replies")
+  @Test("Parts of replies are written")
   func replies() {
     #expect(text { $0.integer(-5) } == ":-5\r\n")
     #expect(text { $0.bulk("state") } == "$5\r\nstate\r\n")
@@ -53,7 +53,7 @@ import Wire
     private static let trap = SIGTRAP
   #endif
 
-  @Test("Text that does not fit ends the process before anything is written")
+  @Test("Text that does not fit ends the process before it is written")
   func checksBeforeItWrites() async {
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(1) { $0.byte(0x30) } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(2) { $0.newline() } }

@@ -21,7 +21,8 @@ import Testing
   }
 
   @Test(
-    "Complete and without duplicates while entities come and go", arguments: EntityKind.allCases,
+    "LIST is complete and without duplicates while entities come and go",
+    arguments: EntityKind.allCases,
     0..<12)
   func completeAndWithoutDuplicates(kind: EntityKind, seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -105,7 +106,7 @@ import Testing
     }
   }
 
-  @Test("A timer that is set anew between two pages is on one of them, also when it is the last")
+  @Test("A timer that is set again between two pages is on one of them, even the last")
   func replacedTimer() throws {
     let desk = Desk()
     for key in ["a", "b", "c"] { try desk.set(key, 60_000) }
@@ -124,7 +125,9 @@ import Testing
     #expect(keys == [Array("c".utf8)])
   }
 
-  @Test("A pattern's snapshots are complete and without duplicates likewise", arguments: 0..<20)
+  @Test(
+    "Snapshots of a pattern are complete and without duplicates while entities come and go",
+    arguments: 0..<20)
   func snapshots(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let desk = Desk()
@@ -162,7 +165,7 @@ import Testing
     }
   }
 
-  @Test("A page looks at a bounded number of entities, and an end that is not there ends it")
+  @Test("A page looks at a bounded number of entities; a cursor beyond the end ends the listing")
   func bounded() throws {
     let desk = Desk()
     for index in 0..<100 { try desk.set("\(index)", 60_000) }
@@ -184,7 +187,7 @@ import Testing
     #expect(desk.engine.list(.timer, query, at: desk.now).cursor == 0)
   }
 
-  @Test("What falls due while it is listed is not listed, and a table that empties ends it")
+  @Test("Entities that fall due during a listing are not listed, and an emptied table ends it")
   func fallsDue() throws {
     let desk = Desk()
     for index in 0..<10 { try desk.set("\(index)", 1_000) }

@@ -104,7 +104,7 @@ import Testing
     #expect(published.count == 14)
   }
 
-  @Test func textThatIsNoUTF8AndWordsWithoutACodeAreLoggedToo() throws {
+  @Test func nonUTF8TextAndWordsWithoutACodeAreLogged() throws {
     struct View: EntityView {
       let key: [UInt8] = [0xFF, 0x22]
       let kind = EntityKind.timer
@@ -305,7 +305,7 @@ import Testing
 
   // MARK: Bytes
 
-  @Test("Codes keep their meaning: new words and kinds come at the end")
+  @Test("The codes of words and kinds never change")
   func codes() {
     let words = (1...76).map { Words.word(of: $0)?.description ?? "-" }
     #expect(words.first == "due_unix_ms" && words[42] == "leading" && words.last == "flush")
@@ -319,7 +319,7 @@ import Testing
       ])
   }
 
-  @Test("What is written outlives the program: it is never another way without another version")
+  @Test("The stored bytes of an event never change within a version")
   func writtenBytes() throws {
     let desk = Desk()
     try desk.start("a", count: 2, meta: "m", title: "%ds")
@@ -375,7 +375,7 @@ import Testing
     #expect(since.events == ["a cancelled"] && since.reading.isComplete)
   }
 
-  @Test("Portions that a damaged file has twice or out of order are left out, and that is a gap")
+  @Test("Portions that a damaged file repeats or reorders are dropped and reported as a gap")
   func portionsOutOfOrder() throws {
     let desk = Desk()
     var portions: [EventLog.Portion] = []

@@ -7,7 +7,7 @@ import Testing
 @Suite struct SubscriptionTests {
   let desk = Desk()
 
-  @Test("Subscribed late: the snapshot first, then the ticks from there on")
+  @Test("A late subscriber gets a snapshot first, then the ticks from there on")
   func subscribesLate() throws {
     try desk.start("a", count: 4)
     desk.at(1_500)
@@ -16,7 +16,7 @@ import Testing
       1, "1500 a snapshot 3", "2000 a tick 2", "3000 a tick 1", "4000 a ready 0")
   }
 
-  @Test("Subscribed early: idle first, then started and the ticks")
+  @Test("An early subscriber gets idle first, then started and the ticks")
   func subscribesEarly() throws {
     desk.subscribe(1, "countdown:a")
     try desk.at(100).start("a", count: 2)
@@ -24,7 +24,7 @@ import Testing
       1, "0 a snapshot idle", "100 a started 2", "1100 a tick 1", "2100 a ready 0")
   }
 
-  @Test("The snapshot is first even if something was due that nobody had noticed yet")
+  @Test("The snapshot comes first, even if something unnoticed was due")
   func snapshotBeforeWhatWasDue() throws {
     try desk.start("a", count: 1)
     try desk.start("b", count: 2)
@@ -36,7 +36,7 @@ import Testing
     desk.hears(1, "1500 a snapshot 0", "1500 b snapshot 1", "1500 t snapshot")
   }
 
-  @Test("Nobody watching, no tick: one armed timer whatever COUNT is, and no event in between")
+  @Test("Unwatched, a countdown has one armed timer and no ticks")
   func unwatched() throws {
     try desk.start("a", count: 1_000_000)
     #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000_000_000))
@@ -60,7 +60,7 @@ import Testing
     #expect(desk.engine.subscriptionCount(of: 1) == 1)
   }
 
-  @Test("A channel and a pattern that matches it each bring the event")
+  @Test("A channel and a matching pattern each deliver the event")
   func channelAndPattern() throws {
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, pattern: "countdown:*")
@@ -69,7 +69,7 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a started 1", "1000 a ready 0", "1000 a ready 0")
   }
 
-  @Test("Channels of the three kinds are apart; others are about nothing")
+  @Test("Channels of different kinds are separate; unknown ones are about nothing")
   func kinds() throws {
     for channel in ["hud:a", "timer:a", "other", "countdown:", "countdown"] {
       desk.subscribe(1, channel)
@@ -81,7 +81,7 @@ import Testing
     #expect(desk.engine.subscriberCount(of: Array("other".utf8)) == 1)
   }
 
-  @Test("Every level of a screen has its snapshot")
+  @Test("Each level of a screen has its snapshot")
   func levels() throws {
     var settings = EngineSettings()
     settings.maximumLevel = .alert
@@ -100,7 +100,7 @@ import Testing
 
   // MARK: Patterns
 
-  @Test("Patterns come and go, and others match: each event goes to those who match it then")
+  @Test("Each event reaches the patterns that match it at that moment")
   func patternsComeAndGo() throws {
     for connection in 2...4 as ClosedRange<UInt64> { desk.connect(connection) }
     for (connection, pattern) in [(1, "countdown:a*"), (2, "countdown:?b"), (3, "countdown:a*")] {
@@ -130,7 +130,7 @@ import Testing
     #expect(try ready("ai") == [4])
   }
 
-  @Test("A pattern's snapshots: each entity there from first to last exactly once, in small steps")
+  @Test("A pattern's snapshots contain each lasting entity exactly once, in small steps")
   func patternSnapshots() throws {
     for index in 0..<100 { try desk.start("keep\(index)") }
     for index in 0..<100 { try desk.start("go\(index)") }
@@ -154,7 +154,7 @@ import Testing
     #expect(heard.count == 200)
   }
 
-  @Test("A pattern's snapshot of what was due tells it as it is, and nothing of gone owners")
+  @Test("A pattern's snapshots show the present, and nothing of closed owners")
   func patternSnapshotSettles() throws {
     desk.connect(2)
     try desk.start("a", count: 1)
@@ -166,7 +166,7 @@ import Testing
     #expect(snapshots == ["1000 a snapshot 0"])
   }
 
-  @Test("Unsubscribed or gone in the middle of the snapshots: no more of them")
+  @Test("Unsubscribing or disconnecting ends the snapshots")
   func unsubscribesWhileSnapshots() throws {
     for index in 0..<100 { try desk.start("\(index)") }
     desk.subscribe(1, pattern: "countdown:*", walk: false)
@@ -185,7 +185,7 @@ import Testing
     #expect(desk.engine.patternCount == 0)
   }
 
-  @Test("A snapshot makes ticks count for the pattern's subscriber")
+  @Test("A snapshot makes ticks start for the pattern's subscriber")
   func patternTicks() throws {
     try desk.start("a", count: 3)
     desk.at(500)
@@ -193,7 +193,7 @@ import Testing
     desk.at(3_000).hears(1, "500 a snapshot 3", "1000 a tick 2", "2000 a tick 1", "3000 a ready 0")
   }
 
-  @Test("The limit of subscriptions counts what is new only, and refuses before anything is done")
+  @Test("The limit of subscriptions counts only new ones, and is checked first")
   func subscriptionLimit() throws {
     var settings = EngineSettings()
     settings.limits.subscriptions = 3

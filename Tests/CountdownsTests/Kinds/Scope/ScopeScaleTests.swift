@@ -37,7 +37,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("10,000 deep, each owning a timer: closed in bounded steps; no deeper than the limit")
+  @Test("A tree 10,000 deep, each scope with a timer, closes in bounded steps; depth is limited")
   func deep() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
@@ -60,7 +60,7 @@ import Testing
     try close(desk, budget: 500)
   }
 
-  @Test("100,000 wide: closed in bounded steps; no wider than the limit")
+  @Test("A tree 100,000 wide closes in bounded steps; width is limited")
   func wide() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
@@ -72,7 +72,7 @@ import Testing
     try close(desk, budget: 500)
   }
 
-  @Test("Many leases that are over at one moment: no step looks at all of them")
+  @Test("When many leases expire at one moment, no step looks at all of them")
   func manyLeases() throws {
     let desk = desk()
     for number in 0..<20_000 { try desk.open("\(number)", ttl: 1_000) }
@@ -85,7 +85,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A deep tree of a connection that is gone is closed from the bottom")
+  @Test("A deep tree of a closed connection is closed from the bottom")
   func deepOfConnection() throws {
     let desk = desk()
     desk.connect(2)
@@ -99,7 +99,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TREE goes through a tree page by page, and says when it cannot go on")
+  @Test("TREE pages through a tree, and reports when it cannot continue")
   func tree() throws {
     let desk = desk()
     try desk.open("top")
