@@ -5,6 +5,10 @@ import PackageDescription
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
+/// Whatever the compiler cannot prove to be memory-safe is marked; functions can return what they lend.
+let strict: [SwiftSetting] =
+  settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
+
 let package = Package(
   name: "countdownd",
   products: [
@@ -24,13 +28,13 @@ let package = Package(
   ],
   targets: [
     // Time.
-    .target(name: "TimerWheel", swiftSettings: settings),
+    .target(name: "TimerWheel", swiftSettings: strict),
     .systemLibrary(name: "CTimerFD"),
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
 
     // What travels between the daemon and its clients: RESP, its limits, the version.
-    .target(name: "Wire", swiftSettings: settings),
+    .target(name: "Wire", swiftSettings: strict),
 
     // What the daemon decides: the engine, a folder for each kind, the commands. No clock, no I/O.
     .target(
@@ -40,12 +44,13 @@ let package = Package(
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Histogram", package: "hdrhistogram-swift"),
       ],
-      swiftSettings: settings),
+      swiftSettings: strict),
 
     // What it remembers.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(
-      name: "CountdownStore", dependencies: ["CSQLite", "Countdowns"], swiftSettings: settings),
+      name: "CountdownStore", dependencies: ["CSQLite", "Countdowns", "Wire"],
+      swiftSettings: settings),
     .executableTarget(
       name: "store-bench",
       dependencies: [

@@ -192,7 +192,7 @@ extension Interval {
   init?(configured text: String) {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard wholeNumber(digits) != nil, text == text.lowercased(),
-      let interval = Array(text.utf8).withUnsafeBytes(DurationText.parse)
+      let interval = DurationText.parse(text.utf8.span)
     else { return nil }
     self = interval
   }

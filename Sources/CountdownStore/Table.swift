@@ -41,20 +41,19 @@ final class Table<Record: StoredRecord> {
       try delete.run()
     }
     // In place: each copy of a record would count its references up and down.
-    try changes.current.withUnsafeBufferPointer { rows throws(StoreError) in
-      var next = 0
-      while rows.count - next >= Self.several {
-        for row in 0..<Self.several {
-          replaceSeveral.firstParameter = Int32(row) * width
-          bind(rows[next + row], to: replaceSeveral, offset)
-        }
-        try replaceSeveral.run()
-        next += Self.several
+    let rows = changes.current.span
+    var next = 0
+    while rows.count - next >= Self.several {
+      for row in 0..<Self.several {
+        replaceSeveral.firstParameter = Int32(row) * width
+        bind(rows[next + row], to: replaceSeveral, offset)
       }
-      for row in next..<rows.count {
-        bind(rows[row], to: replace, offset)
-        try replace.run()
-      }
+      try replaceSeveral.run()
+      next += Self.several
+    }
+    for row in next..<rows.count {
+      bind(rows[row], to: replace, offset)
+      try replace.run()
     }
   }
 

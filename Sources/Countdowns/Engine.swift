@@ -244,7 +244,7 @@ package final class Engine {
   ) {
     var head = head
     head.sequence = newSequence()
-    let audience = key.withUnsafeBytes { self.audience(kind, $0) }
+    let audience = self.audience(kind, key.span)
     let isLogged = isLogged && eventLog.isOn
     guard isLogged || audience != nil else { return }
     let view = view()
@@ -260,7 +260,7 @@ package final class Engine {
   }
 
   /// The subscribers of an entity's events; nil if there are none.
-  func audience(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Audience? {
+  func audience(_ kind: EntityKind, _ key: Span<UInt8>) -> Audience? {
     subscriptions.isAnythingWatched ? subscriptions.audience(kind, key) : nil
   }
 

@@ -72,7 +72,7 @@ public struct TimerWheel: ~Copyable {
   /// The lists of all slots, and behind them one for the run of each level.
   var chunks = Chunks(lists: Slot.count + Slot.levels)
   /// A bit for each slot that has a timer, a word for each level.
-  let occupancy: UnsafeMutablePointer<UInt64>
+  let occupancy: Cells<UInt64>
   /// A bit for each level that has a run.
   private(set) var runs: UInt32 = 0
 
@@ -89,8 +89,7 @@ public struct TimerWheel: ~Copyable {
   /// An empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
     elapsed = start
-    occupancy = .allocate(capacity: Slot.levels)
-    occupancy.initialize(repeating: 0, count: Slot.levels)
+    occupancy = .allocate(Slot.levels)
   }
 
   deinit { occupancy.deallocate() }
@@ -136,7 +135,7 @@ public struct TimerWheel: ~Copyable {
   @discardableResult
   public mutating func cancel(_ token: Token) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
-    remove(records.base[Int(token.index)].position)
+    remove(records.all[Int(token.index)].position)
     records.giveBack(token.index)
     count &-= 1
     if count == 0 { becomeEmpty() }
@@ -150,7 +149,7 @@ public struct TimerWheel: ~Copyable {
   @discardableResult
   public mutating func reschedule(_ token: Token, deadline: Tick) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
-    remove(records.base[Int(token.index)].position)
+    remove(records.all[Int(token.index)].position)
     place(token.index, deadline)
     return true
   }
@@ -163,7 +162,7 @@ public struct TimerWheel: ~Copyable {
   /// The deadline of an armed timer, in ticks; nil if the token names none. O(1).
   public func deadline(of token: Token) -> Tick? {
     guard isArmed(token) else { return nil }
-    return chunks.deadlines[Int(records.base[Int(token.index)].position)]
+    return chunks.deadlines[Int(records.all[Int(token.index)].position)]
   }
 
   // MARK: Time
@@ -237,7 +236,7 @@ public struct TimerWheel: ~Copyable {
   private mutating func expire(_ position: UInt32) -> Expiration {
     let deadline = chunks.deadlines[Int(position)]
     let index = chunks.records[Int(position)]
-    let generation = records.base[Int(index)].generation
+    let generation = records.all[Int(index)].generation
     if deadline > elapsed { elapsed = deadline }
     remove(position)
     records.giveBack(index)
@@ -302,7 +301,7 @@ public struct TimerWheel: ~Copyable {
       let deadline = chunks.deadlines[position]
       let index = chunks.records[position]
       let target = Slot(for: max(deadline, elapsed), from: elapsed).id
-      records.base[Int(index)].position = append(deadline, index, to: target)
+      records.all[Int(index)].position = append(deadline, index, to: target)
     }
     _ = chunks.dropChunk(chunk)
   }
@@ -322,7 +321,7 @@ public struct TimerWheel: ~Copyable {
   private mutating func place(_ index: UInt32, _ deadline: Tick) {
     let slot = slot(for: deadline)
     let position = append(deadline, index, to: slot.id)
-    records.base[Int(index)].position = position
+    records.all[Int(index)].position = position
     if deadline <= nextBound {
       nextBound = deadline
       nextPosition = position

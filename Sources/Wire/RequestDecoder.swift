@@ -1,7 +1,7 @@
 /// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands for people who
 /// type. It goes on where it stopped, so a request that comes in many pieces is not read twice.
 ///
-///     decoder.append(bytes)
+///     decoder.append(bytes.span.bytes)
 ///     while try decoder.next() { decoder.withArguments { handle($0) } }
 ///
 /// Not a byte is allocated because a length says so, only for bytes that came.
@@ -35,17 +35,11 @@ package struct RequestDecoder: ~Copyable {
   /// Bytes that have come and belong to no request that was handed out.
   package var bufferedBytes: Int { buffer.count }
 
-  package mutating func append(_ bytes: UnsafeRawBufferPointer) { buffer.append(bytes) }
+  package mutating func append(_ bytes: RawSpan) { buffer.append(bytes) }
 
   /// Lends the arguments of the request that `next` found.
   package func withArguments<R>(_ body: (Arguments) -> R) -> R {
-    let nothing = UnsafeRawPointer(bitPattern: 1)!
-    return ranges.withUnsafeBufferPointer { ranges in
-      guard isInline else { return body(Arguments(base: buffer.base ?? nothing, ranges: ranges)) }
-      return inline.withUnsafeBytes { bytes in
-        body(Arguments(base: bytes.baseAddress ?? nothing, ranges: ranges))
-      }
-    }
+    body(Arguments(isInline ? inline.span : buffer.bytes, ranges.span))
   }
 
   /// Looks for the next request; false if more bytes are needed for one.
@@ -135,24 +129,26 @@ package struct RequestDecoder: ~Copyable {
     _ malformed: @autoclosure () -> RESPProtocolError
   ) throws(RESPProtocolError) -> Int? {
     let longestLine = 24
-    let bytes = buffer.prefix(buffer.count)
     var index = position + 1
     // Most often it is one digit.
-    if bytes.count > index + 2, bytes[index + 1] == UInt8(ascii: "\r"),
-      bytes[index + 2] == UInt8(ascii: "\n"), bytes[index] &- UInt8(ascii: "0") < 10
+    if buffer.count > index + 2, buffer[index + 1] == UInt8(ascii: "\r"),
+      buffer[index + 2] == UInt8(ascii: "\n")
     {
-      position = index + 3
-      return Int(bytes[index] &- UInt8(ascii: "0"))
+      let digit = buffer[index] &- UInt8(ascii: "0")
+      if digit < 10 {
+        position = index + 3
+        return Int(digit)
+      }
     }
     var negative = false
-    if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
+    if index < buffer.count, buffer[index] == UInt8(ascii: "-") {
       negative = true
       index += 1
     }
     let firstDigit = index
     var value = 0
-    while index < bytes.count {
-      let byte = bytes[index]
+    while index < buffer.count {
+      let byte = buffer[index]
       let digit = byte &- UInt8(ascii: "0")
       if digit < 10 {
         guard index - position < longestLine else { throw malformed() }
@@ -163,8 +159,8 @@ package struct RequestDecoder: ~Copyable {
         continue
       }
       guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed() }
-      guard index + 1 < bytes.count else { return nil }
-      guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
+      guard index + 1 < buffer.count else { return nil }
+      guard buffer[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
       position = index + 2
       return negative ? -value : value
     }
@@ -186,7 +182,10 @@ package struct RequestDecoder: ~Copyable {
     guard position < buffer.count else { return false }
     isInline = true
     position += 1
-    let words = try InlineWords.split(buffer.prefix(end), into: &inline)
+    var text = inline
+    inline = []
+    let words = try InlineWords.split(buffer.bytes.extracting(first: end), into: &text)
+    inline = text
     guard words.count <= limits.arguments else {
       throw RESPProtocolError(
         description: "\(words.count) arguments, max-arguments is \(limits.arguments)")

@@ -12,8 +12,9 @@ enum TextLines {
     var fields = tm()
     localtime_r(&now.tv_sec, &fields)
     var text = [CChar](repeating: 0, count: 32)
-    strftime(&text, text.count, "%F %T", &fields)
+    let length = strftime(&text, text.count, "%F %T", &fields)
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
-    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) } + "." + milliseconds
+    let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return seconds + "." + milliseconds
   }
 }

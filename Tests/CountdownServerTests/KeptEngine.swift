@@ -171,8 +171,8 @@ final class KeptEngine {
 
   private let client = Client(connection: 1, uid: 1_000)
 
-  func with<R>(_ key: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
-    try Array(key.utf8).withUnsafeBytes { try body($0) }
+  func with<R>(_ key: String, _ body: (Span<UInt8>) throws -> R) rethrows -> R {
+    try body(key.utf8.span)
   }
 
   @discardableResult
@@ -252,9 +252,7 @@ final class KeptEngine {
 
   func dismiss(_ screen: String, level: Level? = nil) throws {
     _ = try with(screen) {
-      var target = HUDTarget(screen: $0)
-      target.level = level
-      return try engine.dismissHUD(target, delay: nil, at: now)
+      try engine.dismissHUD($0, HUDTarget(level: level), delay: nil, at: now)
     }
   }
 

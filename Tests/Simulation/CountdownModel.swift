@@ -80,7 +80,7 @@ package struct CountdownModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {

@@ -2,33 +2,33 @@ import Countdowns
 
 /// What the engine has, by the names of its kinds.
 extension Engine {
-  package func countdown(_ key: UnsafeRawBufferPointer, at now: Moment) -> CountdownView? {
+  package func countdown(_ key: Span<UInt8>, at now: Moment) -> CountdownView? {
     get(.countdown, key, now)
   }
-  package func timer(_ key: UnsafeRawBufferPointer, at now: Moment) -> TimerView? {
+  package func timer(_ key: Span<UInt8>, at now: Moment) -> TimerView? {
     get(.timer, key, now)
   }
-  package func scope(_ key: UnsafeRawBufferPointer, at now: Moment) -> ScopeView? {
+  package func scope(_ key: Span<UInt8>, at now: Moment) -> ScopeView? {
     get(.scope, key, now)
   }
-  package func throttle(_ key: UnsafeRawBufferPointer, at now: Moment) -> ThrottleView? {
+  package func throttle(_ key: Span<UInt8>, at now: Moment) -> ThrottleView? {
     get(.throttle, key, now)
   }
-  package func once(_ key: UnsafeRawBufferPointer, at now: Moment) -> OnceView? {
+  package func once(_ key: Span<UInt8>, at now: Moment) -> OnceView? {
     get(.once, key, now)
   }
-  package func gate(_ key: UnsafeRawBufferPointer, at now: Moment) -> GateView? {
+  package func gate(_ key: Span<UInt8>, at now: Moment) -> GateView? {
     get(.gate, key, now)
   }
-  package func debounce(_ key: UnsafeRawBufferPointer, at now: Moment) -> DebounceView? {
+  package func debounce(_ key: Span<UInt8>, at now: Moment) -> DebounceView? {
     get(.debounce, key, now)
   }
-  package func stack(_ key: UnsafeRawBufferPointer, at now: Moment) -> StackView? {
+  package func stack(_ key: Span<UInt8>, at now: Moment) -> StackView? {
     get(.nav, key, now)
   }
 
   private func get<View: EntityView>(
-    _ kind: EntityKind, _ key: UnsafeRawBufferPointer, _ now: Moment
+    _ kind: EntityKind, _ key: Span<UInt8>, _ now: Moment
   ) -> View? {
     func get<K: Kind>(_ kind: K.Type) -> View? { self.get(kind, key, at: now) as! View? }
     return get(kind.behavior)

@@ -338,15 +338,8 @@ extension InteractionSimulation {
 
 extension String {
   func withKeyThrowing<R>(
-    _ body: (UnsafeRawBufferPointer) throws(EngineError) -> R
+    _ body: (Span<UInt8>) throws(EngineError) -> R
   ) throws(EngineError) -> R {
-    let result: Result<R, EngineError> = Array(utf8).withUnsafeBytes { bytes in
-      do throws(EngineError) {
-        return .success(try body(bytes))
-      } catch {
-        return .failure(error)
-      }
-    }
-    return try result.get()
+    try body(utf8.span)
   }
 }

@@ -24,7 +24,7 @@ package protocol Model {
   func command(_ key: Int, _ world: inout World) -> Command
   /// Asks the engine.
   static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts>
   /// Whether what is due for a key happens before a command; not so if it is refused unseen.

@@ -110,12 +110,9 @@ package final class Player<M: Model>: Playing {
     let now = world.now
     let client = world.client()
     let before = (all: engine.entityCount, ofUser: engine.entityCount(of: client.uid))
-    let asked: Result<Answer<M.Facts>, EngineError> = keys[key].withUnsafeBytes { bytes in
-      do throws(EngineError) {
-        return .success(try M.ask(command, bytes, engine, by: client, at: now))
-      } catch {
-        return .failure(error)
-      }
+    let name = keys[key]
+    let asked = Result { () throws(EngineError) in
+      try M.ask(command, name.span, engine, by: client, at: now)
     }
     for publication in engine.takeOutbox() { try hear(publication, world) }
 

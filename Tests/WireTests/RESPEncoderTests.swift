@@ -73,7 +73,7 @@ import Wire
           $0.bulk("meta" as StaticString)
           $0.bulk(bytes)
         }
-        #expect(encode(version) { e in bytes.withUnsafeBytes { e.pair("meta", $0) } } == alone)
+        #expect(encode(version) { $0.pair("meta", bytes.span) } == alone)
       }
       let alone = encode(version) {
         $0.bulk("reason" as StaticString)

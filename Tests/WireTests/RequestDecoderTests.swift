@@ -16,12 +16,12 @@ import Wire
     var decoder = RequestDecoder(limits: limits)
     var outcome = Outcome()
     for piece in pieces {
-      piece.withUnsafeBytes { decoder.append($0) }
+      decoder.append(piece.span.bytes)
       do throws(RESPProtocolError) {
         while try decoder.next() {
           decoder.withArguments { arguments in
             outcome.requests.append(
-              (0..<arguments.count).map { String(decoding: arguments[$0], as: UTF8.self) })
+              (0..<arguments.count).map { String(decoding: arguments[$0]) })
           }
         }
       } catch {
@@ -239,7 +239,7 @@ import Wire
   @Test("After an error, asking again does not trap")
   func asksAgainAfterAnError() {
     var decoder = RequestDecoder()
-    Array("*1\r\n$x\r\nPING\r\n".utf8).withUnsafeBytes { decoder.append($0) }
+    decoder.append(Array("*1\r\n$x\r\nPING\r\n".utf8).span.bytes)
     var failures = 0
     for _ in 0..<5 {
       do throws(RESPProtocolError) { _ = try decoder.next() } catch { failures += 1 }

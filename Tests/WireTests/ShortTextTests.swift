@@ -4,10 +4,9 @@ import Wire
 
 @Suite struct ShortTextTests {
   private func text(_ write: (inout ShortText) -> Void) -> String {
-    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { memory in
-      var text = ShortText(memory)
-      write(&text)
-      return String(decoding: memory[..<text.count], as: UTF8.self)
+    ShortText.withTemporary(atMost: 64) {
+      write(&$0)
+      return String(decoding: $0.bytes)
     }
   }
 
@@ -30,7 +29,7 @@ import Wire
   func replies() {
     #expect(text { $0.integer(-5) } == ":-5\r\n")
     #expect(text { $0.bulk("state") } == "$5\r\nstate\r\n")
-    #expect(text { $0.bulk(UnsafeRawBufferPointer(start: nil, count: 0)) } == "$0\r\n\r\n")
+    #expect(text { $0.bulk(Span()) } == "$0\r\n\r\n")
   }
 
   /// Has `write` write into memory that ends where no page follows, one byte shorter than it needs. The
@@ -59,7 +58,7 @@ import Wire
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(2) { $0.newline() } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(5) { $0.raw("12345") } }
     await #expect(processExitsWith: .signal(Self.trap)) {
-      Self.write(5) { text in Array("12345".utf8).withUnsafeBytes { text.raw($0) } }
+      Self.write(5) { $0.raw("12345".utf8.span) }
     }
     await #expect(processExitsWith: .signal(Self.trap)) {
       Self.write(16) { $0.decimal(1_234_567_812_345_678 as UInt64) }

@@ -118,7 +118,7 @@ extension Call {
     _ word: StaticString, all: @autoclosure () -> Set<[UInt8]>, _ end: @escaping ([UInt8]) -> Int
   ) throws(CommandError) {
     let session = session
-    let given = (1..<arguments.count).map(bytes)
+    let given = (1..<arguments.count).map { bytes($0) }
     let names = given.isEmpty ? Array(all()) : given
     if names.isEmpty {
       let count = dispatcher.engine.subscriptionCount(of: session.client.connection)

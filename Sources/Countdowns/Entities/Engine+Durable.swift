@@ -170,7 +170,7 @@ extension Engine {
   /// What has a key now makes way for what is stored of it: it could only be started because of a
   /// change that did not come about.
   func makeWay<K: ExpiringKind>(_ kind: K.Type, for key: [UInt8], at now: Moment) {
-    guard let index = key.withUnsafeBytes({ K.find($0, in: self) }) else { return }
+    guard let index = K.find(key.span, in: self) else { return }
     if K.table(of: self)[index].owner == .none {
       remove(kind, index)
     } else {

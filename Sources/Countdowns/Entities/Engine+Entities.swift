@@ -90,14 +90,14 @@ extension Engine {
 
   /// The entity of that name, after what is due for it has happened.
   func settled<K: Kind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+    _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
     guard let index = K.find(key, in: self), K.settle(index, in: self, at: now) else { return nil }
     return index
   }
 
   package func get<K: Kind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+    _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> K.View? {
     settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
@@ -115,7 +115,7 @@ extension Engine {
 
   /// Ends it; false if it was not there.
   func cancel<K: ExpiringKind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ kind: K.Type, _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(kind, key, at: now) else { return false }
     try check(generation, against: K.table(of: self)[index].generation)

@@ -50,7 +50,9 @@ package struct StoredByteWriter: StorageVisitor {
   }
 
   private mutating func integer(_ value: some FixedWidthInteger) {
-    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    for shift in stride(from: value.bitWidth - 8, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: value >> shift))
+    }
   }
 }
 

@@ -79,12 +79,12 @@ package struct EventLog: Sendable {
 
   /// O(length of the event).
   mutating func append(_ head: Event.Head, _ view: some EntityView) {
-    view.key.withUnsafeBytes { append(head, key: $0, view) }
+    append(head, key: view.key.span, view)
   }
 
   /// - Parameter key: of what it is about, whatever key the view has.
   mutating func append(
-    _ head: Event.Head, key: UnsafeRawBufferPointer, _ view: some EntityView
+    _ head: Event.Head, key: Span<UInt8>, _ view: some EntityView
   ) {
     var size = FieldSize()
     head.writeRest(of: view, to: &size)
@@ -92,7 +92,7 @@ package struct EventLog: Sendable {
   }
 
   /// The same for what time does to countdowns, of which there may be many at one moment.
-  mutating func append(_ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?) {
+  mutating func append(_ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?) {
     var size = FieldSize()
     event.writeRest(title: title, to: &size)
     append(event.head, .countdown, key: key, size) { event.writeRest(title: title, to: &$0) }
@@ -100,7 +100,7 @@ package struct EventLog: Sendable {
 
   @inline(__always)
   private mutating func append(
-    _ head: Event.Head, _ kind: EntityKind, key: UnsafeRawBufferPointer, _ size: FieldSize,
+    _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>, _ size: FieldSize,
     _ rest: (inout EventCoding.Writer) -> Void
   ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }

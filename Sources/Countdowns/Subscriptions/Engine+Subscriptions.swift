@@ -177,7 +177,7 @@ extension Engine {
   }
 
   private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
-    key.withUnsafeBytes { kind.behavior.find($0, in: self) }
+    kind.behavior.find(key.span, in: self)
   }
 
   private func sendSnapshot(

@@ -1,3 +1,5 @@
+import Wire
+
 /// Something happened to an entity.
 @dynamicMemberLookup
 package struct Event: Sendable {
@@ -164,7 +166,7 @@ package struct Event: Sendable {
   package func encoded() -> [UInt8] {
     var line = JSONLine()
     write(to: &line)
-    return Array(line.finish())
+    return line.finish { Array($0) }
   }
 
   func write(to line: inout JSONLine) { head.write(subject, to: &line) }
@@ -173,7 +175,7 @@ package struct Event: Sendable {
 extension Event.Head {
   /// The fields of an event, from the first to the last.
   func write(_ subject: some EntityView, to line: inout JSONLine) {
-    subject.key.withUnsafeBytes { line.begin(name.text.bytes, key: $0, generation, sequence) }
+    line.begin(name.text.bytes, key: subject.key.span, generation, sequence)
     writeRest(of: subject, to: &line)
   }
 
@@ -189,7 +191,7 @@ extension Event.Head {
 extension JSONLine {
   /// What every event begins with.
   mutating func begin(
-    _ event: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, _ generation: Generation,
+    _ event: Span<UInt8>, key: Span<UInt8>, _ generation: Generation,
     _ sequence: Int64
   ) {
     field("event", bytes: event)

@@ -111,7 +111,7 @@ import Wire
   @Test("A protocol error is answered, and closes the connection")
   func refuses() throws {
     var decoder = RequestDecoder()
-    Array("*x\r\n".utf8).withUnsafeBytes { decoder.append($0) }
+    decoder.append(Array("*x\r\n".utf8).span.bytes)
     do throws(RESPProtocolError) { _ = try decoder.next() } catch {
       counter.dispatcher.refuse(counter.session, error)
     }

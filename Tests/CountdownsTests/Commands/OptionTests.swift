@@ -95,7 +95,7 @@ import Testing
   @Test("Durations have the units ms, s, m, h and d")
   func durationTable() {
     func parse(_ text: String) -> Int64? {
-      Array(text.utf8).withUnsafeBytes { DurationText.parse($0)?.microseconds }
+      DurationText.parse(text.utf8.span)?.microseconds
     }
     let table: [(String, Int64?)] = [
       ("0", 0), ("1", 1_000), ("1500", 1_500_000), ("1500ms", 1_500_000), ("1500MS", 1_500_000),

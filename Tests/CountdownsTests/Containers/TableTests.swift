@@ -78,7 +78,7 @@ import TimerWheel
       switch Int.random(in: 0..<5, using: &generator) {
       case 0 where taken.count < most:
         let place = table.insert(Thing(key: key, value: step))
-        let same = key.withUnsafeBytes { countdowns.insert($0, hash: KeyIndex.hash($0), new)! }
+        let same = countdowns.insert(key.span, hash: KeyIndex.hash(key.span), new)!
         #expect(place == same)
         expect(place, isNew: true)
         taken.insert(place)
@@ -178,7 +178,7 @@ import TimerWheel
   func keyIndexGrows() {
     var index = KeyIndex()
     let hash = { (entity: UInt32) in
-      withUnsafeBytes(of: entity) { KeyIndex.hash($0) }
+      KeyIndex.hash("\(entity)".utf8.span)
     }
     let hashes = { (entities: [UInt32]) in entities.map(hash) }
     let count: UInt32 = 50_000
@@ -268,9 +268,7 @@ import TimerWheel
         #expect(model[wanted] == nil)
         if grows {
           let new = entity()
-          let index = wanted.withUnsafeBytes {
-            table.insert($0, hash: KeyIndex.hash($0), new)!
-          }
+          let index = table.insert(wanted.span, hash: KeyIndex.hash(wanted.span), new)!
           #expect(!model.values.contains { $0.index == index })
           model[wanted] = (index, Known(new))
         }
@@ -297,7 +295,8 @@ import TimerWheel
         let most = [20, 100, 600, KeyArena.longestKey].randomElement(using: &generator)!
         let length = most > 600 && step % 50 > 0 ? 512 : Int.random(in: 0...most, using: &generator)
         let key = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* step) }
-        known.append((try #require(key.withUnsafeBytes { arena.add($0) }), key))
+        let place = arena.add(key.span)
+        known.append((try #require(place), key))
       } else {
         known.swapAt(Int.random(in: known.indices, using: &generator), known.count - 1)
         arena.remove(known.removeLast().place)
@@ -313,7 +312,7 @@ import TimerWheel
     for length in stride(from: 512, through: 2, by: -7) {
       let key = [UInt8](repeating: 7, count: length)
       var places: [KeyArena.Place] = []
-      while let place = key.withUnsafeBytes({ arena.add($0) }) { places.append(place) }
+      while let place = arena.add(key.span) { places.append(place) }
       #expect(places.count >= mostBefore)
       mostBefore = places.count
       for place in places { arena.remove(place) }

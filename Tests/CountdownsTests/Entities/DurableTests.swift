@@ -34,9 +34,7 @@ import Testing
   private func set(_ owner: Owner) throws {
     var set = TimerSet(after: .seconds(60))
     set.owner = owner
-    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
-      try desk.engine.setTimer(key, set, by: client, at: desk.now)
-    }
+    _ = try desk.engine.setTimer("t".utf8.span, set, by: client, at: desk.now)
   }
 
   @Test func ownershipByAConnectionDeletesTheStoredRow() throws {
@@ -94,9 +92,7 @@ import Testing
   @Test func discardedChangesAreNotTakenAgain() throws {
     try set(.none)
     _ = take()
-    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
-      try desk.engine.deleteTimer(key, generation: nil, at: desk.now)
-    }
+    _ = try desk.engine.deleteTimer("t".utf8.span, generation: nil, at: desk.now)
     let gone = take()
     #expect(gone.said == ["0 gone"])
     // The first batch failed, so nothing of it is stored: the second has nothing to say.

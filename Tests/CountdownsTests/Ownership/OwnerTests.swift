@@ -133,7 +133,7 @@ import Testing
     try desk.start("a", owner: two)
     try desk.pause("a")
     try desk.show("s", owner: two)
-    _ = try desk.with("s") { try desk.engine.pauseHUD(HUDTarget(screen: $0), at: desk.now) }
+    _ = try desk.with("s") { try desk.engine.pauseHUD($0, HUDTarget(), at: desk.now) }
     desk.disconnect(2)
     desk.advance()
     desk.expectEmpty()
@@ -167,10 +167,7 @@ import Testing
     var set = TimerSet(after: .seconds(3_600))
     set.owner = two
     for index in 0..<count {
-      var key = UInt64(index)
-      _ = try withUnsafeBytes(of: &key) {
-        try desk.engine.setTimer($0, set, by: desk.client(2), at: desk.now)
-      }
+      _ = try desk.engine.setTimer("\(index)".utf8.span, set, by: desk.client(2), at: desk.now)
     }
     let hangUp = ContinuousClock().measure { desk.disconnect(2) }
     #expect(hangUp < .milliseconds(50))

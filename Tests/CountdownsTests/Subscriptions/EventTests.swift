@@ -64,7 +64,7 @@ import Wire
       var line = JSONLine()
       line.field("key", bytes: bytes)
       line.field("n", Int64(1))
-      let json = String(decoding: line.finish(), as: UTF8.self)
+      let json = line.finish { String(decoding: $0) }
       #expect(json == "{\"key_base64\":\"\(text)\",\"n\":1}")
       #expect(Data(base64Encoded: text) == Data(bytes))
     }

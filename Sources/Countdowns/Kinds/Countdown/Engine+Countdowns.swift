@@ -8,7 +8,7 @@ enum CountdownKind: Kind {
   static func count(in engine: Engine) -> Int { engine.countdowns.count }
   static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
 
-  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32? {
+  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
     engine.countdowns.find(key)
   }
 
@@ -111,7 +111,7 @@ extension Engine {
 
   /// - Parameter isBrief: the view need not have a key.
   package func startCountdown(
-    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, isBrief: Bool = false,
+    _ key: Span<UInt8>, _ start: CountdownStart, isBrief: Bool = false,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     try checkWritable(start.owner)
@@ -136,7 +136,7 @@ extension Engine {
   }
 
   package func resendCountdown(
-    _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
+    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try checkSendsWritable(index)
@@ -148,7 +148,7 @@ extension Engine {
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
   /// cancel is no way round a quota.
   package func cancelCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settledCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns.generation(index))
@@ -159,19 +159,19 @@ extension Engine {
   }
 
   package func pauseCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
   }
 
   package func resumeCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
   }
 
   package func retimeCountdown(
-    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, to left: Interval, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
   }
@@ -249,13 +249,13 @@ extension Engine {
 
   /// The countdown of that name, after what is due for it has happened.
   func settledCountdown(
-    _ key: UnsafeRawBufferPointer, at now: Moment
+    _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
     settledCountdown(key, hash: KeyIndex.hash(key), at: now)
   }
 
   private func settledCountdown(
-    _ key: UnsafeRawBufferPointer, hash: UInt64, at now: Moment
+    _ key: Span<UInt8>, hash: UInt64, at now: Moment
   ) -> UInt32? {
     guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
       return nil
@@ -279,7 +279,7 @@ extension Engine {
 
   private func isWatched(countdown index: UInt32) -> Bool {
     subscriptions.isAnythingWatched
-      && subscriptions.isWatched(.countdown, countdowns.keyBytes(index))
+      && countdowns.withKey(index) { subscriptions.isWatched(.countdown, $0) }
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
@@ -298,7 +298,7 @@ extension Engine {
   }
 
   private func insertCountdown(
-    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
+    _ key: Span<UInt8>, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
     by client: Client, at now: Moment
   ) throws(EngineError) -> CountdownView {
     let generation = newGeneration()
@@ -367,7 +367,7 @@ extension Engine {
   }
 
   private func changeCountdown(
-    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ change: (inout Countdown) -> Bool
   ) throws(EngineError) -> CountdownView {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
@@ -437,9 +437,9 @@ extension Engine {
     var head = head
     head.sequence = newSequence()
     if isLogged(head.name, ofCountdown: index), eventLog.isOn {
-      eventLog.append(head, key: countdowns.keyBytes(index), view)
+      countdowns.withKey(index) { eventLog.append(head, key: $0, view) }
     }
-    guard let audience = self.audience(.countdown, countdowns.keyBytes(index)) else { return }
+    guard let audience = audience(ofCountdown: index) else { return }
     var view = view
     view.key = countdowns.key(index)
     send(Event(head, view), .countdown, view.key, to: audience)
@@ -459,8 +459,7 @@ extension Engine {
   private func publish(
     countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
   ) {
-    let key = countdowns.keyBytes(index)
-    let audience = self.audience(.countdown, key)
+    let audience = audience(ofCountdown: index)
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
       isKept: countdowns.owner(index) == .none, due: due, at: now)
@@ -473,11 +472,17 @@ extension Engine {
       : titles?.counting.map {
         Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
       }
-    if isForLog { eventLog.append(event, key: key, title: title) }
-    if let audience {
-      statistics.publications += 1
-      outbox.append(event, key: key, title: title, to: audience)
+    countdowns.withKey(index) { key in
+      if isForLog { eventLog.append(event, key: key, title: title) }
+      if let audience {
+        statistics.publications += 1
+        outbox.append(event, key: key, title: title, to: audience)
+      }
     }
+  }
+
+  private func audience(ofCountdown index: UInt32) -> Audience? {
+    countdowns.withKey(index) { audience(.countdown, $0) }
   }
 
   func countdownView(

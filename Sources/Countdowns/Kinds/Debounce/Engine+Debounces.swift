@@ -32,7 +32,7 @@ extension Engine {
   /// One call; subscribers receive an event once it has been quiet. The newest call's rule, payload
   /// and owner count.
   package func callDebounce(
-    _ key: UnsafeRawBufferPointer, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
+    _ key: Span<UInt8>, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
     by client: Client, at now: Moment
   ) throws(EngineError) -> DebounceView {
     try checkWritable(owner)
@@ -56,14 +56,14 @@ extension Engine {
 
   /// Forgets what was called; false if nothing was.
   package func cancelDebounce(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     try cancel(DebounceKind.self, key, generation: generation, at: now)
   }
 
   /// Fires what waits, at once; false if nothing does.
   package func flushDebounce(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(DebounceKind.self, key, at: now) else { return false }
     try check(generation, against: debounces[index].generation)

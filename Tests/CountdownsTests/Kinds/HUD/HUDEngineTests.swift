@@ -14,19 +14,14 @@ import Testing
 
   private func target<R>(
     _ screen: String, _ generation: Generation? = nil, level: Level? = nil,
-    _ body: (HUDTarget) throws -> R
+    _ body: (Span<UInt8>, HUDTarget) throws -> R
   ) throws -> R {
-    try desk.with(screen) {
-      var target = HUDTarget(screen: $0)
-      target.generation = generation
-      target.level = level
-      return try body(target)
-    }
+    try desk.with(screen) { try body($0, HUDTarget(level: level, generation: generation)) }
   }
 
   private func pop(_ screen: String, by connection: UInt64) throws -> HUDView? {
     try target(screen) {
-      try desk.engine.popHUD($0, by: desk.client(connection), at: desk.now)
+      try desk.engine.popHUD($0, $1, by: desk.client(connection), at: desk.now)
     }
   }
 
@@ -35,14 +30,14 @@ import Testing
     let shown = try desk.show("s").generation
     try desk.show("s", level: .alert)
     let gone = try target("s", shown) {
-      try desk.engine.dismissHUD($0, delay: nil, at: desk.now)
+      try desk.engine.dismissHUD($0, $1, delay: nil, at: desk.now)
     }
     #expect(gone?.level == .normal)
     #expect(gone?.state == .hidden)
     #expect(desk.hud("s")?.level == .alert)
     #expect(desk.hud("s", level: .normal) == nil)
     #expect(throws: EngineError.stale(now: desk.hud("s")!.generation)) {
-      try target("s", shown) { try desk.engine.pauseHUD($0, at: desk.now) }
+      try target("s", shown) { try desk.engine.pauseHUD($0, $1, at: desk.now) }
     }
   }
 
@@ -108,7 +103,7 @@ import Testing
     let shown = try desk.show("s").generation
     let alert = try desk.show("s", level: .alert).generation
     #expect(throws: EngineError.stale(now: alert)) {
-      try target("s", shown, level: .alert) { try desk.engine.pauseHUD($0, at: desk.now) }
+      try target("s", shown, level: .alert) { try desk.engine.pauseHUD($0, $1, at: desk.now) }
     }
   }
 
@@ -159,7 +154,7 @@ import Testing
   func eventsTellTheirState() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s")
-    _ = try target("s") { try desk.engine.tapHUD($0, inside: false, at: desk.now) }
+    _ = try target("s") { try desk.engine.tapHUD($0, $1, inside: false, at: desk.now) }
     let states = desk.takeEvents(1).compactMap { event -> String? in
       guard let view = event.subject as? HUDView else { return nil }
       return "\(event.name.text) \(view.state.rawValue) \(view.end?.rawValue ?? "-")"

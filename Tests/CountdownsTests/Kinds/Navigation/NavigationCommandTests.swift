@@ -62,7 +62,7 @@ import Wire
     var line = JSONLine()
     line.field("pages", list: [Array("a".utf8), [0xFF]])
     line.field("empty", list: [])
-    let text = String(decoding: line.finish(), as: UTF8.self)
+    let text = line.finish { String(decoding: $0) }
     #expect(text == #"{"pages_base64":["YQ==","/w=="],"empty":[]}"#)
   }
 

@@ -112,7 +112,7 @@ import Wire
     for word in [Array("SCOPE".utf8), Array("OPEN".utf8), [0xFF, 0x00]] { request.bulk(word) }
     _ = try counter.frames(["PSUBSCRIBE", "scope:*"], by: watcher)
     var decoder = RequestDecoder()
-    request.bytes.withUnsafeBytes { decoder.append($0) }
+    decoder.append(request.bytes.span.bytes)
     _ = try decoder.next()
     _ = decoder.withArguments {
       counter.dispatcher.execute($0, for: counter.session, at: counter.host.now)

@@ -14,18 +14,14 @@ import Testing
     var opening = ScopeOpening()
     opening.parent = parent.map(name)
     let key = name(number)
-    _ = try key.withUnsafeBytes {
-      try desk.engine.openScope($0, opening, by: desk.client(1), at: desk.now)
-    }
+    _ = try desk.engine.openScope(key.span, opening, by: desk.client(1), at: desk.now)
   }
 
   private func name(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
 
   /// Closes all there is in steps of a budget; none may take out more than that.
   private func close(_ desk: Desk, budget: Int) throws {
-    _ = try name(0).withUnsafeBytes {
-      try desk.engine.closeScope($0, generation: nil, at: desk.now)
-    }
+    _ = try desk.engine.closeScope(name(0).span, generation: nil, at: desk.now)
     var before = desk.engine.entityCount
     var isFinished = false
     while !isFinished {
@@ -43,9 +39,7 @@ import Testing
     try open(desk, 0, below: nil)
     for number in 1..<10_000 {
       try open(desk, number, below: number - 1)
-      let owner = try name(number).withUnsafeBytes {
-        try desk.engine.scopeOwner($0, at: desk.now)
-      }
+      let owner = try desk.engine.scopeOwner(name(number).span, at: desk.now)
       try desk.set("\(number)", 60_000, owner: owner)
     }
     #expect(throws: EngineError.limit(name: "max-scope-depth", value: 10_000)) {
@@ -53,8 +47,8 @@ import Testing
     }
     #expect(desk.engine.entityCount == 19_999)
     // From the bottom to the top, and back down.
-    let taken = try name(9_999).withUnsafeBytes {
-      try desk.engine.emit([1], payload: nil, for: $0, at: desk.now) { _ in true }
+    let taken = try desk.engine.emit([1], payload: nil, for: name(9_999).span, at: desk.now) { _ in
+      true
     }
     #expect(taken == nil)
     try close(desk, budget: 500)
