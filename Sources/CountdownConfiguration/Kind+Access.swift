@@ -34,21 +34,9 @@ extension Kind where Value == [Principal] {
     @Sendable (String, UnsafeMutableBufferPointer<CChar>) -> (code: Int32, id: UInt32?)
 
   private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> Kind {
-    Kind(
-      read: { value, reader in
-        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
-        var principals: [Principal] = []
-        for item in items {
-          guard let text = item.scalar(allowed: allowed) else { continue }
-          if let id = number(text) ?? self.id(of: text, lookup) {
-            principals.append(Principal(text: text, id: id))
-          } else {
-            item.refuse(text, allowed: allowed)
-          }
-        }
-        value = principals
-      },
-      list: { [("", $0.map(\.text).joined(separator: ","))] })
+    list(of: allowed, \.text) { text in
+      (number(text) ?? id(of: text, lookup)).map { Principal(text: text, id: $0) }
+    }
   }
 
   /// The last number of all means "none" to the system: chown(2).

@@ -84,10 +84,7 @@ private struct PolicyReader {
   }
 
   private func interval(_ value: ValueReader) -> Interval? {
-    guard let text = value.scalar(allowed: Self.duration) else { return nil }
-    if let interval = Interval(configured: text) { return interval }
-    value.refuse(text, allowed: Self.duration)
-    return nil
+    value.value(Self.duration, Interval.init(configured:))
   }
 
   private mutating func list<Item>(
@@ -97,10 +94,7 @@ private struct PolicyReader {
     if items.isEmpty { value.report("empty; allowed: a list, each item " + allowed) }
     return items.enumerated().compactMap { index, item in
       places["\(value.name.split(separator: ".").last ?? "")[\(index)]"] = item
-      guard let text = item.scalar(allowed: allowed) else { return nil }
-      if let parsed = parse(text) { return parsed }
-      item.refuse(text, allowed: allowed)
-      return nil
+      return item.value(allowed, parse)
     }
   }
 
