@@ -264,8 +264,8 @@ package final class Player<M: Model>: Playing {
       _ = model.hears(event, key, world, problem: &problem)
       return
     }
-    let direct = publication.subscribers.filter { world.connections.contains($0) }
-    let byPattern = publication.patterns.flatMap(\.subscribers).filter {
+    let direct = publication.audience.subscribers.filter { world.connections.contains($0) }
+    let byPattern = publication.audience.patterns.flatMap(\.subscribers).filter {
       world.connections.contains($0)
     }
     if Set(direct) != listeners || Set(byPattern) != patternListeners {

@@ -212,9 +212,6 @@ package struct Publication: Sendable {
   package var key: [UInt8]
   package var audience: Audience
 
-  package var subscribers: [UInt64] { audience.subscribers }
-  package var patterns: [(pattern: [UInt8], subscribers: [UInt64])] { audience.patterns }
-
   /// As its subscribers name it.
   package var channel: [UInt8] { kind.channelPrefix + key }
 }

@@ -250,7 +250,8 @@ final class Desk {
       }
       if let late = event.lateMicroseconds { #expect(late >= 0, "early") }
       let line = line(event, publication.key)
-      for connection in publication.subscribers + publication.patterns.flatMap(\.subscribers) {
+      let audience = publication.audience
+      for connection in audience.subscribers + audience.patterns.flatMap(\.subscribers) {
         heard[connection, default: []].append(line)
         events[connection, default: []].append(event)
       }
