@@ -102,7 +102,7 @@ def test_events_of_owned_entities_are_not_logged(client):
 
 
 @virtual
-def test_a_page_ends_when_its_budget_is_used_up(daemon, client):
+def test_a_page_is_bounded_by_its_encoded_length(daemon, client):
     """What it has to be encoded as counts: base64 makes it longer."""
     sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
     client.send_bytes(sent)
