@@ -97,7 +97,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      swiftSettings: settings + [.strictMemorySafety()]),
+      swiftSettings: strict),
     .executableTarget(
       name: "countdownctl",
       dependencies: [
@@ -107,7 +107,7 @@ let package = Package(
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
-      swiftSettings: settings + [.strictMemorySafety()]),
+      swiftSettings: strict),
 
     // The random numbers of a seed, for all tests.
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),

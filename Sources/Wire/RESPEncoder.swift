@@ -106,6 +106,7 @@ package struct RESPEncoder: Sendable {
   /// Appends what `body` writes, in one go: an array looks at itself at each append.
   ///
   /// - Parameter most: how many bytes it may be.
+  @inline(__always)
   package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
     bytes.append(atMost: most, body)
   }

@@ -58,7 +58,10 @@ package struct RequestDecoder: ~Copyable {
           state = .done
           return true
         }
-        guard let count = try readLength(Self.badCount) else { return false }
+        guard let (count, end) = try Self.length(in: buffer.bytes, at: 0, Self.badCount) else {
+          return false
+        }
+        position = end
         if count <= 0 {
           reset()
           continue
@@ -75,7 +78,9 @@ package struct RequestDecoder: ~Copyable {
           throw RESPProtocolError(
             description: "expected '$', got '\(printable(buffer[position]))'")
         }
-        guard let length = try readLength(Self.badBulk) else { return false }
+        guard let (length, end) = try Self.length(in: buffer.bytes, at: position, Self.badBulk)
+        else { return false }
+        position = end
         guard length >= 0 else { throw Self.badBulk }
         guard length <= limits.bulkLength else {
           throw RESPProtocolError(
@@ -123,35 +128,31 @@ package struct RequestDecoder: ~Copyable {
 
   // MARK: Lengths
 
-  /// Reads `*3\r\n` or `$12\r\n` at `position`; nil if its end has not come yet. Saturates instead
-  /// of overflowing: what is too big is refused by its limit.
-  private mutating func readLength(
-    _ malformed: @autoclosure () -> RESPProtocolError
-  ) throws(RESPProtocolError) -> Int? {
+  /// Reads `*3\r\n` or `$12\r\n`, and where that ends; nil if its end has not come yet. Saturates
+  /// instead of overflowing: what is too big is refused by its limit.
+  private static func length(
+    in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
+  ) throws(RESPProtocolError) -> (value: Int, end: Int)? {
     let longestLine = 24
-    var index = position + 1
+    var index = start + 1
     // Most often it is one digit.
-    if buffer.count > index + 2, buffer[index + 1] == UInt8(ascii: "\r"),
-      buffer[index + 2] == UInt8(ascii: "\n")
+    if bytes.count > index + 2, bytes[index + 1] == UInt8(ascii: "\r"),
+      bytes[index + 2] == UInt8(ascii: "\n"), bytes[index] &- UInt8(ascii: "0") < 10
     {
-      let digit = buffer[index] &- UInt8(ascii: "0")
-      if digit < 10 {
-        position = index + 3
-        return Int(digit)
-      }
+      return (Int(bytes[index] &- UInt8(ascii: "0")), index + 3)
     }
     var negative = false
-    if index < buffer.count, buffer[index] == UInt8(ascii: "-") {
+    if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
       negative = true
       index += 1
     }
     let firstDigit = index
     var value = 0
-    while index < buffer.count {
-      let byte = buffer[index]
+    while index < bytes.count {
+      let byte = bytes[index]
       let digit = byte &- UInt8(ascii: "0")
       if digit < 10 {
-        guard index - position < longestLine else { throw malformed() }
+        guard index - start < longestLine else { throw malformed() }
         let (tenfold, tooBig) = value.multipliedReportingOverflow(by: 10)
         let (sum, tooBigYet) = tenfold.addingReportingOverflow(Int(digit))
         value = tooBig || tooBigYet ? .max : sum
@@ -159,10 +160,9 @@ package struct RequestDecoder: ~Copyable {
         continue
       }
       guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed() }
-      guard index + 1 < buffer.count else { return nil }
-      guard buffer[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
-      position = index + 2
-      return negative ? -value : value
+      guard index + 1 < bytes.count else { return nil }
+      guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
+      return (negative ? -value : value, index + 2)
     }
     return nil
   }

@@ -5,13 +5,13 @@
 public struct ShortText {
   @usableFromInline let start: UnsafeMutableRawPointer
   @usableFromInline var end: UnsafeMutableRawPointer
-  @usableFromInline let capacity: Int
+  @usableFromInline let limit: UnsafeMutableRawPointer
 
   @inlinable @unsafe
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     unsafe start = memory.baseAddress!
     unsafe end = start
-    capacity = memory.count
+    unsafe limit = start + memory.count
   }
 
   /// Calls `body` with memory that is there for as long as the call lasts.
@@ -37,11 +37,15 @@ public struct ShortText {
     }
   }
 
+  /// How many more bytes there is room for.
+  @inlinable
+  var room: Int { unsafe limit - end }
+
   /// Takes room for so many bytes, and returns where it begins. Checks that there is room before
   /// anything is written.
   @inlinable @inline(__always)
   mutating func take(_ count: Int) -> UnsafeMutableRawPointer {
-    precondition(count <= capacity - self.count, "the memory is large enough")
+    precondition(count <= room, "the memory is large enough")
     defer { unsafe end += count }
     return unsafe end
   }
@@ -98,7 +102,7 @@ public struct ShortText {
   @inlinable @inline(__always)
   public mutating func word(_ word: UInt64, count length: Int) {
     precondition(length >= 0 && length <= 8)
-    guard capacity - count >= 8 else { return lastWord(word, count: length) }
+    guard room >= 8 else { return lastWord(word, count: length) }
     // The bytes behind them are overwritten by what follows.
     unsafe end.storeBytes(of: word.littleEndian, as: UInt64.self)
     unsafe end += length
@@ -107,7 +111,7 @@ public struct ShortText {
   /// The same where there is no room for eight bytes.
   @usableFromInline
   mutating func lastWord(_ word: UInt64, count length: Int) {
-    precondition(length <= capacity - count, "the memory is large enough")
+    precondition(length <= room, "the memory is large enough")
     for place in 0..<UInt64(length) { byte(UInt8(truncatingIfNeeded: word >> (8 * place))) }
   }
 

@@ -48,12 +48,14 @@ enum EventCoding {
     /// The length of the record comes first, once it is known.
     ///
     /// - Parameter words: taken until `finish` gives them back.
+    @inline(__always)
     fileprivate init(_ text: ShortText, _ words: inout Words) {
       self.text = text
       self.text.word(0, count: 4)
       swap(&self.words, &words)
     }
 
+    @inline(__always)
     fileprivate consuming func finish(_ words: inout Words) -> ShortText {
       swap(&self.words, &words)
       text.overwrite(at: 0, with: UInt32(text.count - 4))
@@ -67,8 +69,10 @@ enum EventCoding {
     fileprivate mutating func integer(_ value: Int64, _ tag: UInt8 = 0) {
       let bits = UInt64(bitPattern: value << 1 ^ value >> 63)
       let length = (71 - bits.leadingZeroBitCount) >> 3
-      byte(tag | UInt8(truncatingIfNeeded: length << 4))
-      text.word(bits, count: length)
+      let first = UInt64(tag) | UInt64(truncatingIfNeeded: length) << 4
+      if length < 8 { return text.word(first | bits << 8, count: length + 1) }
+      text.word(first, count: 1)
+      text.word(bits, count: 8)
     }
 
     @inline(__always)
