@@ -74,11 +74,11 @@ let package = Package(
     .systemLibrary(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
-      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: settings),
+      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
     .target(
       name: "CountdownConfiguration",
       dependencies: ["Countdowns", "Wire", .product(name: "Yams", package: "Yams")],
-      swiftSettings: settings),
+      swiftSettings: strict),
     .executableTarget(
       name: "countdownd",
       dependencies: [
@@ -87,7 +87,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ],
-      swiftSettings: settings),
+      swiftSettings: strict),
 
     // The other end of the socket.
     .target(

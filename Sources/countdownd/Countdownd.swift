@@ -352,7 +352,7 @@ extension Configuration.Durability: ExpressibleByArgument {}
 
 private func microsecondsSince1970() -> Int64 {
   var now = timespec()
-  clock_gettime(CLOCK_REALTIME, &now)
+  unsafe clock_gettime(CLOCK_REALTIME, &now)
   return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
 }
 
@@ -367,7 +367,7 @@ private func say(_ line: String) { print(line.printable) }
 /// A descriptor for each connection: as many as the system lets this process have.
 private func raiseDescriptorLimit() {
   var limit = rlimit()
-  guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+  guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
   limit.rlim_cur = limit.rlim_max
-  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

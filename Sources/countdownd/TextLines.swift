@@ -8,11 +8,11 @@ enum TextLines {
 
   private static func time() -> String {
     var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    var fields = tm()
-    localtime_r(&now.tv_sec, &fields)
+    unsafe clock_gettime(CLOCK_REALTIME, &now)
+    var fields = unsafe tm()
+    unsafe localtime_r(&now.tv_sec, &fields)
     var text = [CChar](repeating: 0, count: 32)
-    let length = strftime(&text, text.count, "%F %T", &fields)
+    let length = unsafe strftime(&text, text.count, "%F %T", &fields)
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
     let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     return seconds + "." + milliseconds
