@@ -48,8 +48,9 @@ let package = Package(
 
     // What it remembers.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CLog"),
     .target(
-      name: "CountdownStore", dependencies: ["CSQLite", "Countdowns", "Wire"],
+      name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns", "Wire"],
       swiftSettings: settings),
     .executableTarget(
       name: "store-bench",

@@ -45,7 +45,7 @@ extension Server {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):
       for events in turns {
-        let isRead = dispatcher.engine.eventTail.restore(
+        let isRead = dispatcher.engine.eventLog.restore(
           events.payload, after: events.afterSequence, through: events.lastSequence)
         if !isRead { loading.unreadableEvents += 1 }
       }
@@ -70,7 +70,6 @@ extension Server {
         try replace(loading, error)
       } else {
         nonisolated(unsafe) let given = loading.loaded
-        try given.beginEvents(after: dispatcher.engine.lastSequence)
         try keep(given)
       }
     } catch {
@@ -85,7 +84,7 @@ extension Server {
         """, metadata: ["turns": "\(loading.unreadableEvents)"])
     }
     logger.info("state loaded", metadata: loadedFacts)
-    endTurn()
+    openBatch()
     done.succeed()
   }
 

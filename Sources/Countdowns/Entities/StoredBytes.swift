@@ -10,12 +10,14 @@ extension Stored {
   }
 
   /// Nil if these bytes were never written for such a value.
-  package init?(bytes: [UInt8], offset: Int64) {
+  package init?(bytes: ArraySlice<UInt8>, offset: Int64) {
     var reader = StoredByteReader(bytes, offset: offset)
     self = .blank
     fields(&reader)
     guard !reader.hasFailed, reader.bytesLeft == 0 else { return nil }
   }
+
+  package init?(bytes: [UInt8], offset: Int64) { self.init(bytes: bytes[...], offset: offset) }
 }
 
 package struct StoredByteWriter: StorageVisitor {
@@ -44,15 +46,31 @@ package struct StoredByteWriter: StorageVisitor {
     if let value { text(value) }
   }
 
-  private mutating func text(_ text: [UInt8]) {
+  mutating func text(_ text: [UInt8]) {
     integer(UInt32(text.count))
     bytes += text
   }
 
-  private mutating func integer(_ value: some FixedWidthInteger) {
+  mutating func integer(_ value: some FixedWidthInteger) {
     for shift in stride(from: value.bitWidth - 8, through: 0, by: -8) {
       bytes.append(UInt8(truncatingIfNeeded: value >> shift))
     }
+  }
+
+  /// Writes what `body` writes, with its length before it.
+  mutating func measured(_ body: (inout StoredByteWriter) -> Void) {
+    let start = bytes.count
+    integer(UInt32(0))
+    body(&self)
+    let length = UInt32(bytes.count - start - 4)
+    for place in 0..<4 {
+      bytes[start + place] = UInt8(truncatingIfNeeded: length >> (24 - 8 * place))
+    }
+  }
+
+  /// Begins again, with its memory.
+  mutating func removeAll(keepingCapacity: Bool) {
+    bytes.removeAll(keepingCapacity: keepingCapacity)
   }
 }
 
@@ -62,9 +80,9 @@ package struct StoredByteReader: StorageVisitor {
   package private(set) var hasFailed = false
   private var rest: ArraySlice<UInt8>
 
-  package init(_ bytes: [UInt8], offset: Int64) {
+  package init(_ bytes: ArraySlice<UInt8>, offset: Int64) {
     self.offset = offset
-    rest = bytes[...]
+    rest = bytes
   }
 
   package var bytesLeft: Int { rest.count }
@@ -91,7 +109,10 @@ package struct StoredByteReader: StorageVisitor {
     return flag == 1
   }
 
-  private mutating func text() -> [UInt8] { Array(take(Int(integer() as UInt32))) }
+  private mutating func text() -> [UInt8] { Array(measured()) }
+
+  /// Bytes with their length before them.
+  mutating func measured() -> ArraySlice<UInt8> { take(Int(integer() as UInt32)) }
 
   private mutating func integer<Number: FixedWidthInteger>() -> Number {
     take(MemoryLayout<Number>.size).reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }

@@ -3,14 +3,31 @@ import DequeModule
 /// The newest events of entities without an owner, for clients that were disconnected. Bounded.
 ///
 /// Events are encoded as they come, and sealed into chunks. A store, where there is one, receives
-/// each chunk once, and reports one that it could not store.
+/// each chunk once.
 package struct EventLog: Sendable {
   /// What a store receives.
   package struct Portion: Equatable, Sendable {
-    /// Of the last event in it. Names the portion, too.
+    /// Of the last event in it.
     package var lastSequence: Int64
     package var count: Int
     package var bytes: [UInt8]
+
+    package init(lastSequence: Int64, count: Int, bytes: [UInt8]) {
+      self.lastSequence = lastSequence
+      self.count = count
+      self.bytes = bytes
+    }
+
+    /// What is stored where none are to be kept any more: those before it are dropped.
+    package static let none = Portion(lastSequence: 0, count: 0, bytes: [])
+    package var dropsAll: Bool { lastSequence == 0 }
+
+    /// Adds those that follow.
+    package mutating func append(_ next: Portion) {
+      lastSequence = next.lastSequence
+      count += next.count
+      bytes += next.bytes.dropFirst(EventCoding.headerLength)
+    }
   }
 
   /// What `read` found.
@@ -25,8 +42,8 @@ package struct EventLog: Sendable {
 
   private struct Chunk {
     var content = Portion(lastSequence: 0, count: 0, bytes: [])
-    /// The last sequence number of the portion it was handed over with; 0 if it was not.
-    var portion: Int64 = 0
+    /// Whether a store was handed it.
+    var isStored = false
   }
 
   /// How many events the log holds at least; at most one chunk more. 0 turns it off.
@@ -130,43 +147,19 @@ package struct EventLog: Sendable {
 
   /// Whether there is anything that no store was handed.
   package var hasUnstored: Bool {
-    open.content.count > 0 || chunks.last?.portion == 0
+    open.content.count > 0 || chunks.last?.isStored == false
   }
 
-  /// What has come since the last call, and what is to be tried again; nil if nothing.
+  /// What has come since the last call; nil if nothing.
   package mutating func takeUnstored() -> Portion? {
     seal()
     var first = chunks.count
-    while first > 0, chunks[first - 1].portion == 0 { first -= 1 }
+    while first > 0, !chunks[first - 1].isStored { first -= 1 }
     guard first < chunks.count else { return nil }
     var portion = chunks[first].content
-    for chunk in chunks[(first + 1)...] {
-      portion.lastSequence = chunk.content.lastSequence
-      portion.count += chunk.content.count
-      portion.bytes += chunk.content.bytes[EventCoding.headerLength...]
-    }
-    for index in first..<chunks.count { chunks[index].portion = portion.lastSequence }
+    for chunk in chunks[(first + 1)...] { portion.append(chunk.content) }
+    for index in first..<chunks.count { chunks[index].isStored = true }
     return portion
-  }
-
-  /// Retries a portion that could not be stored, together with the next.
-  package mutating func keepForLater(_ portion: Int64) {
-    for index in chunks.indices.reversed() {
-      if chunks[index].portion == portion { chunks[index].portion = 0 }
-      if chunks[index].content.lastSequence < portion, chunks[index].portion != 0 { return }
-    }
-  }
-
-  /// Drops a portion that could not be stored: its changes were rolled back.
-  package mutating func takeBack(_ portion: Int64) {
-    var kept: [Chunk] = []
-    while let last = chunks.last,
-      last.content.lastSequence > portion || last.portion == portion
-    {
-      chunks.removeLast()
-      if last.portion == portion { count -= last.content.count } else { kept.append(last) }
-    }
-    chunks.append(contentsOf: kept.reversed())
   }
 
   /// Puts back what a store has, oldest first, before any new event.
@@ -193,7 +186,7 @@ package struct EventLog: Sendable {
     guard count > 0 else { return true }
     self.count += count
     chunks.append(
-      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), portion: last))
+      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), isStored: true))
     trim()
     return true
   }
@@ -251,15 +244,5 @@ package struct EventLog: Sendable {
       if chunks[middle].content.lastSequence > sequence { high = middle } else { low = middle + 1 }
     }
     return low
-  }
-}
-
-// The old names, until the store is changed as well.
-package typealias EventTail = EventLog
-
-extension Engine {
-  package var eventTail: EventLog {
-    _read { yield eventLog }
-    _modify { yield &eventLog }
   }
 }

@@ -21,15 +21,19 @@ extension Dispatcher {
     }
   }
 
+  /// Goes on with snapshots for a session that can take more; returns whether there are more.
+  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) -> Bool {
+    engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
+    deliver()
+    return engine.isSnapshotAwaited(by: session.client.connection)
+  }
+
   private func deliver(_ publication: Publication) {
     guard findTargets(publication.audience) else { return }
     line.begin()
     publication.event.write(to: &line)
     line.finish { payload in
-      send(
-        Message(
-          publication, key: publication.key.span, payload: payload,
-          isUncertainSnapshot: isUncertainSnapshot(publication)))
+      send(Message(publication, key: publication.key.span, payload: payload))
     }
   }
 
@@ -55,7 +59,7 @@ extension Dispatcher {
     statistics.eventsSent += 1
     frame.withBytes(session.output.version, message, pattern: pattern) { bytes in
       guard session.isBackedUp, message.canBeMerged else {
-        return append(bytes, of: message, to: session, isByPattern: pattern != nil)
+        return append(bytes, of: message, to: session)
       }
       let hasMerged = session.waitingTicks.put(
         Array(bytes), sequence: message.sequence, channel: message.channel,
@@ -66,19 +70,14 @@ extension Dispatcher {
   }
 
   private func append(
-    _ bytes: Span<UInt8>, of message: Message, to session: Session, isByPattern: Bool
+    _ bytes: Span<UInt8>, of message: Message, to session: Session
   ) {
     // What happens now makes a tick that still waits wrong.
     if !session.waitingTicks.isEmpty {
       statistics.ticksMerged += Int64(session.waitingTicks.drop(message.channel))
     }
-    let start = session.output.bytes.count
-    if start == 0 { session.makeRoom() }
+    if session.output.bytes.isEmpty { session.makeRoom() }
     session.output.bytes.append(contentsOf: bytes)
-    if message.isProvisional { session.noteProvisionalEvent(from: start, engine.nextBatch) }
-    if message.isUncertainSnapshot, !isByPattern {
-      session.provisionalSnapshots.append(.channel(message.channel))
-    }
     touch(session)
   }
 }

@@ -9,26 +9,19 @@ struct Message: ~Escapable {
   let sequence: Int64
   /// Whether the newest alone matters to who does not read as fast as they come.
   let canBeMerged: Bool
-  /// Whether it shows how something is that may turn out not to be so.
-  let isUncertainSnapshot: Bool
-  /// Whether what it tells of may have to be taken back.
-  let isProvisional: Bool
 
   /// As subscribers name it.
   var channel: [UInt8] { kind.channelPrefix + key }
 
   @_lifetime(copy key, copy payload)
   init(
-    _ publication: Publication, key: Span<UInt8>, payload: Span<UInt8>,
-    isUncertainSnapshot: Bool
+    _ publication: Publication, key: Span<UInt8>, payload: Span<UInt8>
   ) {
     kind = publication.kind
     self.key = key
     self.payload = payload
     sequence = publication.event.sequence
     canBeMerged = publication.event.name.canBeMerged
-    self.isUncertainSnapshot = isUncertainSnapshot
-    isProvisional = isUncertainSnapshot || publication.event.tellsOfDurableChange
   }
 
   @_lifetime(copy key, copy payload)
@@ -38,7 +31,5 @@ struct Message: ~Escapable {
     self.payload = payload
     sequence = event.sequence
     canBeMerged = !event.isReady
-    isUncertainSnapshot = false
-    isProvisional = event.tellsOfDurableChange
   }
 }
