@@ -88,6 +88,8 @@ package final class StoreWriter: @unchecked Sendable {
     batch.removeAll()
     // In this order: a start that ends in between must not look like numbers of somebody else.
     try NumberFloor(directory: options.directory).write(numberFloor)
+    // From now on the tables know that there is a log.
+    if store.meta.folded == 0 { try folder?.fold(log.all.segments, through: log.all.last) }
     tend()
   }
 
@@ -219,7 +221,7 @@ package final class StoreWriter: @unchecked Sendable {
     if changed { execute { [self] in upkeepChanged?(problem) } }
     if problem != nil || log.problem != nil {
       upkeep.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.tend() }
-    } else if log.fullSegments > 0 {
+    } else if !log.oldestFull(1).segments.isEmpty {
       tend()
     }
   }

@@ -44,7 +44,8 @@ struct LogContents {
     path = files.directory
     folded = query.folded
     lastNumber = 0
-    lastStart = query.start
+    // What is in the log may be of starts before that.
+    lastStart = 0
     var lineage = query.lineage
     var sizes: [Int] = []
     for segment in files.segments() {
@@ -57,7 +58,7 @@ struct LogContents {
       case .damaged:
         // What is in it is known by its numbers.
         segments.append(segment)
-        sizes.append(0)
+        sizes.append(.max)
       case .other where lineage == nil:
         lineage = 0
         segments.append(segment)
@@ -66,13 +67,22 @@ struct LogContents {
       }
     }
     try read(sizes)
+    lastStart = max(lastStart, query.start)
+    if lastNumber < folded, damage == nil {
+      damage = StoreError(
+        .corrupt, segments.last?.path ?? path,
+        "newest changes are lost: batch \(folded) is in the tables, and nothing from there on in the log"
+      )
+    }
     if lastNumber < folded { end = nil }
     lastNumber = max(lastNumber, folded)
   }
 
   private mutating func read(_ sizes: [Int]) throws(StoreError) {
+    var lengths: [Int] = []
     for index in segments.indices {
       let bytes = try segments[index].read()
+      lengths.append(bytes.count)
       var place = LogSegment.headerLength
       while let frame = next(in: bytes, at: place, isFirst: place == LogSegment.headerLength) {
         (lastNumber, lastStart) = (frame.number, max(lastStart, frame.start))
@@ -90,11 +100,10 @@ struct LogContents {
         return
       }
     }
-    if let index = end?.segment, segments[index].fileSize < sizes[index] {
-      damage = lost(index, "it was cut short")
-    }
-    if segments.isEmpty, folded > 0 {
-      damage = StoreError(.corrupt, path, "newest changes are lost: there is no log")
+    // What was in the rest of it, or in what follows, is unknown.
+    if let cut = sizes.indices.first(where: { $0 >= end?.segment ?? 0 && lengths[$0] < sizes[$0] })
+    {
+      damage = lost(cut, "it was cut short, or its header is damaged")
     }
   }
 
@@ -108,7 +117,7 @@ struct LogContents {
   private func next(in bytes: [UInt8], at place: Int, isFirst: Bool) -> LogFrame? {
     let numbers =
       isFirst && lastNumber <= folded
-      ? 1...folded + 1 : lastNumber + 1...lastNumber + 1
+      ? lastNumber + 1...folded + 1 : lastNumber + 1...lastNumber + 1
     guard let frame = LogFrame(in: bytes, at: place, numbers: numbers) else { return nil }
     // What is left of before is of an earlier start.
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
