@@ -213,13 +213,18 @@ import Testing
   @Test func theLogOfAnotherStateIsSetAside() throws {
     try killed(after: "a")
     // A backup is a state of its own.
-    try open(directory).write(batch([countdown(3, "backup")]))
     let backup = TemporaryDirectory()
-    mkdir(backup.state, 0o700)
-    try Life(backup).close()
-    try open(backup).write(batch([countdown(3, "backup")]))
+    let life = try Life(backup)
+    life.commit(batch([countdown(3, "backup")]))
+    let isMade = DispatchSemaphore(value: 0)
+    life.writer.backUp(to: backup.path + "/made", at: nil) { error in
+      #expect(error == nil)
+      isMade.signal()
+    }
+    isMade.wait()
+    life.close()
     unlink(copy.database)
-    try FileManager.default.copyItem(atPath: backup.database, toPath: copy.database)
+    try FileManager.default.copyItem(atPath: backup.path + "/made", toPath: copy.database)
     #expect(try problems() == [])
     var findings: [Store.Finding] = []
     let store = try Store(options(copy.state), at: reading()) { findings.append($0) }

@@ -81,6 +81,10 @@ struct LogContents {
   private mutating func read(_ sizes: [Int]) throws(StoreError) {
     var lengths: [Int] = []
     for index in segments.indices {
+      if index > 0, segments[index].number != segments[index - 1].number + 1 {
+        damage = lost(index, "the segment before it is missing")
+        return
+      }
       let bytes = try segments[index].read()
       lengths.append(bytes.count)
       var place = LogSegment.headerLength
