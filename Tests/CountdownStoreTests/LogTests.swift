@@ -205,7 +205,11 @@ import Testing
     life.close()
     try copyState(directory, copy)
     let segments = StateFiles(directory: copy.state).segments()
-    let last = try #require(segments.last { (try? frames($0.path).isEmpty) == false })
+    // Those that were used before have frames of then.
+    func newest(_ segment: FoundSegment) -> UInt64 {
+      (try? frames(segment.path))?.last?.number ?? 0
+    }
+    let last = try #require(segments.max { newest($0) < newest($1) })
     unlink(last.path)
     #expect(try open(copy).damage?.kind == .corrupt)
   }
