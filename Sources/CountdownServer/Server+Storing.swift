@@ -20,6 +20,8 @@ extension Server {
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
     ) { [weak self] body in
       self?.hop { _ in body() }
+    } upkeep: { [upkeep] body in
+      upkeep.submit { _ in body() }
     } failed: { error in
       Self.failStop(error, logger)
     }

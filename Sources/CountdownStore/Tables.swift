@@ -33,14 +33,14 @@ struct Tables {
     _ newest: NewestChanges, _ segments: [[UInt8]], to table: Table<Record>
   ) throws(StoreError) {
     var rows: [StoredRow<Record>] = []
-    for change in newest.all where Record.kinds.contains(change.kind) {
-      guard let bytes = change.bytes(in: segments) else {
-        try table.remove(Record.rowID(change.kind, change.place))
-        continue
-      }
-      guard let record = Record(bytes: bytes, offset: 0) else { continue }
-      rows.append(StoredRow(record, at: change.place))
-      if rows.count == 1_024 {
+    for kind in Record.kinds {
+      try newest.forEach(of: kind) { change throws(StoreError) in
+        guard let bytes = change.bytes(in: segments) else {
+          return try table.remove(Record.rowID(kind, change.place))
+        }
+        guard let record = Record(bytes: bytes, offset: 0) else { return }
+        rows.append(StoredRow(record, at: change.place))
+        guard rows.count == 1_024 else { return }
         try table.write(rows)
         rows.removeAll(keepingCapacity: true)
       }

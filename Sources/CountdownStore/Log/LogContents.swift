@@ -67,6 +67,7 @@ struct LogContents {
       }
     }
     try read(sizes)
+    newest.sort()
     lastStart = max(lastStart, query.start)
     if lastNumber < folded, damage == nil {
       damage = StoreError(
@@ -151,7 +152,7 @@ struct LogContents {
   private mutating func note(_ payload: ArraySlice<UInt8>, _ segment: Int) -> Bool {
     var makesSense = true
     let isWhole = ChangeEntry.forEach(of: payload) { entry in
-      newest.note(entry, inSegment: segment)
+      if !newest.note(entry, inSegment: segment) { makesSense = false }
       switch entry {
       case .events(let events, _):
         if events.dropsAll { (lastEvent, dropsEvents) = (0, true) }
