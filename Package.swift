@@ -41,8 +41,10 @@ let package = Package(
 
     // What it remembers.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CLog"),
     .target(
-      name: "CountdownStore", dependencies: ["CSQLite", "Countdowns"], swiftSettings: settings),
+      name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns"],
+      swiftSettings: settings),
     .executableTarget(
       name: "store-bench",
       dependencies: [

@@ -4,7 +4,7 @@ extension Configuration {
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     let isFixed = { (name: String) in
       name.hasPrefix("socket.")
-        || ["state-directory", "durability", "events.keep"].contains(name)
+        || ["state-directory", "durability", "events.keep", "log.segment-size"].contains(name)
     }
     let changed = zip(
       settings.filter { isFixed($0.name) }, old.settings.filter { isFixed($0.name) }

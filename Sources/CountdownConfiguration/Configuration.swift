@@ -10,6 +10,7 @@ package struct Configuration: Equatable, Sendable {
   package var stateDirectory = "/var/lib/countdownd"
   package var durability = Durability.process
   package var events = Events()
+  package var log = Log()
   package var logLevel = LogLevel.info
   package var access = Access()
   package var countdown = Countdown()
@@ -58,6 +59,12 @@ package struct Configuration: Equatable, Sendable {
   package struct Events: Equatable, Sendable {
     /// How many events, the newest.
     package var keep = 100_000
+  }
+
+  /// The log of changes, in the state directory.
+  package struct Log: Equatable, Sendable {
+    /// Of a segment, in bytes. Two of them are reserved on the disk.
+    package var segmentSize = 16_777_216
   }
 
   /// The names are those of swift-log.

@@ -27,6 +27,7 @@ struct Setting: Sendable {
     Setting("state-directory", \.stateDirectory, .absolutePath),
     Setting("durability", \.durability, .choice()),
     Setting("events.keep", \.events.keep, .count(0...100_000_000)),
+    Setting("log.segment-size", \.log.segmentSize, .bytes(65_536...1 << 30)),
     Setting("log-level", \.logLevel, .choice()),
 
     Setting("access.connect.users", \.access.connect.users, .users),

@@ -133,6 +133,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
   /// Executes what has come, as far as this turn allows.
   private func process() {
     guard let session, !isEnding else { return }
+    server.openBatch()
     let dispatcher: Dispatcher = server.dispatcher
     var now = server.now
     let share = dispatcher.share(of: session, server.settings.commandsPerTurn)
@@ -168,7 +169,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { dispatcher.touch(session) }
-    server.endTurn()
   }
 
   /// Others come first.
@@ -200,7 +200,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     noteBacklog(context, session)
     server.dispatcher.account(session)
     // Something it was told may not be said yet.
-    if session.isClosing, session.heldTurns == 0 { end() }
+    if session.isClosing, session.heldBatches == 0 { end() }
     takeUp()
   }
 
@@ -234,7 +234,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     isDrainAwaited = false
     guard context != nil else { return }
     flush()
-    server.endTurn()
+    server.openBatch()
   }
 
   /// Goes on with commands, and with reading, if the client has room for replies.

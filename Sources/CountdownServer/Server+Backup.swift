@@ -4,7 +4,7 @@ import Countdowns
 /// The state directory is the daemon's alone, so a copy of the state travels over the socket.
 extension Server {
   package func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 {
-    guard let keeper else {
+    guard let writer else {
       throw BackupError(
         "ERR the state is in memory only, so there is nothing to back up; durability in the "
           + "configuration can change that")
@@ -13,10 +13,10 @@ extension Server {
       throw BackupError("LIMIT one backup at a time; try again when the other one is done")
     }
     lastBackup += 1
-    let new = Backup(id: lastBackup, for: connection, path: keeper.options.backupPath)
+    let new = Backup(id: lastBackup, for: connection, path: writer.options.backupPath)
     backup = new
     nonisolated(unsafe) let begun = new
-    keeper.backUp(to: new.path, at: now) { [weak self] error in
+    writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [weak self] error in
       begun.made(error)
       // Not before: another one would be made under the same name.
       if begun.isEnded { self?.backup = nil }

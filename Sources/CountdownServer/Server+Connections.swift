@@ -45,7 +45,7 @@ extension Server {
     dispatcher.close(session)
     endBackup(of: session.client.connection)
     // What it owned is cleared up in slices.
-    endTurn()
+    openBatch()
     if isStopping, connections.isEmpty { finishStopping() }
   }
 
@@ -82,7 +82,7 @@ extension Server {
     hooks.reload { [weak self] outcome in
       self?.hop { server in
         done(outcome)
-        server.endTurn()
+        server.openBatch()
       }
     }
   }

@@ -12,7 +12,7 @@ extension Server {
       // Nothing has been changed yet, and `start` waits for this.
       if let loading { return loading.stop() }
       // What has come so far is stored and answered; then everybody is let go.
-      storeTurn()
+      commitBatch()
       afterStoring.append { [self] in
         for handler in connections.values { handler.end() }
         if connections.isEmpty { finishStopping() }
@@ -35,9 +35,12 @@ extension Server {
   package func waitUntilStopped() throws {
     try stopped.futureResult.wait()
     try loop.submit { [self] in
-      storeTurn()
-      storeAtLast()
-      keeper?.close(at: now)
+      commitBatch()
+      if let writer {
+        // Also what time has done while nothing could be stored.
+        dispatcher.engine.takeChanges(into: writer.batch)
+        writer.close(at: reading)
+      }
     }.wait()
     listening?.remove()
     hasEnded.withLock { $0 = true }

@@ -24,10 +24,22 @@ extension Server {
         ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
         ("events_kept", "\(dispatcher.engine.eventTail.count)"),
       ]
-        + (keeper?.facts ?? [("durability", settings.state?.durability.rawValue ?? "none")])
+        + storeFacts
     case .systemd: hooks.systemdFacts()
     case .stats, .timers, .lateness, .commandstats: []
     }
+  }
+
+  private var storeFacts: [(name: String, value: String)] {
+    guard let writer else {
+      return [("durability", settings.state?.durability.rawValue ?? "none")]
+    }
+    return [
+      ("durability", writer.options.durability.rawValue),
+      ("state_directory", writer.options.directory),
+      ("read_only", isReadOnly ? "1" : "0"),
+      ("last_error", storeProblem?.description ?? ""),
+    ] + writer.facts
   }
 
   private func serverFacts() -> [(name: String, value: String)] {

@@ -70,7 +70,6 @@ extension Server {
         try replace(loading, error)
       } else {
         nonisolated(unsafe) let given = loading.loaded
-        try given.beginEvents(after: dispatcher.engine.lastSequence)
         try keep(given)
       }
     } catch {
@@ -85,7 +84,7 @@ extension Server {
         """, metadata: ["turns": "\(loading.unreadableEvents)"])
     }
     logger.info("state loaded", metadata: loadedFacts)
-    endTurn()
+    openBatch()
     done.succeed()
   }
 

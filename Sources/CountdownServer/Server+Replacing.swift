@@ -24,13 +24,6 @@ extension Server {
 
   private static func announce(_ finding: Store.Finding, _ logger: Logger) {
     switch finding {
-    case .unreadableLog(let place):
-      logger.log(
-        .stateSetAside, .critical,
-        """
-        the log of the newest changes cannot be read and is set aside, not deleted; going on with the state \
-        before them. Restore a backup if they matter
-        """, ["file": "\(place)"])
     case .unfinishedReplacement(let place):
       logger.log(
         .stateSetAside, .critical,
@@ -44,6 +37,11 @@ extension Server {
         the newest changes are lost, as the machine ended without warning. The durability `power` \
         keeps them
         """, metadata: ["file": "\(error.path)", "error": "\(error.detail)"])
+    case .otherLog(let place):
+      logger.log(
+        .stateSetAside, .notice,
+        "a part of the log belongs to another state, such as one before a backup, and is set aside",
+        ["file": "\(place)"])
     case .emptied(let path):
       logger.warning(
         "there was a state, and now there is nothing in it: beginning anew. Restore a backup if it matters",
@@ -64,70 +62,34 @@ extension Server {
       """, ["file": "\(place)", "error": "\(error.detail)"])
   }
 
-  /// Keeps what changes from now on.
-  func keep(_ store: sending Store) throws(StoreError) {
-    keeper = try StateKeeper(store, bootID: BootID.current) { [weak self] body in
-      self?.hop { _ in body() }
-    }
-  }
-
   /// Goes on with what could be read of a corrupt state.
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
     // What is lost changed without an event, and events may be lost, too.
-    dispatcher.engine.eventTail.noteGap(through: dispatcher.engine.lastSequence)
-    let decided = try decideReplacement(of: loading.loaded, error)
-    loading.loaded.leaveAsItIs()
-    loading.close()
-    try put(decided)
-  }
-
-  /// The state can be read no more, or not be written: it is replaced by what is in memory. To be called while
-  /// nothing waits to be stored; and again if it throws.
-  func replaceState(_ error: StoreError, _ keeper: StateKeeper) throws(StoreError) {
-    if replacing == nil {
-      replacing = try decideReplacement(of: keeper.store, error)
-      keeper.giveUp()
-    }
-    if let replacing { try put(replacing) }
-    (replacing, replacingError) = (nil, nil)
-  }
-
-  private var reading: StoreClock.Reading { StoreClock.Reading(bootID: BootID.current, now) }
-
-  private func put(_ decided: (Replacement, StoreBatch)) throws(StoreError) {
-    nonisolated(unsafe) let store = try decided.0.open(at: reading)
-    try keep(store)
-    keeper?.confirm(decided.1, dispatcher.engine)
-  }
-
-  /// Makes another state of all that is in memory, and decides for it. Which of that is kept by it is in the
-  /// batch.
-  private func decideReplacement(
-    of corrupt: Store?, _ error: StoreError
-  ) throws(StoreError) -> (Replacement, StoreBatch) {
-    guard var state = settings.state else { preconditionFailure("nothing is kept") }
+    let engine = dispatcher.engine
+    engine.eventTail.noteGap(through: engine.lastSequence)
+    guard var state = settings.state else { preconditionFailure("nothing is stored") }
     // Numbers go on.
-    state.firstNumber = max(corrupt?.firstNumber ?? 0, dispatcher.engine.lastSequence + 1)
-    let replacement = try Replacement(of: corrupt, state, at: reading) { place in
-      // It is tried again and again.
-      if replacingError == nil { Self.announce(error, place: place, logger) }
+    state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
+    let replacement = try Replacement(of: loading.loaded, state, at: reading) { place in
+      Self.announce(error, place: place, logger)
     }
-    dispatcher.engine.noteEverything()
-    let batch = StoreBatch(takenFrom: dispatcher.engine)
-    var entities = batch
-    // Those are among all that are kept.
-    entities.events = nil
-    let tail = dispatcher.engine.eventTail
-    let events = tail.portions.map {
-      StoreBatch.Events(lastSequence: $0.lastSequence, count: $0.count, payload: $0.bytes)
+    engine.noteEverything()
+    try replacement.fill { batch in
+      let missing = engine.eventTail.droppedThrough
+      let portions = engine.eventTail.portions
+      // Some may be known of from before what is missing.
+      let older = portions.prefix { $0.lastSequence <= missing }
+      for events in older { batch.append(events, missingThrough: 0) }
+      if missing > older.last?.lastSequence ?? 0 {
+        batch.append(
+          EventTail.Portion(lastSequence: missing, count: 0, bytes: []), missingThrough: missing)
+      }
+      for events in portions[older.endIndex...] { batch.append(events, missingThrough: 0) }
+      engine.takeChanges(into: batch)
     }
-    do throws(StoreError) {
-      try replacement.fill(entities, events: events, after: tail.droppedThrough, at: reading)
-      try replacement.decide()
-    } catch {
-      StateKeeper.keepForLater(batch, dispatcher.engine)
-      throw error
-    }
-    return (replacement, batch)
+    try replacement.decide()
+    loading.close()
+    nonisolated(unsafe) let store = try replacement.open(at: reading)
+    try keep(store)
   }
 }

@@ -42,19 +42,11 @@ package final class Server: CommandHost, @unchecked Sendable {
   var unread: Store?
   var loading: StateLoading?
   var toldOfLoading: Instant?
-  var keeper: StateKeeper? { didSet { followCheckpoints() } }
-  /// What takes the place of a corrupt state, once that is decided and until it has.
-  var replacing: (Replacement, StoreBatch)?
-  /// Why that could not be done when it was last tried.
-  var replacingError: StoreError?
-  /// What was changed in the turn that is under way may rest on what could not be stored.
-  var mustTakeBack = false
-  /// The first batch that could not be stored, since one could.
-  var firstUnstored: UInt64 = 0
-  /// What could not be stored, and not be taken back, as what is stored of it could not be read.
-  var leftToTakeBack: [StateKeeper.Batch] = []
-  /// What was read in that turn may be of what has been taken back.
-  var hasTakenBack = false
+  var writer: StoreWriter?
+  /// Why nothing can be stored at present.
+  var storeProblem: StoreError?
+  /// Why the log cannot be brought to the tables at present.
+  var upkeepProblem: StoreError?
   /// To be done when nothing waits to be stored.
   var afterStoring: [() -> Void] = []
   var connections: [UInt64: ConnectionHandler] = [:]
@@ -70,7 +62,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Where something is kept: how the clocks stand is stored when somebody has set one.
   private var wallClockSteps: WallClockSteps?
   var watchdogDue: Instant?
-  var isTurnEnding = false
+  var isBatchOpen = false
   /// More is due than has been done: it goes on once sockets have been looked at.
   var isBehind = false
   var afterSockets: AfterSockets! = nil
@@ -137,13 +129,13 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   private func openLoop() throws {
-    // Clients may have been waiting at the socket for long: their first turn arms the alarms.
-    bootAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
-    wallAlarm.setHandler { [weak self] in self?.hop { $0.endTurn() } }
+    // Clients may have been waiting at the socket for long: their first batch arms the alarms.
+    bootAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
+    wallAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
     if settings.state != nil {
-      // Where there is none, the next turn notices, within a minute.
+      // Where there is none, the next batch notices, within a minute.
       wallClockSteps = WallClockSteps(queue: alarmQueue) { [weak self] in
-        self?.hop { $0.endTurn() }
+        self?.hop { $0.openBatch() }
       }
     }
     try loop.flatSubmit { [self] in

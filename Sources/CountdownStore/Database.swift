@@ -86,15 +86,6 @@ final class Database {
     return StoreError(.corrupt, path, "its header forbids to write it")
   }
 
-  /// How far the log goes, as of what was last read or committed; nil if there is none.
-  var logPosition: CommitMark.Position? {
-    var (salt, frames): (UInt32, UInt32) = (0, 0)
-    guard countdownd_log_position(handle, &salt, &frames) != 0, salt != 0 || frames != 0 else {
-      return nil
-    }
-    return CommitMark.Position(salt: salt, frames: frames)
-  }
-
   /// All of `body` or nothing.
   func transaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
     try execute("BEGIN IMMEDIATE")
@@ -115,8 +106,7 @@ final class Database {
   func error(_ code: Int32) -> StoreError {
     let message = String(cString: sqlite3_errmsg(handle))
     if code & 0xff == SQLITE_CORRUPT { return corrupt("\(message), SQLite code \(code)") }
-    var systemError = sqlite3_system_errno(handle)
-    if systemError == 0, code & 0xff == SQLITE_IOERR { systemError = countdownd_log_errno(handle) }
+    let systemError = sqlite3_system_errno(handle)
     return StoreError(code: code, systemError: systemError, path: path, message: message)
   }
 
@@ -133,7 +123,7 @@ final class Database {
   ///
   /// Source: SQLite, os_unix.c (`unixRead`: SQLITE_IOERR_CORRUPTFS).
   private var failedRead: Int32? {
-    [countdownd_file_errno(handle), countdownd_log_errno(handle)]
-      .first { [EIO, ENXIO, ERANGE].contains($0) }
+    let number = countdownd_file_errno(handle)
+    return [EIO, ENXIO, ERANGE].contains(number) ? number : nil
   }
 }

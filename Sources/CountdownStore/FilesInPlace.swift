@@ -1,10 +1,15 @@
 import Glibc
 
-/// Notices when files that are open are no more where the next start will look for them: moved,
-/// removed, or replaced by others.
+/// Notices when a file that is open is no more where the next start looks for it: moved, removed, or
+/// replaced by another.
 struct FilesInPlace {
-  private struct File: Equatable {
-    var path: String
+  private static let intervalMicroseconds: Int64 = 1_000
+  private let database: (path: String, identity: Identity)
+  private var nextLook: Int64 = .min
+  /// What the last look has found.
+  private var problem: StoreError?
+
+  private struct Identity: Equatable {
     var device: dev_t
     var inode: ino_t
 
@@ -13,26 +18,37 @@ struct FilesInPlace {
       guard stat(path, &status) == 0 else {
         throw StoreError(.moved, path, String(cString: strerror(errno)))
       }
-      self.path = path
-      device = status.st_dev
-      inode = status.st_ino
+      (device, inode) = (status.st_dev, status.st_ino)
+    }
+
+    init(of descriptor: Int32) {
+      var status = stat()
+      _ = fstat(descriptor, &status)
+      (device, inode) = (status.st_dev, status.st_ino)
     }
   }
 
-  private static let intervalMicroseconds: Int64 = 1_000_000
-  private let files: [File]
-  private var nextLook: Int64 = .min
-
-  init(_ paths: [String]) throws(StoreError) {
-    files = try paths.map { (path) throws(StoreError) in try File(path) }
+  init(_ database: String) throws(StoreError) {
+    self.database = (database, try Identity(database))
   }
 
-  /// Looks once a second; each time while something is amiss.
-  mutating func check(atBootMicroseconds now: Int64) throws(StoreError) {
-    guard now >= nextLook else { return }
-    for file in files where try File(file.path) != file {
-      throw StoreError(.moved, file.path, "another file is there")
-    }
+  /// Looks at most once in a millisecond, at the database and the segment that is written to.
+  mutating func problem(atBootMicroseconds now: Int64, _ segment: LogSegment) -> StoreError? {
+    guard now >= nextLook else { return problem }
     nextLook = now &+ Self.intervalMicroseconds
+    do throws(StoreError) {
+      try check(database.path, database.identity)
+      try check(segment.path, Identity(of: segment.descriptor))
+      problem = nil
+    } catch {
+      problem = error
+    }
+    return problem
+  }
+
+  private func check(_ path: String, _ identity: Identity) throws(StoreError) {
+    guard try Identity(path) == identity else {
+      throw StoreError(.moved, path, "another file is there")
+    }
   }
 }

@@ -1,56 +1,107 @@
-/// The one row of the table `meta`: how the clocks stood, and how far numbers may have been given out.
-struct Meta {
-  var clock: StoreClock.Saved
-  var numberFloor: Int64
+import Countdowns
 
-  /// Three thousand years about the epoch: no sum of a few such times overflows.
-  private static let possible: ClosedRange<Int64> =
-    -100_000_000_000_000_000...100_000_000_000_000_000
+/// The one row of the table `meta`: how the clocks stood, how far numbers may have been given out, and
+/// how far the log is in the tables.
+struct Meta {
+  /// What the log notes, too.
+  struct Clocks: Equatable, Stored {
+    var saved: StoreClock.Saved
+    var numberFloor: Int64
+
+    static var blank: Clocks {
+      Clocks(
+        saved: StoreClock.Saved(
+          reading: StoreClock.Reading(bootID: "", bootMicroseconds: 0, wallMicroseconds: 0),
+          offset: 0), numberFloor: 0)
+    }
+
+    /// Three thousand years about the epoch: no sum of a few such times overflows.
+    private static let possible: ClosedRange<Int64> =
+      -100_000_000_000_000_000...100_000_000_000_000_000
+
+    mutating func fields<Visitor: StorageVisitor>(_ visitor: inout Visitor) {
+      visitor.field("number_floor", &numberFloor)
+      var bootID = Array(saved.reading.bootID.utf8)
+      visitor.field("boot_id", &bootID)
+      var (boot, wall) = (saved.reading.bootMicroseconds, saved.reading.wallMicroseconds)
+      visitor.field("boot_us", &boot)
+      visitor.field("wall_us", &wall)
+      visitor.field("store_minus_boot_us", &saved.offset)
+      guard Visitor.isReading else { return }
+      saved.reading = StoreClock.Reading(
+        bootID: String(decoding: bootID, as: UTF8.self), bootMicroseconds: boot,
+        wallMicroseconds: wall)
+      visitor.require(
+        [boot, wall, saved.offset].allSatisfy(Self.possible.contains)
+          && NumberFloor.possible.contains(numberFloor))
+    }
+  }
+
+  var clocks: Clocks
+  /// Which state this is. Segments of the log of another one are not its own.
+  var lineage: Int64
+  /// Up to this number batches of the log are in the tables.
+  var folded: UInt64
+  /// How often a daemon has begun with this state, at least.
+  var start: UInt32
+
+  /// Of a new state.
+  init(_ clocks: Clocks) {
+    self.clocks = clocks
+    lineage = Self.newLineage
+    (folded, start) = (0, 0)
+  }
+
+  static var newLineage: Int64 { Int64.random(in: 1...Int64.max) }
 
   /// Nil in a file that is new. What cannot be would overflow at each start, so it is `corrupt`.
   static func read(_ database: Database) throws(StoreError) -> Meta? {
     let row = try Statement(
       database,
       """
-      SELECT product, number_floor, boot_id, boot_us, wall_us, store_minus_boot_us, sum FROM meta
+      SELECT product, number_floor, boot_id, boot_us, wall_us, store_minus_boot_us, sum, lineage,
+        folded, start FROM meta
       """)
     defer { row.reset() }
     guard try row.step() else { return nil }
     // For the sum.
     _ = row.text(0)
-    let reading = StoreClock.Reading(
-      bootID: row.text(2), bootMicroseconds: row.number(3), wallMicroseconds: row.number(4))
-    let meta = Meta(
-      clock: StoreClock.Saved(reading: reading, offset: row.number(5)), numberFloor: row.number(1))
-    let times = [reading.bootMicroseconds, reading.wallMicroseconds, meta.clock.offset]
-    guard row.hasRightSum(6), times.allSatisfy(possible.contains),
-      NumberFloor.possible.contains(meta.numberFloor)
-    else { throw StoreError(.corrupt, database.path, "the row of meta makes no sense") }
+    var columns = ColumnReader(row: row, offset: 0)
+    var clocks = Clocks.blank
+    clocks.fields(&columns)
+    var meta = Meta(clocks)
+    // A file of an older version has none of these.
+    if let lineage = row.optionalNumber(7), let folded = row.optionalNumber(8),
+      let start = row.optionalNumber(9)
+    {
+      (meta.lineage, meta.folded) = (lineage, UInt64(clamping: folded))
+      meta.start = UInt32(clamping: start)
+    }
+    guard !columns.hasFailed, row.hasRightSum(6) else {
+      throw StoreError(.corrupt, database.path, "the row of meta makes no sense")
+    }
     return meta
   }
 
-  /// Writes the row.
-  ///
-  /// - Parameter now: how the clocks stand.
-  static func write(
-    _ database: Database, product: String, _ clock: StoreClock, at now: StoreClock.Reading,
-    numberFloor: Int64
-  ) throws(StoreError) {
+  func write(_ database: Database, product: String) throws(StoreError) {
     let meta = try Statement(
       database,
       """
       INSERT INTO meta (id, created_unix_us, product, number_floor, boot_id, boot_us, wall_us,
-        store_minus_boot_us, sum)
-      VALUES (1, ?5, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        store_minus_boot_us, sum, lineage, folded, start)
+      VALUES (1, ?5, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
       ON CONFLICT DO UPDATE SET product = ?1, number_floor = ?2, boot_id = ?3, boot_us = ?4,
-        wall_us = ?5, store_minus_boot_us = ?6, sum = ?7
+        wall_us = ?5, store_minus_boot_us = ?6, sum = ?7, lineage = ?8, folded = ?9, start = ?10
       """)
     meta.bind(1, product)
-    meta.bind(2, numberFloor)
-    meta.bind(3, now.bootID)
-    meta.bind(4, now.bootMicroseconds)
-    meta.bind(5, now.wallMicroseconds)
-    meta.bind(6, clock.offset)
+    meta.bind(2, clocks.numberFloor)
+    meta.bind(3, clocks.saved.reading.bootID)
+    meta.bind(4, clocks.saved.reading.bootMicroseconds)
+    meta.bind(5, clocks.saved.reading.wallMicroseconds)
+    meta.bind(6, clocks.saved.offset)
+    meta.bind(8, lineage)
+    meta.bind(9, Int64(folded))
+    meta.bind(10, Int64(start))
     meta.bindSum(7)
     try meta.run()
   }

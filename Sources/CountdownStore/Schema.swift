@@ -12,7 +12,7 @@ struct Schema {
 
   var version: Int { steps.count }
 
-  static let current = Schema(steps: [version1, version2, version3])
+  static let current = Schema(steps: [version1, version2, version3, version4])
 
   /// Whatever version the file is of, it is of this one afterwards; or unchanged.
   func migrate(_ database: Database) throws(StoreError) {
@@ -64,6 +64,14 @@ struct Schema {
     "ALTER TABLE countdowns ADD COLUMN earlier_tokens BLOB;\n"
     + ["meta", "countdowns", "timers", "huds", "guards", "events"]
     .map { "ALTER TABLE \($0) ADD COLUMN sum INTEGER;" }.joined(separator: "\n")
+
+  /// The log is a file of our own: which one belongs to this state, up to which batch it is in the
+  /// tables, and how often a daemon has begun.
+  private static let version4 = """
+    ALTER TABLE meta ADD COLUMN lineage INTEGER;
+    ALTER TABLE meta ADD COLUMN folded INTEGER;
+    ALTER TABLE meta ADD COLUMN start INTEGER;
+    """
 
   /// The id of a row is the entity's place in the engine's table: no other index is needed, new
   /// rows are mostly appended, and each change finds its row at once.

@@ -4,22 +4,24 @@ import Glibc
 struct StateFiles {
   let directory: String
   var database: String { directory + "/state.db" }
-  var log: String { database + "-wal" }
-  /// See `CommitMark`.
-  var mark: String { directory + "/committed" }
   /// Of a copy on its way to whoever asked for it. Nobody chooses such a name.
   var backup: String { directory + "/\(Self.backupPrefix)\(getpid())" }
 
   private static let backupPrefix = ".countdownd-backup-"
 
-  /// What a process that was killed has left of copies.
-  func removeBackups() { remove(Self.backupPrefix) }
+  /// Removes what a process that was killed has left, and what only older versions need.
+  func removeLeftovers() {
+    remove(Self.backupPrefix)
+    removeReplacement()
+    unlink(unfinishedSegment)
+    unlink(directory + "/committed")
+  }
 
   private func remove(_ prefix: String) {
     for name in names() where name.hasPrefix(prefix) { unlink(directory + "/" + name) }
   }
 
-  private func names() -> [String] {
+  func names() -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
     var names: [String] = []
@@ -53,8 +55,8 @@ struct StateFiles {
     try synchronize()
   }
 
-  /// Whether there is nothing in the database, and no log of it either.
-  var isEmpty: Bool { Self.size(database) == 0 && Self.size(log) == 0 }
+  /// Whether there is nothing in the database, nor in the log of an older version's.
+  var isEmpty: Bool { Self.size(database) == 0 && Self.size(database + "-wal") == 0 }
 
   static func isWritableByAll(_ path: String) -> Bool {
     var status = stat()
@@ -97,21 +99,7 @@ struct StateFiles {
     }
   }
 
-  // MARK: A log that cannot be read
-
-  /// Where a log is to be moved that SQLite would not read, and write over; nil if it can be read, or
-  /// there is none.
-  func placeOfUnreadableLog(atUnixMicroseconds now: Int64) throws(StoreError) -> String? {
-    guard try WriteAheadLog.isUnreadable(log: log, database: database) else { return nil }
-    return freeName(log, atUnixMicroseconds: now)
-  }
-
-  func moveLog(to target: String) throws(StoreError) {
-    try move(log, to: target)
-    try synchronize()
-  }
-
-  private func move(_ path: String, to target: String) throws(StoreError) {
+  func move(_ path: String, to target: String) throws(StoreError) {
     guard rename(path, target) == 0 else {
       throw StoreError(systemError: errno, path: path, doing: "rename")
     }
@@ -133,7 +121,7 @@ struct StateFiles {
 
   /// Where the database is to be moved: a name that SQLite opens as well.
   func placeOfCorrupt(atUnixMicroseconds now: Int64) -> String {
-    freeName(database, atUnixMicroseconds: now)
+    freeName(database, "corrupt", atUnixMicroseconds: now)
   }
 
   /// Gets the replacement, which nobody has open, to the disk. From then on it is the state: whoever opens the
@@ -155,8 +143,10 @@ struct StateFiles {
   /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever of that is
   /// not done yet.
   func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
-    // It speaks of the log that goes.
-    unlink(mark)
+    for segment in segments() {
+      let name = segment.path.dropFirst(directory.count + 1)
+      try move(segment.path, to: decided.target + "-" + name)
+    }
     for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
       try move(database + suffix, to: decided.target + suffix)
     }
@@ -168,8 +158,11 @@ struct StateFiles {
     try synchronize()
   }
 
-  private func freeName(_ path: String, atUnixMicroseconds now: Int64) -> String {
-    let base = path + ".corrupt-" + Self.stamp(now)
+  /// Where a file is to be moved that is set aside.
+  ///
+  /// - Parameter why: a word for it.
+  func freeName(_ path: String, _ why: String, atUnixMicroseconds now: Int64) -> String {
+    let base = path + ".\(why)-" + Self.stamp(now)
     var target = base
     var attempt = 1
     while access(target, F_OK) == 0 || access(target + "-wal", F_OK) == 0 {

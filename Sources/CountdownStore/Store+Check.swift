@@ -40,48 +40,28 @@ extension Store {
         "a corrupt state is being replaced: the next start moves it to \(decided.target), and goes on with this"
       )
     }
-    let isLogUnreadable =
-      if decided == nil {
-        try WriteAheadLog.isUnreadable(log: files.log, database: files.database)
-      } else {
-        false
-      }
-    if isLogUnreadable {
-      report.problems.append(
-        """
-        the log of the newest changes cannot be read: \(files.log). The next start sets it aside, and goes on with \
-        the state before them; restore a backup if they matter
-        """)
-    }
     if files.isEmpty, NumberFloor(directory: directory).read() != nil {
       report.problems.append("there was a state, and now there is nothing in \(files.database)")
     }
-    // To SQLite the log of an empty file is to be removed.
     guard StateFiles.size(report.path) > 0 else { return report }
-    try look(through: &report, areEvents, files, looksForLoss: decided == nil && !isLogUnreadable)
+    try look(through: &report, areEvents, files, isLogRead: decided == nil)
     return report
   }
 
   private static func look(
     through report: inout Report, _ areEvents: ([UInt8]) -> Bool, _ files: StateFiles,
-    looksForLoss: Bool
+    isLogRead: Bool
   ) throws(StoreError) {
-    let hadLog = access(report.path + "-wal", F_OK) == 0
     let database = try Database(report.path, .readWrite)
-    // A log stays as it is; one that was made for looking goes.
-    database.leavesLog = hadLog
+    // That of an older version stays as it is.
+    database.leavesLog = access(report.path + "-wal", F_OK) == 0
     report.schemaVersion = try Schema.current.verify(database)
     if let header = database.damagedHeader { report.problems.append(header.detail) }
-    if looksForLoss,
-      let loss = try WriteAheadLog.loss(database, mark: CommitMark.read(files.mark))
-    {
-      report.problems.append("\(loss.detail): \(loss.path)")
-    }
     guard report.schemaVersion > 0 else { return }
     report.product = try database.texts("SELECT product FROM meta").first ?? ""
     report.problems += try database.problems("integrity_check", most: 20)
     if report.schemaVersion == Schema.current.version {
-      try read(database, &report, areEvents)
+      try read(database, isLogRead ? files : nil, &report, areEvents)
     } else {
       report.areRowsRead = false
       for record in Tables.records where record.kinds.count == 1 {
@@ -92,8 +72,11 @@ extension Store {
   }
 
   /// Rows that SQLite can read may still make no sense.
+  ///
+  /// - Parameter files: where the log is; nil if there is none.
   private static func read(
-    _ database: Database, _ report: inout Report, _ areEvents: ([UInt8]) -> Bool
+    _ database: Database, _ files: StateFiles?, _ report: inout Report,
+    _ areEvents: ([UInt8]) -> Bool
   ) throws(StoreError) {
     var problems: [String] = []
     func attempt(_ body: () throws(StoreError) -> Void) throws(StoreError) {
@@ -104,10 +87,19 @@ extension Store {
         problems.append(error.detail)
       }
     }
-    try attempt { () throws(StoreError) in _ = try Meta.read(database) }
+    var meta: Meta?
+    try attempt { () throws(StoreError) in meta = try Meta.read(database) }
+    let log = try files.map { (files) throws(StoreError) in
+      try LogContents(
+        files,
+        LogContents.Query(
+          lineage: meta?.lineage, folded: meta?.folded ?? 0, start: meta?.start ?? 0))
+    }
+    if let damage = log?.damage { problems.append("\(damage.detail): \(damage.path)") }
     // Whether a row makes sense does not depend on what time it is.
     let counter = RecordCounter()
-    Tables.load(database, offset: 0, counter)
+    Tables.load(database, offset: 0, besides: log?.newest ?? NewestChanges(), counter)
+    if let log { Tables.load(log, offset: 0, counter) }
     report.counts = counter.counts
     for record in Tables.records {
       try attempt { () throws(StoreError) in
@@ -119,6 +111,10 @@ extension Store {
           """)
         if others > 0 { problems.append("\(others) keys are in several rows of \(record.table)") }
       }
+    }
+    try log?.forEachNewest { entry in
+      guard case .events(let events, _) = entry, !areEvents(events.bytes) else { return }
+      problems.append("events up to \(events.lastSequence) in the log make no sense")
     }
     try attempt { () throws(StoreError) in
       try EventTable(database, limit: 0).load { events in

@@ -1,209 +1,247 @@
 import Countdowns
 import Dispatch
+import Synchronization
 
-/// Drives a store from an event loop, so that the loop never waits for the disk.
+/// Stores what changes, batch by batch, for an event loop that never waits for the tables.
 ///
-/// - `process`: batches are committed on the loop, at once. Handing one to another thread and hearing
-///   of it takes longer than committing it.
-/// - `power`: a commit waits for the disk, so it is made on a thread. Batches that come meanwhile
-///   are committed together.
+/// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread and
+///   hearing of it takes longer than that.
+/// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
+///   are appended together.
 ///
-/// Checkpoints are made on a thread of their own while commits go on. For the last pass of one, which
-/// is short, commits wait; the loop does not.
+/// Full segments of the log are brought to the tables on a thread of their own.
 ///
-/// `@unchecked Sendable`: everything is touched on the loop alone, but for `store` during `power`
-/// (on `commits`) and `checkpointer` (on `upkeep`), once the writer is made and until it is closed.
+/// `@unchecked Sendable`: everything is touched on the loop alone, but for `log`, and `folder` (on
+/// `upkeep`).
 package final class StoreWriter: @unchecked Sendable {
-  /// What became of a batch: it is given back, to be tried again or used again.
-  package typealias Answer = (StoreBatch, StoreError?) -> Void
-
-  private struct Job {
-    var batch: StoreBatch
-    var now: StoreClock.Reading
-    var isProbe: Bool
-    var answer: Answer
-  }
-
-  private enum Upkeep { case resting, passing, finishing }
-
   package let options: Store.Options
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
+  private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
   private let upkeep = DispatchQueue(label: "countdownd.store.upkeep", qos: .utility)
+  private let log: ChangeLog
+  private var folder: Folder?
+  private var filesInPlace: FilesInPlace
 
-  private var store: Store?
-  private var checkpointer: Checkpointer?
+  /// What has changed in the batch under way.
+  package private(set) var batch: ChangeWriter
+  /// While another one waits for the disk.
+  private var underWay: ChangeWriter
+  private var waiting: [() -> Void] = []
+  private var isWriting = false
+  private var isClosed = false
+  private var clock: StoreClock
+  private let numberFloor: Int64
 
-  private var waiting: [Job] = []
-  private var underWay: [Job] = []
-  /// What is submitted by an answer waits until all answers before it are given.
-  private var isAnswering = false
-  private var upkeepState = Upkeep.resting
-  /// No checkpoint is tried before the log has so many pages.
-  private var checkpointAt: Int
-  private var passes = 0
-  /// Pages in the write-ahead log after the last commit.
-  package private(set) var logPages = 0
-
-  /// The last checkpoint's error; nil once one has worked. Commits go on while the disk has room.
-  package private(set) var checkpointError: StoreError? {
-    didSet {
-      if oldValue?.kind != checkpointError?.kind { checkpointsChanged?(checkpointError) }
-    }
+  private struct Upkeep {
+    /// Why full segments cannot be brought to the tables.
+    var problem: StoreError?
+    var folds: Int64 = 0
+    var isUnderWay = false
+    var isClosed = false
   }
-  /// Called on the loop when they begin to fail, or fail for another reason, and when they work again.
-  package var checkpointsChanged: ((StoreError?) -> Void)?
-  /// Checkpoints that were done.
-  package private(set) var checkpoints: Int64 = 0
+  private let upkeepState = Mutex(Upkeep())
+  /// Called on the loop when the upkeep begins to fail, or fails for another reason, and with nil when
+  /// it works again.
+  package var upkeepChanged: ((StoreError?) -> Void)?
 
-  /// - Parameter execute: has its argument run on the loop, from any thread, soon.
+  /// How many segments are brought to the tables at once.
+  private static let segmentsAtOnce = 4
+  private static let retryInterval = DispatchTimeInterval.seconds(1)
+
+  /// Goes on with a state that was read.
+  ///
+  /// - Parameters:
+  ///   - sequence: of events up to this number nothing is known but what was read.
+  ///   - execute: has its argument run on the loop, from any thread, soon.
+  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then on: the
+  ///     process has to end.
   package init(
-    _ store: sending Store, execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
+    execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+    failed: @escaping @Sendable (StoreError) -> Void
   ) throws(StoreError) {
     options = store.options
-    checkpointAt = store.options.checkpointPages
-    checkpointer = try Checkpointer(store.options)
-    self.store = store
     self.execute = execute
+    self.failed = failed
+    clock = store.clock
+    numberFloor = store.meta.clocks.numberFloor
+    batch = ChangeWriter(offset: store.clock.offset)
+    underWay = ChangeWriter(offset: store.clock.offset)
+    log = try ChangeLog(
+      options, store.log, lineage: store.meta.lineage, start: store.meta.start)
+    filesInPlace = try FilesInPlace(store.path)
+    folder = try Folder(options, store.database, store.meta)
+    note(now)
+    let missing = store.missingThrough ?? 0
+    let last = store.lastEventSequence
+    let begin = last == 0 ? sequence : missing > last ? missing : 0
+    if options.eventLimit > 0, begin > 0 {
+      batch.append(
+        EventTail.Portion(lastSequence: begin, count: 0, bytes: []), missingThrough: begin)
+    }
+    log.filled = { [weak self] in self?.tend() }
+    log.reserve()
+    try log.append(batch.bytes)
+    batch.removeAll()
+    tend()
   }
 
-  // MARK: Commits
+  // MARK: Batches
 
-  /// Whether batches wait for the disk or for a checkpoint.
-  package var isBusy: Bool { !waiting.isEmpty || !underWay.isEmpty || isAnswering }
+  /// Whether batches wait for the disk.
+  package var isBusy: Bool { isWriting || !waiting.isEmpty }
 
-  /// Commits a batch after all that were submitted before. `answer` is called on the loop: before
-  /// this returns, or later; in the order of the batches.
+  /// Why nothing that is stored may be changed: the next segment cannot be reserved, or files are no
+  /// more where the next start looks for them. To be asked before a batch changes anything.
+  package func problem(atBootMicroseconds now: Int64) -> StoreError? {
+    let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
+    if let problem = moved ?? log.problem { return problem }
+    guard log.fullSegments >= options.mostSegments else { return nil }
+    return upkeepProblem
+      ?? StoreError(.full, options.directory, "the log is as long as it may be")
+  }
+
+  /// Whether the clocks are to be stored though nothing else has changed: somebody has set the wall
+  /// clock, or a minute has passed.
+  package func areClocksOutdated(at now: StoreClock.Reading) -> Bool { clock.isOutdated(at: now) }
+
+  /// When a minute will have passed.
+  package var clocksDue: Int64 { clock.outdatedAt }
+
+  /// Stores what is in `batch`. `stored` is called on the loop once it is: before this returns, or
+  /// later; in the order of the batches. The clocks are stored with it if they are outdated.
   ///
-  /// If one fails, so do all that wait behind it: what they change may rest on what was not stored.
-  ///
-  /// - Parameter isProbe: the clocks are written even if nothing has changed.
-  package func submit(
-    _ batch: StoreBatch, at now: StoreClock.Reading, isProbe: Bool = false,
-    _ answer: @escaping Answer
-  ) {
-    waiting.append(Job(batch: batch, now: now, isProbe: isProbe, answer: answer))
-    goOn()
+  /// If it cannot be stored `stored` is never called, nor that of any later batch.
+  package func commit(at now: StoreClock.Reading, _ stored: @escaping () -> Void) {
+    guard !isClosed else { return }
+    if clock.isOutdated(at: now) { note(now) }
+    switch options.durability {
+    case .none, .process:
+      if !batch.isEmpty {
+        do throws(StoreError) {
+          try log.append(batch.bytes)
+        } catch {
+          return fail(error)
+        }
+        batch.removeAll()
+      }
+      stored()
+    case .power:
+      waiting.append(stored)
+      goOn()
+    }
+  }
+
+  private func note(_ now: StoreClock.Reading) {
+    clock.note(now)
+    batch.append(
+      clocks: Meta.Clocks(saved: clock.saved, numberFloor: numberFloor).bytes(offset: 0))
+  }
+
+  private func fail(_ error: StoreError) {
+    isClosed = true
+    failed(error)
   }
 
   private func goOn() {
-    guard upkeepState != .finishing, underWay.isEmpty, !isAnswering, !waiting.isEmpty, let store
-    else { return }
-    swap(&underWay, &waiting)
-    let isProbe = underWay.contains { $0.isProbe }
-    switch options.durability {
-    case .none, .process:
-      end(commit(underWay.map(\.batch), at: underWay.last!.now, isProbe, to: store))
-    case .power:
-      let batches = underWay.map(\.batch)
-      let now = underWay.last!.now
-      commits.async { [self] in
-        let result = commit(batches, at: now, isProbe, to: self.store!)
-        execute { [self] in end(result) }
-      }
-    }
-  }
-
-  private struct Outcome: Sendable {
-    var error: StoreError?
-    var logPages: Int
-  }
-
-  private func commit(
-    _ batches: [StoreBatch], at now: StoreClock.Reading, _ isProbe: Bool, to store: Store
-  ) -> Outcome {
-    do throws(StoreError) {
-      try store.commit(batches, at: now, isProbe: isProbe)
-      return Outcome(error: nil, logPages: store.logPages)
-    } catch {
-      return Outcome(error: error, logPages: store.logPages)
-    }
-  }
-
-  private func end(_ outcome: Outcome) {
-    logPages = outcome.logPages
-    var done: [Job] = []
-    swap(&done, &underWay)
-    if outcome.error != nil {
-      done += waiting
-      waiting = []
-    }
-    tendLog()
-    isAnswering = true
-    for job in done { job.answer(job.batch, outcome.error) }
-    isAnswering = false
-    goOn()
-  }
-
-  // MARK: Checkpoints
-
-  private func tendLog() {
-    guard upkeepState == .resting, logPages >= checkpointAt else { return }
-    upkeepState = .passing
-    passes = 0
-    pass()
-  }
-
-  private func pass() {
-    passes += 1
-    upkeep.async { [self] in
-      guard let checkpointer else { return }
+    guard !isWriting, !waiting.isEmpty else { return }
+    guard !batch.isEmpty else { return answer() }
+    isWriting = true
+    swap(&batch, &underWay)
+    let answers = waiting
+    waiting = []
+    nonisolated(unsafe) let given = answers
+    commits.async { [self] in
       do throws(StoreError) {
-        let moved = try checkpointer.pass()
-        execute { [self] in passed(moved: moved) }
+        try log.append(underWay.bytes)
+        execute { [self] in
+          underWay.removeAll()
+          isWriting = false
+          for stored in given { stored() }
+          goOn()
+        }
       } catch {
-        execute { [self] in failed(error) }
+        execute { [self] in fail(error) }
       }
     }
   }
 
-  private func passed(moved: Int) {
-    checkpointError = nil
-    // Commits went on; one may even have found all moved, and begun the log anew.
-    let left = max(logPages - moved, 0)
-    if left == 0 || upkeepState == .finishing {
-      // What is left even after a pass without commits is held back by a reader: next time.
-      upkeepState = .resting
-      checkpoints += 1
-      checkpointAt = left + options.checkpointPages
-      goOn()
-    } else {
-      // Few enough, or no fewer by waiting: the rest while nothing comes.
-      if left <= options.checkpointPages / 16 || passes == 4 { upkeepState = .finishing }
-      if upkeepState == .finishing, !underWay.isEmpty {
-        // It would miss what the commit under way adds, so it comes after it on that thread.
-        commits.async { [self] in execute { [self] in pass() } }
-      } else {
-        pass()
-      }
+  /// Nothing has changed, so nothing is waited for.
+  private func answer() {
+    let answers = waiting
+    waiting = []
+    for stored in answers { stored() }
+  }
+
+  // MARK: Upkeep
+
+  private var upkeepProblem: StoreError? { upkeepState.withLock { $0.problem } }
+
+  /// For people.
+  package var facts: [(name: String, value: String)] {
+    let (problem, folds) = upkeepState.withLock { ($0.problem, $0.folds) }
+    return [
+      ("log_segments", "\(log.fullSegments + 1)"),
+      ("folds", "\(folds)"),
+      ("fold_error", problem?.description ?? ""),
+    ]
+  }
+
+  /// Reserves the next segment, and brings full ones to the tables. From any thread.
+  private func tend() {
+    let begins = upkeepState.withLock { state in
+      guard !state.isUnderWay, !state.isClosed else { return false }
+      state.isUnderWay = true
+      return true
+    }
+    if begins { upkeep.async { [self] in doUpkeep() } }
+  }
+
+  private func doUpkeep() {
+    log.reserve()
+    let problem = problemOfFolding()
+    let (changed, isClosed) = upkeepState.withLock { state in
+      let changed = state.problem?.kind != problem?.kind
+      state.problem = problem
+      state.isUnderWay = false
+      return (changed, state.isClosed)
+    }
+    if isClosed { return }
+    if let problem, problem.kind == .corrupt {
+      // Everything that was acknowledged is in the log. The next start sets the tables aside.
+      return failed(problem)
+    }
+    if changed { execute { [self] in upkeepChanged?(problem) } }
+    if problem != nil || log.problem != nil {
+      upkeep.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.tend() }
+    } else if log.fullSegments > 0 {
+      tend()
     }
   }
 
-  private func failed(_ error: StoreError) {
-    checkpointError = error
-    upkeepState = .resting
-    checkpointAt = logPages + options.checkpointPages
-    goOn()
+  private func problemOfFolding() -> StoreError? {
+    do throws(StoreError) {
+      try fold()
+      return nil
+    } catch {
+      return error
+    }
   }
 
-  // MARK: Reading and backup
-
-  /// The store, while no commit is under way; nil once it is closed.
-  package var idleStore: Store? {
-    precondition(underWay.isEmpty, "a commit is under way")
-    return store
+  private func fold() throws(StoreError) {
+    guard let folder else { return }
+    let (segments, last) = log.oldestFull(Self.segmentsAtOnce)
+    guard !segments.isEmpty else { return }
+    try folder.fold(segments, through: last)
+    upkeepState.withLock { $0.folds += 1 }
+    try log.recycle(segments.count)
+    log.reserve()
   }
 
-  /// What is stored of an entity, from within an answer only: no commit is under way then.
-  package func record(
-    of kind: EntityKind, at place: UInt32
-  ) throws(StoreError) -> (any StoredRecord)? {
-    precondition(underWay.isEmpty, "a commit is under way")
-    return try store?.record(of: kind, at: place)
-  }
+  // MARK: Backup
 
-  /// Copies the state of this moment to a file; see `Checkpointer.backUp`. `answer` is called on the
-  /// loop.
+  /// Copies the state of this moment to a file; see `Folder.backUp`. `answer` is called on the loop.
   ///
   /// - Parameter now: the clocks are written down first; nil to leave them.
   package func backUp(
@@ -211,15 +249,18 @@ package final class StoreWriter: @unchecked Sendable {
     _ answer: @escaping @Sendable (StoreError?) -> Void
   ) {
     guard let now else { return copy(to: path, answer) }
-    // Where that fails the copy may work all the same: it can be on another disk.
-    submit(StoreBatch(), at: now, isProbe: true) { [self] _, _ in copy(to: path, answer) }
+    note(now)
+    commit(at: now) { [self] in copy(to: path, answer) }
   }
 
   private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
+    let (segments, last) = log.all
     upkeep.async { [self] in
-      guard let checkpointer else { return }
+      guard let folder else { return }
       do throws(StoreError) {
-        try checkpointer.backUp(to: path)
+        // Of these some may have been given back by now: their batches are in the tables.
+        try folder.fold(segments.filter { log.has($0) }, through: last)
+        try folder.backUp(to: path)
         execute { answer(nil) }
       } catch {
         execute { answer(error) }
@@ -229,21 +270,22 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Commits what waits, writes down the clocks unless `now` is nil, and closes the files. Waits for the disk; on the loop,
-  /// or once that has ended.
-  ///
-  /// Answers of a commit under way on its thread come after this has returned.
-  package func close(at now: StoreClock.Reading?) {
+  /// Stores what is in `batch` and the clocks, and closes the files. Waits for the disk; on the loop, or
+  /// once that has ended. Answers of a batch under way come after this has returned.
+  package func close(at now: StoreClock.Reading) {
     commits.sync {}
-    upkeep.sync { checkpointer = nil }
-    if let store, !waiting.isEmpty {
-      let jobs = waiting
-      waiting = []
-      let outcome = commit(jobs.map(\.batch), at: jobs.last!.now, false, to: store)
-      for job in jobs { job.answer(job.batch, outcome.error) }
+    upkeepState.withLock { $0.isClosed = true }
+    upkeep.sync { folder = nil }
+    guard !isClosed else { return }
+    isClosed = true
+    note(now)
+    do throws(StoreError) {
+      try log.append(batch.bytes)
+    } catch {
+      return failed(error)
     }
-    // Where that fails a reboot costs some accuracy; nothing is lost.
-    if let now { try? store?.noteClocks(at: now) }
-    store = nil
+    let answers = waiting
+    waiting = []
+    for stored in answers { stored() }
   }
 }

@@ -32,36 +32,36 @@ final class Table<Record: StoredRecord> {
 
   // MARK: Writing
 
-  /// O(log n) for each.
-  ///
-  /// - Parameter offset: that of the store's clock.
-  func write(_ changes: StoreBatch.Changes<Record>, offset: Int64) throws(StoreError) {
-    for id in changes.gone {
-      delete.bind(1, Int64(id))
-      try delete.run()
-    }
+  /// O(log n).
+  func remove(_ id: UInt32) throws(StoreError) {
+    delete.bind(1, Int64(id))
+    try delete.run()
+  }
+
+  /// O(log n) for each. By rising id they are written fastest.
+  func write(_ rows: [StoredRow<Record>]) throws(StoreError) {
     // In place: each copy of a record would count its references up and down.
-    try changes.current.withUnsafeBufferPointer { rows throws(StoreError) in
+    try rows.withUnsafeBufferPointer { rows throws(StoreError) in
       var next = 0
       while rows.count - next >= Self.several {
         for row in 0..<Self.several {
           replaceSeveral.firstParameter = Int32(row) * width
-          bind(rows[next + row], to: replaceSeveral, offset)
+          bind(rows[next + row], to: replaceSeveral)
         }
         try replaceSeveral.run()
         next += Self.several
       }
       for row in next..<rows.count {
-        bind(rows[row], to: replace, offset)
+        bind(rows[row], to: replace)
         try replace.run()
       }
     }
   }
 
   @inline(__always)
-  private func bind(_ row: StoredRow<Record>, to statement: Statement, _ offset: Int64) {
+  private func bind(_ row: StoredRow<Record>, to statement: Statement) {
     statement.bind(1, Int64(row.id))
-    row.record.write(to: statement, offset: offset)
+    row.record.write(to: statement, offset: 0)
     statement.bindSum(width)
   }
 
@@ -71,7 +71,8 @@ final class Table<Record: StoredRecord> {
   static func load(
     _ database: Database, offset: Int64, _ body: (StoredRow<Record>) -> Void
   ) throws(StoreError) {
-    let rows = try select(database, "ORDER BY id")
+    let names = columns.joined(separator: ", ")
+    let rows = try Statement(database, "SELECT \(names) FROM \(Record.table) ORDER BY id")
     let width = Int32(columns.count)
     defer { rows.reset() }
     var nonsense: [Int64] = []
@@ -82,27 +83,6 @@ final class Table<Record: StoredRecord> {
     let others = nonsense.count == 1 ? "" : ", and \(nonsense.count - 1) others,"
     throw StoreError(
       .corrupt, database.path, "row \(first) of \(Record.table)\(others) makes no sense")
-  }
-
-  /// Nil if there is none.
-  static func row(
-    _ id: UInt32, _ database: Database, offset: Int64
-  ) throws(StoreError) -> Record? {
-    let row = try select(database, "WHERE id = ?")
-    defer { row.reset() }
-    row.bind(1, Int64(id))
-    guard try row.step() else { return nil }
-    guard let found = read(row, Int32(columns.count), offset) else {
-      throw StoreError(.corrupt, database.path, "row \(id) of \(Record.table) makes no sense")
-    }
-    return found.record
-  }
-
-  private static func select(
-    _ database: Database, _ which: String
-  ) throws(StoreError) -> Statement {
-    let names = columns.joined(separator: ", ")
-    return try Statement(database, "SELECT \(names) FROM \(Record.table) \(which)")
   }
 
   /// Nil if the row is not as it was written, or makes no sense.

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// The tables of entities: the one list of them, beside `StoreBatch`.
+/// The tables of entities: the one list of them.
 struct Tables {
   /// What is in them.
   static let records: [any StoredRecord.Type] = [
@@ -19,26 +19,79 @@ struct Tables {
     guards = try Table(database)
   }
 
-  /// - Parameter offset: that of the store's clock.
-  func write(_ batch: StoreBatch, offset: Int64) throws(StoreError) {
-    try countdowns.write(batch.countdowns, offset: offset)
-    try timers.write(batch.timers, offset: offset)
-    try huds.write(batch.huds, offset: offset)
-    try guards.write(batch.guards, offset: offset)
+  /// Writes the newest record of each entity that has changed.
+  ///
+  /// - Parameter segments: what the places of the changes are in.
+  func write(_ newest: NewestChanges, _ segments: [[UInt8]]) throws(StoreError) {
+    try write(newest, segments, to: countdowns)
+    try write(newest, segments, to: timers)
+    try write(newest, segments, to: huds)
+    try write(newest, segments, to: guards)
+  }
+
+  private func write<Record: StoredRecord>(
+    _ newest: NewestChanges, _ segments: [[UInt8]], to table: Table<Record>
+  ) throws(StoreError) {
+    var rows: [StoredRow<Record>] = []
+    for change in newest.all where Record.kinds.contains(change.kind) {
+      guard let bytes = change.bytes(in: segments) else {
+        try table.remove(Record.rowID(change.kind, change.place))
+        continue
+      }
+      guard let record = Record(bytes: bytes, offset: 0) else { continue }
+      rows.append(StoredRow(record, at: change.place))
+      if rows.count == 1_024 {
+        try table.write(rows)
+        rows.removeAll(keepingCapacity: true)
+      }
+    }
+    try table.write(rows)
   }
 
   /// Reads all that can be read of each table.
-  static func load(_ database: Database, offset: Int64, _ reader: some RecordReader) {
+  ///
+  /// - Parameter log: entities that it has changed are passed over.
+  static func load(
+    _ database: Database, offset: Int64, besides log: NewestChanges, _ reader: some RecordReader
+  ) {
     // Each by its name, so that reading a million rows is compiled for what is in them.
-    load(DurableCountdown.self, database, offset, reader)
-    load(DurableTimer.self, database, offset, reader)
-    load(DurableHUD.self, database, offset, reader)
-    load(DurableGuard.self, database, offset, reader)
+    load(DurableCountdown.self, database, offset, log, reader)
+    load(DurableTimer.self, database, offset, log, reader)
+    load(DurableHUD.self, database, offset, log, reader)
+    load(DurableGuard.self, database, offset, log, reader)
+  }
+
+  /// Reads what the log has.
+  static func load(_ log: LogContents, offset: Int64, _ reader: some RecordReader) {
+    guard reader.wantsMore, !log.newest.isEmpty else { return }
+    let countdowns = Portions<DurableCountdown>(log, offset)
+    let timers = Portions<DurableTimer>(log, offset)
+    let huds = Portions<DurableHUD>(log, offset)
+    let guards = Portions<DurableGuard>(log, offset)
+    var failure: StoreError?
+    do throws(StoreError) {
+      try log.forEachNewest { entry in
+        guard case .current(let kind, let place, let bytes) = entry else { return }
+        switch kind {
+        case .countdown: countdowns.take(kind, place, bytes, reader)
+        case .timer: timers.take(kind, place, bytes, reader)
+        case .hud: huds.take(kind, place, bytes, reader)
+        default: guards.take(kind, place, bytes, reader)
+        }
+      }
+    } catch {
+      failure = error
+    }
+    countdowns.end(failure, reader)
+    timers.end(failure, reader)
+    huds.end(failure, reader)
+    guards.end(failure, reader)
   }
 
   @inline(__always)
   private static func load<Record: StoredRecord>(
-    _: Record.Type, _ database: Database, _ offset: Int64, _ reader: some RecordReader
+    _: Record.Type, _ database: Database, _ offset: Int64, _ log: NewestChanges,
+    _ reader: some RecordReader
   ) {
     guard reader.wantsMore else { return }
     var rows: [StoredRow<Record>] = []
@@ -46,6 +99,7 @@ struct Tables {
     var failure: StoreError?
     do throws(StoreError) {
       try Table<Record>.load(database, offset: offset) { row in
+        if log.contains(row.record.kind, row.place) { return }
         rows.append(row)
         if rows.count == reader.portion {
           reader.take(rows)
@@ -58,6 +112,44 @@ struct Tables {
     }
     reader.take(rows)
     if let failure { reader.fail(failure, in: Record.self) }
+  }
+}
+
+/// Records of the log, handed to a reader in portions.
+private final class Portions<Record: StoredRecord> {
+  private let path: String
+  private let offset: Int64
+  private var rows: [StoredRow<Record>] = []
+  private var nonsense = 0
+
+  init(_ log: LogContents, _ offset: Int64) {
+    path = log.path
+    self.offset = offset
+  }
+
+  func take(
+    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, _ reader: some RecordReader
+  ) {
+    guard place < StoredPlaces.end, let record = Record(bytes: bytes, offset: offset),
+      record.kind == kind
+    else {
+      nonsense += 1
+      return
+    }
+    rows.append(StoredRow(record, at: place))
+    guard rows.count == reader.portion else { return }
+    reader.take(rows)
+    rows.removeAll()
+  }
+
+  func end(_ failure: StoreError?, _ reader: some RecordReader) {
+    reader.take(rows)
+    if nonsense > 0 {
+      let detail = "\(nonsense) records of \(Record.table) make no sense"
+      reader.fail(StoreError(.corrupt, path, detail), in: Record.self)
+    } else if let failure {
+      reader.fail(failure, in: Record.self)
+    }
   }
 }
 

@@ -78,6 +78,7 @@ extension Store.Options {
       directory: configuration.stateDirectory, durability: durability,
       product: "\(Product.name) \(Product.version)")
     eventLimit = configuration.events.keep
+    segmentSize = configuration.log.segmentSize
   }
 }
 

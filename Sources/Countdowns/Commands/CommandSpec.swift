@@ -52,10 +52,6 @@ package final class CommandSpec: Sendable {
     return group.kind != nil || flags.contains(.afterLoading)
   }
 
-  /// Whether its answer depends on how something is that may be kept. That of a change does, too, where
-  /// it is refused.
-  var showsState: Bool { group.kind?.canBeDurable == true }
-
   typealias Handler = @Sendable (Call) throws(CommandError) -> Void
 
   /// In capitals: `COUNTDOWN`, and `START` for one of several under one name.

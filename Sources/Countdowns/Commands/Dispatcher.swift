@@ -50,14 +50,8 @@ package final class Dispatcher {
   var mostUnread = 0
   /// Connections of users that have room for output again.
   var roomFreed: [UInt64] = []
-  /// The reply to the command under way tells of what this turn has changed.
-  var replyTellsOfChanges = false
   /// Nothing is there yet of what was kept, so nothing can be said about it.
   package var isLoading = false
-  /// Turns that are being stored: what they have changed may have to be taken back.
-  package var turnsUnderWay = 0
-  /// Changes may yet have to be taken back: those of such turns, or of this one.
-  package var mayTakeBack: Bool { turnsUnderWay > 0 || engine.hasChanges }
 
   package init(engine: Engine, settings: Settings = Settings(), host: any CommandHost) {
     self.engine = engine
@@ -113,14 +107,12 @@ package final class Dispatcher {
     session.replies.nextCommand()
     statistics.commands += 1
     let start = begin(session)
-    var isAnswerOfState = false
     var took: Int64 = 0
     do throws(CommandError) {
       let index = try find(arguments)
       let spec = table.rows[index]
       session.lastCommand = index
       try check(spec, arguments, session)
-      isAnswerOfState = spec.showsState
       if !monitors.isEmpty, !spec.flags.contains(.unlogged) {
         showMonitors(arguments, of: spec, by: session, at: now)
       }
@@ -142,7 +134,7 @@ package final class Dispatcher {
     } catch {
       refuse(session, error, since: start)
     }
-    finish(session, since: start, isAnswerOfState: isAnswerOfState)
+    finish(session, since: start)
     return spend(took, session)
   }
 
@@ -161,55 +153,32 @@ package final class Dispatcher {
       refuse(session, error, since: start)
     }
     let took = lap(since: before)
-    finish(session, since: start, isAnswerOfState: false)
+    finish(session, since: start)
     return spend(took, session)
   }
 
-  /// How things were before a command, or a part of one.
-  private struct Start {
-    /// Where its reply begins.
-    let mark: Int
-    let changes: UInt64
-    let anyChanges: UInt64
+  /// - Returns: where the reply begins.
+  private func begin(_ session: Session) -> Int {
+    let start = session.output.bytes.count
+    if start == 0 { session.makeRoom() }
+    return start
   }
 
-  private func begin(_ session: Session) -> Start {
-    let mark = session.output.bytes.count
-    if mark == 0 { session.makeRoom() }
-    engine.restsOnBatch = nil
-    return Start(mark: mark, changes: engine.changeCount, anyChanges: engine.anyChangeCount)
-  }
-
-  private func refuse(_ session: Session, _ error: CommandError, since start: Start) {
+  private func refuse(_ session: Session, _ error: CommandError, since start: Int) {
     // A reply that had begun is taken back; there is none where a monitor went over its limit
     // by the line about this very command, and all of its output was dropped.
-    if session.output.bytes.count > start.mark {
-      session.output.bytes.removeSubrange(start.mark...)
+    if session.output.bytes.count > start {
+      session.output.bytes.removeSubrange(start...)
     }
     session.collected.bytes = []
     session.output.error(error.text)
     statistics.errors += 1
   }
 
-  private func finish(_ session: Session, since start: Start, isAnswerOfState: Bool) {
-    if session.replies.areDropped, session.output.bytes.count > start.mark {
-      session.output.bytes.removeSubrange(start.mark...)
+  private func finish(_ session: Session, since start: Int) {
+    if session.replies.areDropped, session.output.bytes.count > start {
+      session.output.bytes.removeSubrange(start...)
     }
-    // What is read of a change counts no sooner than the change. What has changed something that is
-    // not kept is not taken back, so neither is its answer.
-    let hasChanged = engine.changeCount != start.changes
-    let isUncertain =
-      hasChanged || replyTellsOfChanges
-      || isAnswerOfState && engine.anyChangeCount == start.anyChanges && mayTakeBack
-    // It may be where something was that may come back.
-    let batch = isUncertain ? engine.nextBatch : engine.restsOnBatch
-    if let batch, session.output.bytes.count > start.mark {
-      session.provisional.append(
-        Provisional(
-          range: start.mark..<session.output.bytes.count, kind: hasChanged ? .reply : .reading,
-          batch: batch))
-    }
-    replyTellsOfChanges = false
     touch(session)
     account(session)
     deliver()

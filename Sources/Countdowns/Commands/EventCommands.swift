@@ -56,8 +56,6 @@ private func eventsSince(_ call: Call) throws(CommandError) {
     count += 1
     return events.bytes.count < pageLength
   }
-  // Some of them may turn out not to be possible to keep.
-  dispatcher.replyTellsOfChanges = true
   call.session.output.map(4)
   call.session.output.field("last_seq", reading.lastSequence)
   call.session.output.field("complete", reading.isComplete)

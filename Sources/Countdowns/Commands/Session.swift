@@ -14,14 +14,10 @@ package final class Session {
 
   /// What it is told in this turn: not to be written before what it says is as safe as is promised.
   package var output = RESPEncoder()
-  /// Parts of `output` that tell of changes which may turn out not to be possible.
-  package var provisional: [Provisional] = []
-  /// Which snapshots are among these: they are told anew if what they tell of was not possible.
-  package var provisionalSnapshots: [SnapshotOrigin] = []
   /// What may be written.
   package var outbound = OutputQueue()
-  /// Of turns before, on its way to `outbound`: how many, and their bytes.
-  package var heldTurns = 0
+  /// Of batches before, on its way to `outbound`: how many, and their bytes.
+  package var heldBatches = 0
   package var heldBytes = 0
   package var name: [UInt8] = []
   package var libraryName: [UInt8] = []
@@ -79,8 +75,6 @@ package final class Session {
   /// Frees what nobody will read: all but what is being written and stored.
   func discardOutput() {
     output.bytes = []
-    provisional = []
-    provisionalSnapshots = []
     outbound.removeAll()
     waitingTicks = WaitingTicks()
     collected.bytes = []
@@ -95,26 +89,12 @@ package final class Session {
   /// As much as it was told last time is made room for at once.
   func makeRoom() { output.bytes.reserveCapacity(lastSaid) }
 
-  /// What was appended from there on is an event that may have to be taken back.
-  func noteProvisionalEvent(from start: Int, _ batch: UInt64) {
-    let end = output.bytes.count
-    if let last = provisional.indices.last, provisional[last].kind == .event,
-      provisional[last].batch == batch, provisional[last].range.upperBound == start
-    {
-      provisional[last].range = provisional[last].range.lowerBound..<end
-    } else {
-      provisional.append(Provisional(range: start..<end, kind: .event, batch: batch))
-    }
-  }
-
-  /// Takes what it was told in this turn.
-  package func takeSaid() -> Said {
-    var said = Said(bytes: [], provisional: [])
-    swap(&said.bytes, &output.bytes)
-    lastSaid = min(said.bytes.count, Self.mostRoom)
-    swap(&said.provisional, &provisional)
-    if !provisionalSnapshots.isEmpty { swap(&said.snapshots, &provisionalSnapshots) }
-    return said
+  /// Takes what it was told in this batch.
+  package func takeOutput() -> [UInt8] {
+    var bytes: [UInt8] = []
+    swap(&bytes, &output.bytes)
+    lastSaid = min(bytes.count, Self.mostRoom)
+    return bytes
   }
 }
 
@@ -142,59 +122,4 @@ struct Unfinished {
   static let elementsPerPart = 16
 
   let part: Part
-}
-
-/// A part of what was said that tells of a change.
-package struct Provisional {
-  package enum Kind: Sendable {
-    /// The reply to the command that made it.
-    case reply
-    /// The reply to a command that read of it.
-    case reading
-    case event
-  }
-
-  package var range: Range<Int>
-  package var kind: Kind
-  /// Only if that batch is stored is it so.
-  package var batch: UInt64
-}
-
-/// Which subscription a snapshot was for.
-package enum SnapshotOrigin: Hashable, Sendable {
-  case channel([UInt8])
-  case pattern([UInt8])
-}
-
-/// What a connection was told in one turn.
-package struct Said {
-  package var bytes: [UInt8]
-  package var provisional: [Provisional]
-  package var snapshots: [SnapshotOrigin] = []
-
-  /// Whether a command of the connection has changed something.
-  package var hasChangedAnything: Bool { provisional.contains { $0.kind == .reply } }
-
-  /// Whether it says how something is that may turn out to be otherwise.
-  package var tellsOfState: Bool {
-    !snapshots.isEmpty || provisional.contains { $0.kind == .reading }
-  }
-
-  /// The same, had the changes not been possible: commands are refused, events did not happen.
-  ///
-  /// - Parameter batch: it was not stored, nor were those after it; those before it were.
-  package func withdrawn(_ error: String, since batch: UInt64) -> [UInt8] {
-    var result: [UInt8] = []
-    var position = 0
-    for part in provisional where part.batch >= batch {
-      result += bytes[position..<part.range.lowerBound]
-      if part.kind != .event {
-        var refusal = RESPEncoder()
-        refusal.error(error)
-        result += refusal.bytes
-      }
-      position = part.range.upperBound
-    }
-    return result + bytes[position...]
-  }
 }

@@ -45,10 +45,7 @@ extension ExpiringKind {
   }
 
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    // It is not the doing of the command that looks.
-    let count = engine.changes.count
-    defer { engine.changes.count = count }
-    return passTime(index, in: engine, at: now)
+    passTime(index, in: engine, at: now)
   }
 
   private static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
@@ -77,10 +74,6 @@ extension ExpiringKind {
 
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
     canBeDurable && table(of: engine).entity(at: index)?.owner == Owner.none
-  }
-
-  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
-    if table(of: engine).contains(index) { engine.remove(Self.self, index, isChange: false) }
   }
 }
 
@@ -133,14 +126,12 @@ extension Engine {
   }
 
   /// Forgets it, without an event.
-  ///
-  /// - Parameter isChange: whether the store is to forget it as well.
-  func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32, isChange: Bool = true) {
+  func remove<K: ExpiringKind>(_ kind: K.Type, _ index: UInt32) {
     let table = K.table(of: self)
     let entity = EntityRef(K.kind, index)
-    if K.canBeDurable, isChange { changes.note(entity, isKept: false) }
+    if K.canBeDurable { changes.note(entity, isKept: false) }
     _ = arm(table[index].alarm, for: nil, entity, on: K.clock(of: table[index]))
-    let removed = table.remove(index, holdsPlace: changes.isKept(entity))
+    let removed = table.remove(index)
     connections.disown(entity, removed.owner)
     connections.count(-1, for: removed.uid)
   }

@@ -3,7 +3,7 @@ import TimerWheel
 /// Entities of one kind, by key and by index.
 ///
 /// An index stays an entity's own for as long as it lives, so it can be a timer's payload and a
-/// cursor; then it is used again, once nothing is stored under it. However many there are, no call
+/// cursor; then it is used again. However many there are, no call
 /// moves, gives back or looks at more than a small part of them.
 final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
@@ -62,25 +62,17 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 
   /// O(1).
-  ///
-  /// - Parameter holdsPlace: the index is not used again before it is released.
   @discardableResult
-  func remove(_ old: UInt32, holdsPlace: Bool = false) -> Entity {
+  func remove(_ old: UInt32) -> Entity {
     index.remove(old, hash: hash(old))
     let entity = entities.remove(old)
-    places.giveBack(old, isHeld: holdsPlace)
+    places.giveBack(old)
     startOverIfEmpty()
     return entity
   }
 
-  /// An index that is held may be used again. O(1).
-  func release(_ place: UInt32) {
-    places.release(place)
-    startOverIfEmpty()
-  }
-
   private func startOverIfEmpty() {
-    guard count == 0, places.held == 0 else { return }
+    guard count == 0 else { return }
     // Memory is given back after a peak, and cursors start over.
     if indexEnd > Self.few {
       entities = PagedTable()

@@ -10,12 +10,14 @@ extension Stored {
   }
 
   /// Nil if these bytes were never written for such a value.
-  package init?(bytes: [UInt8], offset: Int64) {
+  package init?(bytes: ArraySlice<UInt8>, offset: Int64) {
     var reader = StoredByteReader(bytes, offset: offset)
     self = .blank
     fields(&reader)
     guard !reader.hasFailed, reader.bytesLeft == 0 else { return nil }
   }
+
+  package init?(bytes: [UInt8], offset: Int64) { self.init(bytes: bytes[...], offset: offset) }
 }
 
 package struct StoredByteWriter: StorageVisitor {
@@ -44,13 +46,34 @@ package struct StoredByteWriter: StorageVisitor {
     if let value { text(value) }
   }
 
-  private mutating func text(_ text: [UInt8]) {
+  mutating func text(_ text: [UInt8]) {
     integer(UInt32(text.count))
     bytes += text
   }
 
-  private mutating func integer(_ value: some FixedWidthInteger) {
-    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+  @inline(__always)
+  mutating func integer(_ value: some FixedWidthInteger) {
+    bytes.append(bigEndian: value)
+  }
+
+  /// Writes what `body` writes, with its length before it.
+  mutating func measured(_ body: (inout StoredByteWriter) -> Void) {
+    let start = bytes.count
+    integer(UInt32(0))
+    body(&self)
+    let length = UInt32(bytes.count - start - 4)
+    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (24 - 8 * place)) }
+  }
+
+  /// Begins again, with its memory.
+  mutating func removeAll(keepingCapacity: Bool) { bytes.removeAll(keepingCapacity: keepingCapacity) }
+}
+
+extension [UInt8] {
+  @inline(__always)
+  fileprivate mutating func append<Number: FixedWidthInteger>(bigEndian value: Number) {
+    var value = value.bigEndian
+    Swift.withUnsafeBytes(of: &value) { append(contentsOf: $0) }
   }
 }
 
@@ -60,9 +83,9 @@ package struct StoredByteReader: StorageVisitor {
   package private(set) var hasFailed = false
   private var rest: ArraySlice<UInt8>
 
-  package init(_ bytes: [UInt8], offset: Int64) {
+  package init(_ bytes: ArraySlice<UInt8>, offset: Int64) {
     self.offset = offset
-    rest = bytes[...]
+    rest = bytes
   }
 
   package var bytesLeft: Int { rest.count }
@@ -89,7 +112,10 @@ package struct StoredByteReader: StorageVisitor {
     return flag == 1
   }
 
-  private mutating func text() -> [UInt8] { Array(take(Int(integer() as UInt32))) }
+  private mutating func text() -> [UInt8] { Array(measured()) }
+
+  /// Bytes with their length before them.
+  mutating func measured() -> ArraySlice<UInt8> { take(Int(integer() as UInt32)) }
 
   private mutating func integer<Number: FixedWidthInteger>() -> Number {
     take(MemoryLayout<Number>.size).reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }

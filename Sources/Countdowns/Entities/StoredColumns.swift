@@ -78,29 +78,30 @@ private struct ColumnWriter: StorageVisitor {
   }
 }
 
-private struct ColumnReader: StorageVisitor {
-  static var isReading: Bool { true }
-  let row: any StoredColumns
-  let offset: Int64
-  private(set) var hasFailed = false
+/// Reads the columns of a row, beginning with the second.
+package struct ColumnReader: StorageVisitor {
+  package static var isReading: Bool { true }
+  private let row: any StoredColumns
+  package let offset: Int64
+  package private(set) var hasFailed = false
   private var fields: Int32 = 0
 
-  init(row: any StoredColumns, offset: Int64) {
+  package init(row: any StoredColumns, offset: Int64) {
     self.row = row
     self.offset = offset
   }
 
-  mutating func fail() { hasFailed = true }
+  package mutating func fail() { hasFailed = true }
 
-  mutating func field(_ name: StaticString, _ value: inout Int64) { value = row.number(next()) }
+  package mutating func field(_ name: StaticString, _ value: inout Int64) { value = row.number(next()) }
 
-  mutating func field(_ name: StaticString, _ value: inout Int64?) {
+  package mutating func field(_ name: StaticString, _ value: inout Int64?) {
     value = row.optionalNumber(next())
   }
 
-  mutating func field(_ name: StaticString, _ value: inout [UInt8]) { value = row.bytes(next()) }
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]) { value = row.bytes(next()) }
 
-  mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
     value = row.optionalBytes(next())
   }
 

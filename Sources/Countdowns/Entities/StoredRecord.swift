@@ -16,8 +16,6 @@ package protocol StoredRecord: Stored, Equatable, Sendable {
   func restore(in engine: Engine, at place: UInt32, now: Moment) -> Bool
   /// The same for several rows; see `restore(_:in:now:)`.
   static func restore(_ rows: [StoredRow<Self>], in engine: Engine, now: Moment) -> Int
-  /// Puts back what is stored, after `Engine.discard`.
-  func putBack(in engine: Engine, at place: UInt32, now: Moment)
 }
 
 package struct StoredRow<Record: StoredRecord>: Equatable, Sendable {

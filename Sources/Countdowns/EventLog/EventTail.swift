@@ -1,14 +1,27 @@
 /// The newest events of what is kept, for those who were away: a bounded number of them.
 ///
 /// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
-/// each chunk once; it is told of one that it could not keep.
+/// each chunk once.
 package struct EventTail: Sendable {
   /// What a store is handed.
   package struct Portion: Equatable, Sendable {
-    /// Of the last event in it. Names the portion, too.
+    /// Of the last event in it.
     package var lastSequence: Int64
     package var count: Int
     package var bytes: [UInt8]
+
+    package init(lastSequence: Int64, count: Int, bytes: [UInt8]) {
+      self.lastSequence = lastSequence
+      self.count = count
+      self.bytes = bytes
+    }
+
+    /// Adds those that follow.
+    package mutating func append(_ next: Portion) {
+      lastSequence = next.lastSequence
+      count += next.count
+      bytes += next.bytes.dropFirst(EventCoding.headerLength)
+    }
   }
 
   /// What `read` has found.
@@ -23,8 +36,8 @@ package struct EventTail: Sendable {
 
   private struct Chunk {
     var content = Portion(lastSequence: 0, count: 0, bytes: [])
-    /// The last sequence number of the portion it was handed over with; 0 if it was not.
-    var portion: Int64 = 0
+    /// Whether a store was handed it.
+    var isStored = false
   }
 
   /// How many events are kept, at least; one chunk more at most. None if 0.
@@ -135,43 +148,19 @@ package struct EventTail: Sendable {
 
   /// Whether there is anything that no store was handed.
   package var hasUnstored: Bool {
-    open.content.count > 0 || (chunks.count > head && chunks[chunks.count - 1].portion == 0)
+    open.content.count > 0 || (chunks.count > head && !chunks[chunks.count - 1].isStored)
   }
 
-  /// What has come since the last call, and what is to be tried again; nil if nothing.
+  /// What has come since the last call; nil if nothing.
   package mutating func takeUnstored() -> Portion? {
     seal()
     var first = chunks.count
-    while first > head, chunks[first - 1].portion == 0 { first -= 1 }
+    while first > head, !chunks[first - 1].isStored { first -= 1 }
     guard first < chunks.count else { return nil }
     var portion = chunks[first].content
-    for chunk in chunks[(first + 1)...] {
-      portion.lastSequence = chunk.content.lastSequence
-      portion.count += chunk.content.count
-      portion.bytes += chunk.content.bytes[EventCoding.headerLength...]
-    }
-    for index in first..<chunks.count { chunks[index].portion = portion.lastSequence }
+    for chunk in chunks[(first + 1)...] { portion.append(chunk.content) }
+    for index in first..<chunks.count { chunks[index].isStored = true }
     return portion
-  }
-
-  /// A portion could not be stored: it is tried again with the next.
-  package mutating func keepForLater(_ portion: Int64) {
-    for index in (head..<chunks.count).reversed() {
-      if chunks[index].portion == portion { chunks[index].portion = 0 }
-      if chunks[index].content.lastSequence < portion, chunks[index].portion != 0 { return }
-    }
-  }
-
-  /// A portion could not be stored, and what it tells of has been undone.
-  package mutating func takeBack(_ portion: Int64) {
-    var kept: [Chunk] = []
-    while let last = chunks.last,
-      last.content.lastSequence > portion || last.portion == portion
-    {
-      chunks.removeLast()
-      if last.portion == portion { count -= last.content.count } else { kept.append(last) }
-    }
-    chunks.append(contentsOf: kept.reversed())
   }
 
   /// Puts back what a store has kept, oldest first, before anything new comes.
@@ -198,7 +187,7 @@ package struct EventTail: Sendable {
     guard count > 0 else { return true }
     self.count += count
     chunks.append(
-      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), portion: last))
+      Chunk(content: Portion(lastSequence: last, count: count, bytes: bytes), isStored: true))
     trim()
     return true
   }

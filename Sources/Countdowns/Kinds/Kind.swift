@@ -50,10 +50,8 @@ protocol Kind: SendableMetatype {
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool
   /// Whether nothing is at that index.
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool
-  /// An index that was held for what was stored there may be used again.
-  static func releasePlace(_ index: UInt32, in engine: Engine)
-  /// Removes what a change that could not be stored has made, without an event.
-  static func discard(_ index: UInt32, in engine: Engine, at now: Moment)
+  /// Appends the entities of this kind that have changed since the last call.
+  static func takeChanges(of engine: Engine, into batch: ChangeWriter)
 }
 
 extension Kind {
@@ -72,8 +70,32 @@ extension Kind {
 
   static func parts(of view: View) -> Int { 0 }
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool { false }
-  static func releasePlace(_ index: UInt32, in engine: Engine) {}
-  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {}
+  static func takeChanges(of engine: Engine, into batch: ChangeWriter) {}
+}
+
+/// A kind of which something outlives the daemon.
+protocol DurableKind: Kind {
+  associatedtype Record: StoredRecord
+
+  /// What is stored of an entity; nil if nothing is.
+  static func record(_ index: UInt32, in engine: Engine) -> Record?
+}
+
+extension DurableKind {
+  static var canBeDurable: Bool { true }
+
+  static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
+    for index in engine.changes.take(kind) {
+      let entity = EntityRef(kind, index)
+      if let record = record(index, in: engine) {
+        engine.changes.setKept(entity, true)
+        batch.append(record, kind, at: index)
+      } else if engine.changes.isKept(entity) {
+        engine.changes.setKept(entity, false)
+        batch.appendGone(kind, at: index)
+      }
+    }
+  }
 }
 
 /// A kind whose entities are in a table of their own.
@@ -99,10 +121,6 @@ extension TableKind {
 
   static func isFree(_ index: UInt32, in engine: Engine) -> Bool {
     !table(of: engine).contains(index)
-  }
-
-  static func releasePlace(_ index: UInt32, in engine: Engine) {
-    table(of: engine).release(index)
   }
 }
 

@@ -19,17 +19,19 @@ extension Dispatcher {
     }
   }
 
+  /// Goes on with snapshots for a session that can take more; returns whether there are more.
+  package func continueSnapshots(for session: Session, budget: Int, at now: Moment) -> Bool {
+    engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
+    deliver()
+    return engine.isSnapshotAwaited(by: session.client.connection)
+  }
+
   private func deliver(_ publication: Publication) {
     guard findTargets(publication.audience) else { return }
     line.begin()
     publication.event.write(to: &line)
     let payload = line.finish()
-    publication.key.withUnsafeBytes { key in
-      let message = Message(
-        publication, key: key, payload: payload,
-        isUncertainSnapshot: isUncertainSnapshot(publication))
-      send(message)
-    }
+    publication.key.withUnsafeBytes { send(Message(publication, key: $0, payload: payload)) }
   }
 
   /// Looks up who is to get what comes next; false if nobody is, so that nothing need be written.
@@ -65,25 +67,20 @@ extension Dispatcher {
         pattern: pattern.map { Array($0) } ?? [])
       if hasMerged { statistics.ticksMerged += 1 }
     } else {
-      append(bytes, of: message, to: session, isByPattern: pattern != nil)
+      append(bytes, of: message, to: session)
     }
     closeIfFull(session, "events")
   }
 
   private func append(
-    _ bytes: UnsafeRawBufferPointer, of message: Message, to session: Session, isByPattern: Bool
+    _ bytes: UnsafeRawBufferPointer, of message: Message, to session: Session
   ) {
     // What happens now makes a tick that still waits wrong.
     if !session.waitingTicks.isEmpty {
       statistics.ticksMerged += Int64(session.waitingTicks.drop(message.channel))
     }
-    let start = session.output.bytes.count
-    if start == 0 { session.makeRoom() }
+    if session.output.bytes.isEmpty { session.makeRoom() }
     session.output.bytes.append(contentsOf: bytes)
-    if message.isProvisional { session.noteProvisionalEvent(from: start, engine.nextBatch) }
-    if message.isUncertainSnapshot, !isByPattern {
-      session.provisionalSnapshots.append(.channel(message.channel))
-    }
     touch(session)
   }
 }

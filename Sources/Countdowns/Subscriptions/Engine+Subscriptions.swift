@@ -157,21 +157,6 @@ extension Engine {
     }
   }
 
-  /// The same once more, if it is still subscribed.
-  package func repeatSnapshot(
-    of channel: [UInt8], to connection: UInt64, at now: Moment
-  ) {
-    guard subscriptions.own(connection)?.channels.contains(channel) == true else { return }
-    snapshot(of: channel, to: connection, at: now)
-  }
-
-  /// Those for a pattern from the beginning, if it is still subscribed; `continueSnapshots` goes on with
-  /// them.
-  package func repeatSnapshots(of pattern: [UInt8], to connection: UInt64) {
-    guard subscriptions.own(connection)?.patterns.contains(pattern) == true else { return }
-    snapshotWalks[connection, default: SnapshotWalks()].begin(pattern)
-  }
-
   private func settle(_ entity: EntityRef, at now: Moment) -> Bool {
     entity.kind.behavior.settle(entity.index, in: self, at: now)
   }
@@ -199,20 +184,13 @@ extension Engine {
   }
 
   /// Goes on telling a connection about what matches its new patterns. O(budget).
-  ///
-  /// - Returns: the patterns for which it has looked.
-  @discardableResult
-  package func continueSnapshots(
-    to connection: UInt64, budget: Int, at now: Moment
-  ) -> [[UInt8]] {
+  package func continueSnapshots(to connection: UInt64, budget: Int, at now: Moment) {
     // Taken out meanwhile: in place it would be copied at each step.
-    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return [] }
-    var patterns: [[UInt8]] = []
+    guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }
     let ends = EntityKind.allCases.map { $0.behavior.indexEnd(in: self) }
     for _ in 0..<budget {
-      guard let step = walks.step(ends) else { return patterns }
+      guard let step = walks.step(ends) else { return }
       guard case .look(let walk) = step else { continue }
-      if patterns.last != walk.pattern { patterns.append(walk.pattern) }
       let entity = EntityRef(walk.kind, UInt32(walk.index))
       guard let key = walk.kind.behavior.entry(at: entity.index, in: self, now: now)?.key,
         Glob.matches(walk.pattern, walk.kind.channelPrefix + key), settle(entity, at: now)
@@ -220,6 +198,5 @@ extension Engine {
       sendSnapshot(entity, to: connection, pattern: walk.pattern, at: now)
     }
     snapshotWalks[connection] = walks
-    return patterns
   }
 }

@@ -155,9 +155,6 @@ package struct Event: Sendable {
 
   package subscript<T>(dynamicMember path: KeyPath<Head, T>) -> T { head[keyPath: path] }
 
-  /// Whether a store keeps what it tells of.
-  package var tellsOfDurableChange: Bool { name.tellsOfChange && subject.isDurable }
-
   package var name: Name { head.name }
 
   /// The one line of JSON that subscribers receive.

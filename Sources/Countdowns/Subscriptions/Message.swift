@@ -7,25 +7,18 @@ struct Message {
   let sequence: Int64
   /// Whether the newest alone matters to who does not read as fast as they come.
   let canBeMerged: Bool
-  /// Whether it shows how something is that may turn out not to be so.
-  let isUncertainSnapshot: Bool
-  /// Whether what it tells of may have to be taken back.
-  let isProvisional: Bool
 
   /// As subscribers name it.
   var channel: [UInt8] { kind.channelPrefix + key }
 
   init(
-    _ publication: Publication, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer,
-    isUncertainSnapshot: Bool
+    _ publication: Publication, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer
   ) {
     kind = publication.kind
     self.key = key
     self.payload = payload
     sequence = publication.event.sequence
     canBeMerged = publication.event.name.canBeMerged
-    self.isUncertainSnapshot = isUncertainSnapshot
-    isProvisional = isUncertainSnapshot || publication.event.tellsOfDurableChange
   }
 
   init(_ event: TimedEvent, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) {
@@ -34,7 +27,5 @@ struct Message {
     self.payload = payload
     sequence = event.sequence
     canBeMerged = !event.isReady
-    isUncertainSnapshot = false
-    isProvisional = event.tellsOfDurableChange
   }
 }

@@ -172,10 +172,8 @@ struct CountdownTable: ~Copyable {
   }
 
   /// O(1).
-  ///
-  /// - Parameter holdsPlace: the index is not used again before it is released.
   @discardableResult
-  mutating func remove(_ old: UInt32, holdsPlace: Bool = false) -> CountdownEntity {
+  mutating func remove(_ old: UInt32) -> CountdownEntity {
     let entity = self[old]
     let record = record(old)
     index.remove(old, hash: KeyIndex.hash(keys[record.key]))
@@ -183,20 +181,14 @@ struct CountdownTable: ~Copyable {
     terms.giveBack(record.terms)
     if entity.extras != nil { extras[old] = nil }
     records[Int(old)] = CountdownRecord()
-    places.giveBack(old, isHeld: holdsPlace)
+    places.giveBack(old)
     startOverIfEmpty()
     return entity
   }
 
-  /// An index that is held may be used again. O(1).
-  mutating func release(_ place: UInt32) {
-    places.release(place)
-    startOverIfEmpty()
-  }
-
   private mutating func startOverIfEmpty() {
     // Memory is given back after a peak, and cursors start over.
-    if count == 0, places.held == 0 { self = CountdownTable(keyMemory: keys.limit) }
+    if count == 0 { self = CountdownTable(keyMemory: keys.limit) }
   }
 }
 

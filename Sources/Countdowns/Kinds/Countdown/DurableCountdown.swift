@@ -66,10 +66,6 @@ extension DurableCountdown: StoredRecord {
     engine.restore(self, at: place, now: now) != nil
   }
 
-  package func putBack(in engine: Engine, at place: UInt32, now: Moment) {
-    engine.putBack(self, at: place, now: now)
-  }
-
   // MARK: Tokens
 
   package var newestToken: [UInt8]? {

@@ -1,9 +1,8 @@
 /// Countdowns.
-enum CountdownKind: Kind {
+enum CountdownKind: DurableKind {
   static let kind = EntityKind.countdown
   static let name: StaticString = "countdown"
   static let stateOfNothing: StaticString = "idle"
-  static let canBeDurable = true
 
   static func count(in engine: Engine) -> Int { engine.countdowns.count }
   static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
@@ -55,17 +54,25 @@ enum CountdownKind: Kind {
     !engine.countdowns.contains(index)
   }
 
-  static func releasePlace(_ index: UInt32, in engine: Engine) {
-    engine.countdowns.release(index)
-  }
-
-  /// What happened meanwhile to one with an owner was published, so its end is, too.
-  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
-    guard engine.countdowns.contains(index) else { return }
-    if engine.countdowns.owner(index) != .none {
-      engine.publish(countdown: index, .cancelled, reason: .replaced, at: now)
+  /// Of one with an owner what was sent is stored: as if it were cancelled.
+  static func record(_ index: UInt32, in engine: Engine) -> DurableCountdown? {
+    guard isDurable(index, in: engine) else { return nil }
+    let entity = engine.countdowns[index]
+    var machine = entity.machine
+    if entity.owner != .none, let last = entity.sending?.record.sends.last {
+      _ = machine.cancel(at: last.at)
     }
-    engine.removeCountdown(index)
+    var record = DurableCountdown(
+      key: engine.countdowns.key(index), machine: machine, generation: entity.generation,
+      uid: entity.uid)
+    record.title = entity.titles?.counting
+    record.readyTitle = entity.titles?.ready
+    record.annotations = entity.annotations
+    record.tokens = entity.tokens
+    record.sending = entity.sending.map {
+      DurableSending(policy: $0.policy, record: $0.record, isInForce: $0.isInForce)
+    }
+    return record
   }
 }
 
@@ -276,8 +283,6 @@ extension Engine {
   /// Runs what is due for a countdown. Returns false if there is none afterwards.
   func settleCountdown(_ index: UInt32, at now: Moment) -> Bool {
     guard countdowns.contains(index) else { return false }
-    let count = changes.count
-    defer { changes.count = count }
     guard isThere(countdowns.owner(index), at: now) else {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return countdowns.contains(index)
@@ -412,7 +417,7 @@ extension Engine {
     let reference = EntityRef(.countdown, index)
     changes.note(reference, isKept: false)
     _ = arm(countdowns.alarms[index], for: nil, reference)
-    let entity = countdowns.remove(index, holdsPlace: changes.isKept(reference))
+    let entity = countdowns.remove(index)
     connections.disown(reference, entity.owner)
     connections.count(-1, for: entity.uid)
   }
@@ -420,9 +425,7 @@ extension Engine {
   /// What happens to a countdown is noted where it is published; this is for what is not. Of what
   /// somebody owns only the sends are stored.
   func noteChange(ofCountdown index: UInt32, toSends: Bool) {
-    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) {
-      return changes.noteUnstored()
-    }
+    if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
     changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
   }
 

@@ -59,11 +59,7 @@ extension DurableGuard: StoredRecord {
   private var makesSense: Bool { guardKinds.first { $0.kind == kind }!.canBe(columns) }
 
   package func restore(in engine: Engine, at place: UInt32, now: Moment) -> Bool {
-    engine.restore(self, at: place, now: now)
+    engine.restore(self, at: place)
     return true
-  }
-
-  package func putBack(in engine: Engine, at place: UInt32, now: Moment) {
-    engine.putBack(self, at: place, now: now)
   }
 }

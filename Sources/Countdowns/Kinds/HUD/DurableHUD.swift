@@ -62,10 +62,6 @@ extension DurableHUD: StoredRecord {
     engine.restore(self, at: place, now: now)
     return true
   }
-
-  package func putBack(in engine: Engine, at place: UInt32, now: Moment) {
-    engine.putBack(self, at: place, now: now)
-  }
 }
 
 /// What is shown on all levels of a screen.

@@ -6,7 +6,6 @@ enum HUDKind: TableKind {
   static let name: StaticString = "hud"
   static let keyName = "screen"
   static let stateOfNothing: StaticString = "hidden"
-  static let canBeDurable = true
 
   static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
 
@@ -27,8 +26,6 @@ enum HUDKind: TableKind {
 
   /// Also for the pages that want it.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    let count = engine.changes.count
-    defer { engine.changes.count = count }
     engine.settlePages(wantingHUD: index, at: now)
     return engine.settleHUD(itself: index, upTo: now.boot, at: now)
   }
@@ -43,10 +40,6 @@ enum HUDKind: TableKind {
 
   static func isDurable(_ index: UInt32, in engine: Engine) -> Bool {
     engine.huds.entity(at: index)?.isDurable == true
-  }
-
-  static func discard(_ index: UInt32, in engine: Engine, at now: Moment) {
-    if engine.huds.contains(index) { engine.discardHUD(index) }
   }
 }
 
@@ -252,10 +245,6 @@ extension Engine {
     let position = huds[index].index(of: level)!
     let wasDurable = huds[index].presentations[position].machine.request.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
-    let reference = EntityRef(.hud, index)
-    if wasDurable, !huds[index].presentations[position].machine.request.isDurable {
-      changes.noteLeaving(reference, huds[index].key, level)
-    }
     noteChange(ofHUD: index, level, wasDurable: wasDurable)
     publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
     return settle(index, level, at: now)
@@ -291,7 +280,7 @@ extension Engine {
   /// - Parameter wasDurable: before the change; it may be so no more.
   private func noteChange(ofHUD index: UInt32, _ level: Level, wasDurable: Bool = false) {
     let isDurable = huds[index].isDurable(on: level)
-    changes.note(EntityRef(.hud, index), huds[index].key, level, isKept: wasDurable || isDurable)
+    changes.note(EntityRef(.hud, index), isKept: wasDurable || isDurable)
   }
 
   /// The view of a level; then what is hidden is forgotten.
@@ -305,17 +294,12 @@ extension Engine {
 
   /// Every change ends here.
   private func dropHidden(_ index: UInt32) {
-    let reference = EntityRef(.hud, index)
-    for (level, machine) in huds[index].presentations
-    where machine.isHidden && machine.request.isDurable {
-      changes.noteLeaving(reference, huds[index].key, level)
-    }
     huds[index].presentations.removeAll { $0.machine.isHidden }
     if huds[index].presentations.isEmpty {
       takeOut(hud: index)
     } else {
       let next = huds[index].nextExpiry
-      huds[index].alarm = arm(huds[index].alarm, for: next, reference)
+      huds[index].alarm = arm(huds[index].alarm, for: next, EntityRef(.hud, index))
     }
   }
 

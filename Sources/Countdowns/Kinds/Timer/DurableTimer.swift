@@ -55,10 +55,6 @@ extension DurableTimer: StoredRecord {
     engine.restore(self, at: place, now: now)
     return true
   }
-
-  package func putBack(in engine: Engine, at place: UInt32, now: Moment) {
-    engine.putBack(self, at: place, now: now)
-  }
 }
 
 /// A timer's machine, as columns.

@@ -24,14 +24,13 @@ package struct TimerSet: Sendable {
 }
 
 /// Plain timers.
-enum TimerKind: ExpiringKind {
+enum TimerKind: ExpiringKind, DurableKind {
   typealias Entity = TimerEntity
   typealias View = TimerView
 
   static let kind = EntityKind.timer
   static let name: StaticString = "timer"
   static let stateOfNothing: StaticString = "idle"
-  static let canBeDurable = true
 
   static func table(of engine: Engine) -> EntityTable<TimerEntity> { engine.timers }
   static func nextExpiry(of entity: TimerEntity) -> Instant? { entity.machine.nextExpiry }
@@ -51,6 +50,13 @@ enum TimerKind: ExpiringKind {
       return view
     }
     if firing.last { engine.remove(Self.self, index) }
+  }
+
+  static func record(_ index: UInt32, in engine: Engine) -> DurableTimer? {
+    guard let entity = engine.timers.entity(at: index), entity.owner == .none else { return nil }
+    return DurableTimer(
+      key: entity.key, machine: entity.machine, generation: entity.generation, uid: entity.uid,
+      clock: entity.clock, payload: entity.payload)
   }
 }
 

@@ -3,18 +3,20 @@ import CountdownStore
 import Countdowns
 import DispatchTimers
 
-/// The turn: time passes, what has changed is stored, what was said is written.
+/// A batch: the commands of one iteration of the loop. Then time passes, what has changed is stored, and
+/// what was said is written.
 extension Server {
-  /// Has the turn ended once all that has come with it is done: everything is written at once.
-  func endTurn() {
-    guard !isTurnEnding else { return }
-    isTurnEnding = true
+  /// Begins a batch, unless one is open. It ends once all that has come with it is done.
+  func openBatch() {
+    guard !isBatchOpen else { return }
+    isBatchOpen = true
+    checkStore()
     loop.execute { [self] in
-      isTurnEnding = false
+      isBatchOpen = false
       dispatcher.beginRound()
       passTime()
       continueSnapshots()
-      storeTurn()
+      commitBatch()
       resumeHeldBack()
       armAlarms()
       returnMemory()
@@ -66,7 +68,7 @@ extension Server {
   /// Goes on with what is due.
   func catchUp() {
     isBehind = false
-    endTurn()
+    openBatch()
   }
 
   func armAlarms() {
@@ -79,9 +81,8 @@ extension Server {
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
     }
     if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
-    // While nothing can be stored it is tried each second anyway.
-    if let keeper, !dispatcher.engine.isReadOnly {
-      bootAlarm.arm(noLaterThan: keeper.clockDue.tick)
+    if let writer, !isReadOnly {
+      bootAlarm.arm(noLaterThan: UInt64(max(writer.clocksDue, 0)))
     }
   }
 
@@ -106,7 +107,7 @@ extension Server {
         guard Int64(BootClock.now) < end else { break }
       }
     } while goesOn && Int64(BootClock.now) < end
-    if goesOn { yieldToSockets { $0.endTurn() } }
+    if goesOn { yieldToSockets { $0.openBatch() } }
   }
 
   // MARK: Memory
@@ -119,50 +120,24 @@ extension Server {
 
   // MARK: Storing
 
-  /// What was told to a connection in a turn.
-  typealias Told = (session: Session, said: Said)
+  /// What was said to a connection in a batch.
+  private typealias Said = (session: Session, bytes: [UInt8])
 
-  /// Stores what the turn has changed. What was said in it is written once that is done, after what
-  /// was said in the turns before.
-  func storeTurn() {
-    // While it is tried whether anything can be stored again, what time changes waits for the answer: told
-    // before, and taken back with the first commands after, it would be told twice.
-    if let keeper, dispatcher.engine.isReadOnly, keeper.isBusy, !mustTakeBack,
-      dispatcher.engine.hasChanges, !isStopping
-    {
-      return
+  /// Stores what the batch has changed. What was said in it is written once that is done, after what
+  /// was said in the batches before.
+  func commitBatch() {
+    let said = dispatcher.takeTouched().map { session -> Said in
+      let bytes = session.takeOutput()
+      session.heldBatches += 1
+      session.heldBytes += bytes.count
+      return (session, bytes)
     }
-    let turn = dispatcher.takeTouched().map { session -> Told in
-      let said = session.takeSaid()
-      session.heldTurns += 1
-      session.heldBytes += said.bytes.count
-      return (session, said)
-    }
-    // It concerns this turn alone, also if there is nothing to be taken back.
-    let mustTakeBack = mustTakeBack
-    let hasTakenBack = hasTakenBack
-    self.mustTakeBack = false
-    self.hasTakenBack = false
-    guard let keeper, mustTakeBack || !dispatcher.engine.isReadOnly,
-      dispatcher.engine.hasChanges || keeper.isBusy || keeper.isClockOutdated(at: now)
-    else { return write(turn) }
-    let batch = StoreBatch(takenFrom: dispatcher.engine)
-    if mustTakeBack {
-      let restsOnIt = hasTakenBack && turn.contains { $0.said.tellsOfState }
-      takeBack(turn, batch, keeper, isOneOfMany: restsOnIt)
-    } else {
-      dispatcher.turnsUnderWay += 1
-      keeper.store(batch, at: now) { [self] batch, error in
-        dispatcher.turnsUnderWay -= 1
-        if let error {
-          notStored(turn, batch, error, keeper)
-        } else {
-          keeper.confirm(batch, dispatcher.engine)
-          write(turn)
-        }
-        resumeHeldBack()
-        goOnAfterStoring()
-      }
+    guard let writer, !isReadOnly || writer.isBusy else { return write(said) }
+    if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
+    writer.commit(at: reading) { [self] in
+      write(said)
+      resumeHeldBack()
+      goOnAfterStoring()
     }
   }
 
@@ -171,13 +146,10 @@ extension Server {
     for connection in dispatcher.takeRoomFreed() { connections[connection]?.takeUp() }
   }
 
-  /// - Parameter refusal: the error that takes the place of what did not come about, and the first
-  ///   batch that was not stored.
-  func write(_ turn: [Told], withdrawing refusal: (error: String, since: UInt64)? = nil) {
-    for (session, said) in turn {
-      session.heldTurns -= 1
-      session.heldBytes -= said.bytes.count
-      let bytes = refusal.map { said.withdrawn($0.error, since: $0.since) } ?? said.bytes
+  private func write(_ batch: [Said]) {
+    for (session, bytes) in batch {
+      session.heldBatches -= 1
+      session.heldBytes -= bytes.count
       guard let handler = connections[session.client.connection] else {
         dispatcher.account(session)
         continue
@@ -188,7 +160,7 @@ extension Server {
   }
 
   func goOnAfterStoring() {
-    guard keeper?.isBusy != true, !afterStoring.isEmpty else { return }
+    guard writer?.isBusy != true, !afterStoring.isEmpty else { return }
     let bodies = afterStoring
     afterStoring = []
     for body in bodies { body() }

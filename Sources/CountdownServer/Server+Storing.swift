@@ -1,0 +1,88 @@
+import CountdownStore
+import Countdowns
+import Glibc
+import Logging
+import NIOCore
+
+/// Whether changes can be stored, and what happens if not.
+extension Server {
+  private static let retryInterval = TimeAmount.seconds(1)
+
+  var isReadOnly: Bool { dispatcher.engine.isReadOnly }
+
+  /// The clocks, for the store.
+  var reading: StoreClock.Reading { StoreClock.Reading(bootID: BootID.current, now) }
+
+  /// Goes on with a state that was read: what changes from now on is stored.
+  func keep(_ store: sending Store) throws(StoreError) {
+    let logger = logger
+    let writer = try StoreWriter(
+      store, eventsAfter: dispatcher.engine.lastSequence, at: reading
+    ) { [weak self] body in
+      self?.hop { _ in body() }
+    } failed: { error in
+      Self.failStop(error, logger)
+    }
+    writer.upkeepChanged = { [weak self] in self?.noteUpkeep($0) }
+    self.writer = writer
+  }
+
+  /// Before a batch changes anything: whether it can be stored.
+  func checkStore() {
+    guard let writer else { return }
+    let problem = writer.problem(atBootMicroseconds: Moment.present.boot.microseconds)
+    storeProblem = problem
+    guard (problem != nil) != isReadOnly else { return }
+    dispatcher.engine.isReadOnly = problem != nil
+    if let problem {
+      logger.log(
+        .readOnly, .error,
+        "nothing can be stored, so commands that change what is stored are refused until it can: \(problem)")
+      checkStoreLater()
+    } else {
+      logger.log(.writable, .notice, "state can be stored again")
+    }
+    hooks.isAlive(status)
+  }
+
+  private func checkStoreLater() {
+    loop.scheduleTask(in: Self.retryInterval) { [weak self] in
+      guard let self, !isStopping else { return }
+      openBatch()
+      if isReadOnly { checkStoreLater() }
+    }
+  }
+
+  private func noteUpkeep(_ error: StoreError?) {
+    if let error {
+      logger.log(
+        .foldingFails, .error,
+        """
+        the log of changes cannot be brought to the state file, so it grows with each change; nothing is \
+        lost, and all is accepted while there is room: \(error)
+        """)
+    } else {
+      logger.log(.foldingWorks, .notice, "the log of changes is brought to the state file again")
+    }
+    upkeepProblem = error
+    hooks.isAlive(status)
+  }
+
+  /// Ends the process as it stands: nobody has a reply to what could not be stored.
+  private static func failStop(_ error: StoreError, _ logger: Logger) {
+    logger.critical(
+      """
+      ending, as what has changed cannot be stored; nobody was answered, and the next start goes on with \
+      what was stored before: \(error)
+      """)
+    _exit(EX_IOERR)
+  }
+}
+
+extension StoreClock.Reading {
+  init(bootID: String, _ now: Moment) {
+    self.init(
+      bootID: bootID, bootMicroseconds: now.boot.microseconds,
+      wallMicroseconds: now.wall.microseconds)
+  }
+}

@@ -1,0 +1,199 @@
+import Glibc
+import Synchronization
+
+/// The log of changes: one frame for each batch, in segments that have their room on the disk before
+/// they are needed.
+///
+/// One thread appends. Another one reserves segments ahead, and gives back those whose changes are in
+/// the tables.
+final class ChangeLog: @unchecked Sendable {
+  /// How long a write that fails is tried again.
+  private static let patience: Int64 = 1_000_000
+  private static let pause: UInt32 = 20_000
+
+  private let files: StateFiles
+  private let lineage: Int64
+  private let segmentSize: Int
+  private let synchronizes: Bool
+  /// Called when a segment is full, on the thread that appends. To be set before another one does.
+  var filled: @Sendable () -> Void = {}
+
+  // Of the thread that appends.
+  private var current: LogSegment
+  private var place: Int
+  private let start: UInt32
+  private var frame: [UInt8] = []
+
+  private struct Shared {
+    /// Those that are full, oldest first, with the number of their last batch.
+    var full: [(segment: LogSegment, last: UInt64)] = []
+    /// The next one.
+    var spare: LogSegment?
+    var lastNumber: UInt64
+    var current: LogSegment
+    /// Why there is no next one.
+    var problem: StoreError?
+  }
+
+  private let shared: Mutex<Shared>
+
+  /// - Parameter start: of the daemon; higher than that of any frame that is there.
+  init(
+    _ options: Store.Options, _ contents: LogContents, lineage: Int64, start: UInt32
+  ) throws(StoreError) {
+    files = StateFiles(directory: options.directory)
+    self.lineage = lineage
+    segmentSize = options.segmentSize
+    synchronizes = options.durability == .power
+    self.start = start
+    var full: [(segment: LogSegment, last: UInt64)] = []
+    var spare: LogSegment?
+    let last = contents.segments.last?.number ?? 0
+    if let end = contents.end {
+      for (found, last) in zip(contents.segments[..<end.segment], contents.lastNumbers) {
+        full.append((try LogSegment(opening: found), last))
+      }
+      current = try LogSegment(opening: contents.segments[end.segment])
+      place = end.place
+      // What comes after it was reserved, and not used yet.
+      for found in contents.segments[(end.segment + 1)...] {
+        if spare == nil, found.number == current.number + 1, found.fileSize >= segmentSize {
+          spare = try LogSegment(opening: found)
+        } else {
+          unlink(found.path)
+        }
+      }
+    } else {
+      for found in contents.segments {
+        full.append((try LogSegment(opening: found), contents.lastNumber))
+      }
+      current = try LogSegment.create(last + 1, size: segmentSize, lineage: lineage, in: files)
+      place = LogSegment.headerLength
+    }
+    shared = Mutex(
+      Shared(full: full, spare: spare, lastNumber: contents.lastNumber, current: current))
+  }
+
+  // MARK: Appending
+
+  /// Of the newest batch.
+  var lastNumber: UInt64 { shared.withLock { $0.lastNumber } }
+
+  /// Writes what a batch has changed, and waits for the disk if that is promised. What fails is tried
+  /// again for a second.
+  func append(_ batch: [UInt8]) throws(StoreError) {
+    let number = lastNumber + 1
+    LogFrame.write(batch, number: number, start: start, to: &frame)
+    let deadline = Self.now + Self.patience
+    while true {
+      do throws(StoreError) {
+        if place + frame.count > current.size { try advance(atLeast: frame.count) }
+        try current.write(frame, at: place)
+        if synchronizes { try current.synchronize() }
+        break
+      } catch {
+        guard Self.now < deadline else { throw error }
+        usleep(Self.pause)
+      }
+    }
+    place += frame.count
+    shared.withLock { $0.lastNumber = number }
+  }
+
+  private static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
+  }
+
+  /// Goes on in the next segment.
+  private func advance(atLeast length: Int) throws(StoreError) {
+    let size = max(segmentSize, LogSegment.headerLength + length)
+    let reserved = shared.withLock { $0.spare }
+    let next: LogSegment
+    if let reserved {
+      next = reserved
+      if next.size < size { try next.grow(to: size, lineage: lineage) }
+    } else {
+      next = try .create(current.number + 1, size: size, lineage: lineage, in: files)
+    }
+    let old = current
+    shared.withLock {
+      $0.full.append((old, $0.lastNumber))
+      $0.spare = nil
+      $0.current = next
+    }
+    current = next
+    place = LogSegment.headerLength
+    filled()
+  }
+
+  // MARK: Looking after it
+
+  /// Why no batch should be begun: there is room for what is under way only.
+  var problem: StoreError? { shared.withLock { $0.spare == nil ? $0.problem : nil } }
+
+  /// How many segments are full, and not in the tables.
+  var fullSegments: Int { shared.withLock { $0.full.count } }
+
+  /// The one that is written to.
+  var currentSegment: LogSegment { shared.withLock { $0.current } }
+
+  /// The oldest that are full, and the number of their last batch.
+  func oldestFull(_ most: Int) -> (segments: [FoundSegment], last: UInt64) {
+    shared.withLock { shared in
+      let oldest = shared.full.prefix(most)
+      return (oldest.map(\.segment.found), oldest.last?.last ?? 0)
+    }
+  }
+
+  /// All that are there, and the number of the newest batch.
+  var all: (segments: [FoundSegment], last: UInt64) {
+    shared.withLock { shared in
+      (shared.full.map(\.segment.found) + [shared.current.found], shared.lastNumber)
+    }
+  }
+
+  /// Whether a segment is there that has not been given back.
+  func has(_ segment: FoundSegment) -> Bool {
+    shared.withLock { shared in
+      shared.current.number == segment.number
+        || shared.full.contains { $0.segment.number == segment.number }
+    }
+  }
+
+  /// Has the next segment ready.
+  func reserve() {
+    let number: UInt64? = shared.withLock { $0.spare == nil ? $0.current.number + 1 : nil }
+    guard let number else { return }
+    do throws(StoreError) {
+      let spare = try LogSegment.create(number, size: segmentSize, lineage: lineage, in: files)
+      shared.withLock { take(spare, &$0) }
+    } catch {
+      shared.withLock { $0.problem = error }
+    }
+  }
+
+  /// The appending thread may have made one meanwhile.
+  private func take(_ spare: LogSegment, _ shared: inout Shared) {
+    shared.problem = nil
+    if shared.spare == nil, shared.current.number + 1 == spare.number { shared.spare = spare }
+  }
+
+  /// Gives back the oldest segments: all their changes are in the tables, on the disk.
+  func recycle(_ count: Int) throws(StoreError) {
+    for _ in 0..<count {
+      let (oldest, next): (LogSegment?, UInt64?) = shared.withLock {
+        ($0.full.first?.segment, $0.spare == nil ? $0.current.number + 1 : nil)
+      }
+      guard let oldest else { return }
+      if let next, oldest.size == segmentSize {
+        let spare = try oldest.recycle(as: next, in: files)
+        shared.withLock { take(spare, &$0) }
+      } else {
+        unlink(oldest.path)
+      }
+      shared.withLock { _ = $0.full.removeFirst() }
+    }
+  }
+}

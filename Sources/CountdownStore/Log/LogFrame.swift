@@ -1,0 +1,78 @@
+import CLog
+
+/// A frame of the log: what one batch has changed. Numbers are little-endian.
+///
+///     0   CRC32C of all that follows, without the padding
+///     4   length of the payload in bytes
+///     8   number of the batch: one more than that of the frame before
+///     16  number of the start that wrote it; 4 bytes of zero
+///     24  payload; zeros up to a multiple of 8
+struct LogFrame {
+  static let headerLength = 24
+
+  let number: UInt64
+  let start: UInt32
+  /// Where it is in the bytes that it was read from.
+  let payload: Range<Int>
+
+  /// Where the next one begins.
+  var end: Int { Self.padded(payload.upperBound) }
+
+  static func padded(_ length: Int) -> Int { (length + 7) & ~7 }
+
+  /// Makes a frame in `frame`, whose memory is used again.
+  static func write(
+    _ payload: [UInt8], number: UInt64, start: UInt32, to frame: inout [UInt8]
+  ) {
+    frame.removeAll(keepingCapacity: frame.capacity <= 1 << 20)
+    frame.reserveCapacity(padded(headerLength + payload.count))
+    frame.append(contentsOf: repeatElement(0, count: headerLength))
+    frame += payload
+    put(UInt32(payload.count), at: 4, in: &frame)
+    put(number, at: 8, in: &frame)
+    put(start, at: 16, in: &frame)
+    put(CRC32C.checksum(frame[4...]), at: 0, in: &frame)
+    frame.append(contentsOf: repeatElement(0, count: padded(frame.count) - frame.count))
+  }
+
+  /// Nil if there is no whole frame as it was written at that place.
+  ///
+  /// - Parameter numbers: those that it may have. Others are turned away at once.
+  init?(in bytes: [UInt8], at place: Int, numbers: ClosedRange<UInt64> = 1...UInt64.max) {
+    guard place + Self.headerLength <= bytes.count else { return nil }
+    number = Self.get(at: place + 8, in: bytes)
+    guard numbers.contains(number) else { return nil }
+    let length: UInt32 = Self.get(at: place + 4, in: bytes)
+    guard Int(length) <= bytes.count - place - Self.headerLength else { return nil }
+    start = Self.get(at: place + 16, in: bytes)
+    payload = place + Self.headerLength..<place + Self.headerLength + Int(length)
+    guard CRC32C.checksum(bytes[(place + 4)..<payload.upperBound]) == Self.get(at: place, in: bytes)
+    else { return nil }
+  }
+
+  static func put<Number: FixedWidthInteger>(
+    _ number: Number, at place: Int, in bytes: inout [UInt8]
+  ) {
+    withUnsafeBytes(of: number.littleEndian) { number in
+      for offset in number.indices { bytes[place + offset] = number[offset] }
+    }
+  }
+
+  static func get<Number: FixedWidthInteger>(at place: Int, in bytes: [UInt8]) -> Number {
+    bytes.withUnsafeBytes {
+      Number(littleEndian: $0.loadUnaligned(fromByteOffset: place, as: Number.self))
+    }
+  }
+}
+
+enum CRC32C {
+  private static let isFast = countdownd_has_crc32c() != 0
+
+  static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+    bytes.withUnsafeBufferPointer {
+      isFast
+        ? countdownd_crc32c_fast(0, $0.baseAddress, $0.count)
+        : countdownd_crc32c_slow(0, $0.baseAddress, $0.count)
+    }
+  }
+}

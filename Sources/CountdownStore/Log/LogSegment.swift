@@ -1,0 +1,197 @@
+import CLog
+import Glibc
+
+/// A file of the log, which has its room on the disk before it is written to. It begins with a header,
+/// frames follow, then whatever was there before.
+///
+///     0   "countdlg"
+///     8   which state it belongs to: `Meta.lineage`
+///     16  size of the file in bytes
+///     24  CRC32C of all that; 4 bytes of zero
+///     32  frames
+final class LogSegment: @unchecked Sendable {
+  static let headerLength = 32
+  private static let magic = Array("countdlg".utf8)
+
+  /// They rise by one from each segment to the next.
+  let number: UInt64
+  let path: String
+  let descriptor: Int32
+  private(set) var size: Int
+
+  private init(_ number: UInt64, _ path: String, _ descriptor: Int32, size: Int) {
+    self.number = number
+    self.path = path
+    self.descriptor = descriptor
+    self.size = size
+  }
+
+  deinit { close(descriptor) }
+
+  /// Opens one that is there, to go on in it.
+  init(opening found: FoundSegment) throws(StoreError) {
+    (number, path, size) = (found.number, found.path, found.fileSize)
+    descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
+  }
+
+  /// Makes a new one. It gets its name once it has its room.
+  static func create(
+    _ number: UInt64, size: Int, lineage: Int64, in files: StateFiles
+  ) throws(StoreError) -> LogSegment {
+    let path = files.segment(number)
+    let unfinished = files.unfinishedSegment
+    unlink(unfinished)
+    let descriptor = open(
+      unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else {
+      throw StoreError(systemError: errno, path: unfinished, doing: "create")
+    }
+    let segment = LogSegment(number, path, descriptor, size: 0)
+    do throws(StoreError) {
+      try segment.grow(to: size, lineage: lineage)
+      guard rename(unfinished, path) == 0 else {
+        throw StoreError(systemError: errno, path: unfinished, doing: "rename")
+      }
+      try files.synchronize()
+    } catch {
+      unlink(unfinished)
+      throw error
+    }
+    return segment
+  }
+
+  /// Renames one whose changes are in the tables, to be written again.
+  func recycle(as number: UInt64, in files: StateFiles) throws(StoreError) -> LogSegment {
+    let path = files.segment(number)
+    let copy = dup(descriptor)
+    guard copy >= 0 else { throw StoreError(systemError: errno, path: path, doing: "dup") }
+    let segment = LogSegment(number, path, copy, size: size)
+    guard rename(self.path, path) == 0 else {
+      throw StoreError(systemError: errno, path: self.path, doing: "rename")
+    }
+    try files.synchronize()
+    return segment
+  }
+
+  /// Reserves room on the disk, and writes the header. Waits for the disk.
+  func grow(to size: Int, lineage: Int64) throws(StoreError) {
+    var code = fallocate(descriptor, 0, 0, off_t(size)) == 0 ? 0 : errno
+    if code == EOPNOTSUPP { code = fill(to: size) }
+    guard code == 0 else { throw StoreError(systemError: code, path: path, doing: "reserve room") }
+    var header = Self.magic + [UInt8](repeating: 0, count: Self.headerLength - Self.magic.count)
+    LogFrame.put(lineage, at: 8, in: &header)
+    LogFrame.put(UInt64(size), at: 16, in: &header)
+    LogFrame.put(CRC32C.checksum(header[..<24]), at: 24, in: &header)
+    try write(header, at: 0)
+    guard fsync(descriptor) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "fsync")
+    }
+    self.size = size
+  }
+
+  /// Where the file system cannot reserve room: 0, or errno.
+  private func fill(to size: Int) -> Int32 {
+    let zeros = [UInt8](repeating: 0, count: 1 << 16)
+    for place in stride(from: self.size, to: size, by: zeros.count)
+    where pwrite(descriptor, zeros, min(zeros.count, size - place), off_t(place)) <= 0 {
+      return errno
+    }
+    return 0
+  }
+
+  func write(_ bytes: [UInt8], at place: Int) throws(StoreError) {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes {
+        pwrite(descriptor, $0.baseAddress! + written, $0.count - written, off_t(place + written))
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        throw StoreError(systemError: count < 0 ? errno : ENOSPC, path: path, doing: "write")
+      }
+      written += count
+    }
+  }
+
+  func synchronize() throws(StoreError) {
+    guard fdatasync(descriptor) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "fdatasync")
+    }
+  }
+}
+
+/// A segment as a start finds it.
+struct FoundSegment {
+  let number: UInt64
+  let path: String
+  var fileSize: Int { StateFiles.size(path) }
+
+  enum Header { case ours(size: Int), other, damaged }
+
+  /// - Parameter lineage: which state it should belong to.
+  static func header(_ bytes: [UInt8], lineage: Int64) -> Header {
+    guard bytes.count >= LogSegment.headerLength, bytes[..<8].elementsEqual("countdlg".utf8),
+      CRC32C.checksum(bytes[..<24]) == LogFrame.get(at: 24, in: bytes)
+    else { return .damaged }
+    guard LogFrame.get(at: 8, in: bytes) == lineage else { return .other }
+    return .ours(size: Int(clamping: LogFrame.get(at: 16, in: bytes) as UInt64))
+  }
+
+  /// - Parameter most: bytes from its beginning.
+  func read(_ most: Int = .max) throws(StoreError) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      throw StoreError(systemError: errno, path: path, doing: "stat")
+    }
+    var failure: Int32 = 0
+    let size = min(Int(status.st_size), most)
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { memory, count in
+      while count < size {
+        let part = pread(
+          descriptor, memory.baseAddress! + count, size - count, off_t(count))
+        if part < 0, errno == EINTR { continue }
+        if part < 0 { failure = errno }
+        guard part > 0 else { break }
+        count += part
+      }
+    }
+    guard failure == 0 else {
+      throw StoreError(systemError: failure, path: path, doing: "read")
+    }
+    return bytes
+  }
+}
+
+extension LogSegment {
+  /// To read it again.
+  var found: FoundSegment { FoundSegment(number: number, path: path) }
+}
+
+extension StateFiles {
+  private static let segmentPrefix = "changes-"
+  private static let segmentSuffix = ".log"
+
+  func segment(_ number: UInt64) -> String {
+    let digits = String(number)
+    let zeros = String(repeating: "0", count: max(10 - digits.count, 0))
+    return directory + "/" + Self.segmentPrefix + zeros + digits + Self.segmentSuffix
+  }
+
+  var unfinishedSegment: String { directory + "/.changes.new" }
+
+  /// By number.
+  func segments() -> [FoundSegment] {
+    names().compactMap { name in
+      guard name.hasPrefix(Self.segmentPrefix), name.hasSuffix(Self.segmentSuffix),
+        let number = UInt64(
+          name.dropFirst(Self.segmentPrefix.count).dropLast(Self.segmentSuffix.count))
+      else { return nil }
+      return FoundSegment(number: number, path: directory + "/" + name)
+    }
+    .sorted { $0.number < $1.number }
+  }
+}

@@ -1,0 +1,108 @@
+/// What a batch has changed, as it is stored: a series of entries, which mean the same however often
+/// they are applied in their order. See docs/durability.md for the format.
+package final class ChangeWriter {
+  private var writer: StoredByteWriter
+
+  /// - Parameter offset: the store's clock is this many microseconds ahead of the boot clock.
+  package init(offset: Int64) { writer = StoredByteWriter(offset: offset) }
+
+  package var bytes: [UInt8] { writer.bytes }
+  package var isEmpty: Bool { writer.bytes.isEmpty }
+
+  /// Begins the next batch, with its memory.
+  package func removeAll() {
+    // What a burst has taken is given back.
+    writer.removeAll(keepingCapacity: writer.bytes.count <= 1 << 20)
+  }
+
+  /// An entity as it is now.
+  func append<Record: StoredRecord>(_ record: consuming Record, _ kind: EntityKind, at place: UInt32) {
+    begin(kind.rawValue, place)
+    var record = record
+    writer.measured { record.fields(&$0) }
+  }
+
+  /// An entity of which nothing is stored any more.
+  func appendGone(_ kind: EntityKind, at place: UInt32) { begin(kind.rawValue | Entry.gone, place) }
+
+  private func begin(_ tag: UInt8, _ place: UInt32) {
+    var tag = tag
+    writer.field("tag", &tag)
+    writer.integer(place)
+  }
+
+  /// Events that come after all that were stored before.
+  ///
+  /// - Parameter sequence: events up to this number may be missing, after those that were stored before.
+  package func append(_ events: EventTail.Portion, missingThrough sequence: Int64) {
+    var tag = Entry.events
+    writer.field("tag", &tag)
+    writer.integer(events.lastSequence)
+    writer.integer(sequence)
+    writer.integer(UInt32(events.count))
+    writer.text(events.bytes)
+  }
+
+  /// How the clocks stand.
+  package func append(clocks: [UInt8]) {
+    var tag = Entry.clocks
+    writer.field("tag", &tag)
+    writer.text(clocks)
+  }
+
+  fileprivate enum Entry {
+    static let gone: UInt8 = 0x80
+    static let events: UInt8 = 0x40
+    static let clocks: UInt8 = 0x41
+  }
+}
+
+/// An entry of a batch.
+package enum ChangeEntry {
+  case current(EntityKind, place: UInt32, ArraySlice<UInt8>)
+  case gone(EntityKind, place: UInt32)
+  case events(EventTail.Portion, missingThrough: Int64)
+  case clocks([UInt8])
+
+  /// Calls `body` with each entry of a batch. False if the bytes are none; then entries before that
+  /// were read.
+  package static func forEach(
+    of batch: ArraySlice<UInt8>, _ body: (ChangeEntry) -> Void
+  ) -> Bool {
+    var reader = StoredByteReader(batch, offset: 0)
+    while reader.bytesLeft > 0 {
+      var tag: UInt8 = 0
+      reader.field("tag", &tag)
+      switch tag {
+      case ChangeWriter.Entry.events:
+        var (last, missing, count, bytes) = (Int64(0), Int64(0), UInt32(0), [UInt8]())
+        reader.field("last_seq", &last)
+        reader.field("missing_through", &missing)
+        reader.field("count", &count)
+        reader.field("events", &bytes)
+        guard !reader.hasFailed else { return false }
+        let events = EventTail.Portion(lastSequence: last, count: Int(count), bytes: bytes)
+        body(.events(events, missingThrough: missing))
+      case ChangeWriter.Entry.clocks:
+        var bytes: [UInt8] = []
+        reader.field("clocks", &bytes)
+        guard !reader.hasFailed else { return false }
+        body(.clocks(bytes))
+      default:
+        var place: UInt32 = 0
+        reader.field("place", &place)
+        guard let kind = EntityKind(rawValue: tag & ~ChangeWriter.Entry.gone), kind.canBeDurable
+        else { return false }
+        if tag & ChangeWriter.Entry.gone != 0 {
+          guard !reader.hasFailed else { return false }
+          body(.gone(kind, place: place))
+        } else {
+          let bytes = reader.measured()
+          guard !reader.hasFailed else { return false }
+          body(.current(kind, place: place, bytes))
+        }
+      }
+    }
+    return !reader.hasFailed
+  }
+}
