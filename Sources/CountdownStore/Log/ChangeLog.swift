@@ -36,6 +36,8 @@ final class ChangeLog: @unchecked Sendable {
   }
 
   private let shared: Mutex<Shared>
+  /// Held while a segment gets its name: both threads make the next one, and only one of them may.
+  private let naming = Mutex(())
 
   /// - Parameter start: of the daemon; higher than that of any frame that is there.
   init(
@@ -109,21 +111,22 @@ final class ChangeLog: @unchecked Sendable {
   /// Goes on in the next segment.
   private func advance(atLeast length: Int) throws(StoreError) {
     let size = max(segmentSize, LogSegment.headerLength + length)
-    let reserved = shared.withLock { $0.spare }
-    let next: LogSegment
-    if let reserved {
-      next = reserved
-      if next.size < size { try next.grow(to: size, lineage: lineage) }
-    } else {
-      next = try .create(current.number + 1, size: size, lineage: lineage, in: files)
-    }
     let old = current
-    shared.withLock {
-      $0.full.append((old, $0.lastNumber))
-      $0.spare = nil
-      $0.current = next
+    current = try naming.withLock { (_) throws(StoreError) -> LogSegment in
+      let next: LogSegment
+      if let reserved = shared.withLock({ $0.spare }) {
+        next = reserved
+        if next.size < size { try next.grow(to: size, lineage: lineage) }
+      } else {
+        next = try .create(old.number + 1, size: size, lineage: lineage, in: files)
+      }
+      shared.withLock {
+        $0.full.append((old, $0.lastNumber))
+        $0.spare = nil
+        $0.current = next
+      }
+      return next
     }
-    current = next
     place = LogSegment.headerLength
     filled()
   }
@@ -164,34 +167,38 @@ final class ChangeLog: @unchecked Sendable {
 
   /// Has the next segment ready.
   func reserve() {
-    let number: UInt64? = shared.withLock { $0.spare == nil ? $0.current.number + 1 : nil }
-    guard let number else { return }
-    do throws(StoreError) {
-      let spare = try LogSegment.create(number, size: segmentSize, lineage: lineage, in: files)
-      shared.withLock { take(spare, &$0) }
-    } catch {
-      shared.withLock { $0.problem = error }
+    naming.withLock { _ in
+      guard let number = nextNumber else { return }
+      do throws(StoreError) {
+        take(try .create(number, size: segmentSize, lineage: lineage, in: files))
+      } catch {
+        shared.withLock { $0.problem = error }
+      }
     }
   }
 
-  /// The appending thread may have made one meanwhile.
-  private func take(_ spare: LogSegment, _ shared: inout Shared) {
-    shared.problem = nil
-    if shared.spare == nil, shared.current.number + 1 == spare.number { shared.spare = spare }
+  /// Of the segment to be reserved; nil if one is. Nobody else makes it while `naming` is held.
+  private var nextNumber: UInt64? {
+    shared.withLock { $0.spare == nil ? $0.current.number + 1 : nil }
+  }
+
+  private func take(_ spare: LogSegment) {
+    shared.withLock {
+      $0.problem = nil
+      $0.spare = spare
+    }
   }
 
   /// Gives back the oldest segments: all their changes are in the tables, on the disk.
   func recycle(_ count: Int) throws(StoreError) {
     for _ in 0..<count {
-      let (oldest, next): (LogSegment?, UInt64?) = shared.withLock {
-        ($0.full.first?.segment, $0.spare == nil ? $0.current.number + 1 : nil)
-      }
-      guard let oldest else { return }
-      if let next, oldest.size == segmentSize {
-        let spare = try oldest.recycle(as: next, in: files)
-        shared.withLock { take(spare, &$0) }
-      } else {
-        unlink(oldest.path)
+      guard let oldest = shared.withLock({ $0.full.first?.segment }) else { return }
+      try naming.withLock { (_) throws(StoreError) in
+        if let number = nextNumber, oldest.size == segmentSize {
+          take(try oldest.recycle(as: number, in: files))
+        } else {
+          unlink(oldest.path)
+        }
       }
       shared.withLock { _ = $0.full.removeFirst() }
     }
