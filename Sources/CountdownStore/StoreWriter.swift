@@ -84,6 +84,8 @@ package final class StoreWriter: @unchecked Sendable {
     log.reserve()
     try log.append(batch.bytes)
     batch.removeAll()
+    // From now on the tables know that there is a log.
+    if store.meta.folded == 0 { try folder?.fold(log.all.segments, through: log.all.last) }
     tend()
   }
 
@@ -215,7 +217,7 @@ package final class StoreWriter: @unchecked Sendable {
     if changed { execute { [self] in upkeepChanged?(problem) } }
     if problem != nil || log.problem != nil {
       upkeep.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.tend() }
-    } else if log.fullSegments > 0 {
+    } else if !log.oldestFull(1).segments.isEmpty {
       tend()
     }
   }

@@ -87,9 +87,13 @@ final class ChangeLog: @unchecked Sendable {
     let number = lastNumber + 1
     LogFrame.write(batch, number: number, start: start, to: &frame)
     let deadline = Self.now + Self.patience
+    var hasFilled = false
     while true {
       do throws(StoreError) {
-        if place + frame.count > current.size { try advance(atLeast: frame.count) }
+        if place + frame.count > current.size {
+          try advance(atLeast: frame.count)
+          hasFilled = true
+        }
         try current.write(frame, at: place)
         if synchronizes { try current.synchronize() }
         break
@@ -100,6 +104,7 @@ final class ChangeLog: @unchecked Sendable {
     }
     place += frame.count
     shared.withLock { $0.lastNumber = number }
+    if hasFilled { filled() }
   }
 
   private static var now: Int64 {
@@ -128,7 +133,6 @@ final class ChangeLog: @unchecked Sendable {
       return next
     }
     place = LogSegment.headerLength
-    filled()
   }
 
   // MARK: Looking after it
@@ -142,10 +146,11 @@ final class ChangeLog: @unchecked Sendable {
   /// The one that is written to.
   var currentSegment: LogSegment { shared.withLock { $0.current } }
 
-  /// The oldest that are full, and the number of their last batch.
+  /// The oldest that are full, and the number of their last batch. A later batch is in the log: so
+  /// the newest number in it is never below what is in the tables, unless some of it is lost.
   func oldestFull(_ most: Int) -> (segments: [FoundSegment], last: UInt64) {
     shared.withLock { shared in
-      let oldest = shared.full.prefix(most)
+      let oldest = shared.full.prefix(most).prefix { $0.last < shared.lastNumber }
       return (oldest.map(\.segment.found), oldest.last?.last ?? 0)
     }
   }

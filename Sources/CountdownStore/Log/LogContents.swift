@@ -54,7 +54,7 @@ struct LogContents {
       case .damaged:
         // What is in it is known by its numbers.
         segments.append(segment)
-        sizes.append(0)
+        sizes.append(.max)
       case .other where lineage == nil:
         lineage = 0
         segments.append(segment)
@@ -63,13 +63,20 @@ struct LogContents {
       }
     }
     try read(sizes)
+    if lastNumber < folded, damage == nil {
+      damage = StoreError(
+        .corrupt, segments.last?.path ?? path,
+        "newest changes are lost: batch \(folded) is in the tables, and nothing from there on in the log")
+    }
     if lastNumber < folded { end = nil }
     lastNumber = max(lastNumber, folded)
   }
 
   private mutating func read(_ sizes: [Int]) throws(StoreError) {
+    var lengths: [Int] = []
     for index in segments.indices {
       let bytes = try segments[index].read()
+      lengths.append(bytes.count)
       var place = LogSegment.headerLength
       while let frame = next(in: bytes, at: place, isFirst: place == LogSegment.headerLength) {
         (lastNumber, lastStart) = (frame.number, max(lastStart, frame.start))
@@ -85,13 +92,10 @@ struct LogContents {
         damage = lost(index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
         return
       }
-      if end?.segment == index, bytes.count < sizes[index], index + 1 == segments.count {
-        damage = lost(index, "it was cut short")
-        return
-      }
     }
-    if segments.isEmpty, folded > 0 {
-      damage = StoreError(.corrupt, path, "newest changes are lost: there is no log")
+    // What was in the rest of it, or in what follows, is unknown.
+    if let cut = sizes.indices.first(where: { $0 >= end?.segment ?? 0 && lengths[$0] < sizes[$0] }) {
+      damage = lost(cut, "it was cut short, or its header is damaged")
     }
   }
 
@@ -105,7 +109,7 @@ struct LogContents {
   private func next(in bytes: [UInt8], at place: Int, isFirst: Bool) -> LogFrame? {
     let numbers =
       isFirst && lastNumber <= folded
-      ? 1...folded + 1 : lastNumber + 1...lastNumber + 1
+      ? lastNumber + 1...folded + 1 : lastNumber + 1...lastNumber + 1
     guard let frame = LogFrame(in: bytes, at: place, numbers: numbers) else { return nil }
     // What is left of before is of an earlier start.
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
