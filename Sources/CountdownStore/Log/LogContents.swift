@@ -47,7 +47,8 @@ struct LogContents {
     var sizes: [Int] = []
     for segment in files.segments() {
       switch FoundSegment.header(
-        try segment.read(LogSegment.headerLength), lineage: lineage ?? 0) {
+        try segment.read(LogSegment.headerLength), lineage: lineage ?? 0)
+      {
       case .ours(let size):
         segments.append(segment)
         sizes.append(size)
@@ -82,7 +83,8 @@ struct LogContents {
       }
       lastNumbers.append(lastNumber)
       if let found = laterBatch(in: bytes, from: place) {
-        damage = lost(index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
+        damage = lost(
+          index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
         return
       }
       if end?.segment == index, bytes.count < sizes[index], index + 1 == segments.count {
@@ -139,7 +141,11 @@ struct LogContents {
       switch entry {
       case .events(let events, _): lastEvent = max(lastEvent, events.lastSequence)
       case .clocks(let bytes):
-        if let read = Meta.Clocks(bytes: bytes, offset: 0) { clocks = read } else { makesSense = false }
+        if let read = Meta.Clocks(bytes: bytes, offset: 0) {
+          clocks = read
+        } else {
+          makesSense = false
+        }
       case .current, .gone: break
       }
     }
