@@ -37,7 +37,8 @@ extension Server {
     if let problem {
       logger.log(
         .readOnly, .error,
-        "nothing can be stored, so commands that change what is stored are refused until it can: \(problem)")
+        "nothing can be stored, so commands that change what is stored are refused until it can: \(problem)"
+      )
       checkStoreLater()
     } else {
       logger.log(.writable, .notice, "state can be stored again")

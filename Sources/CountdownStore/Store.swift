@@ -144,7 +144,6 @@ package final class Store {
     meta.start = log.lastStart + 1
     self.meta = meta
     self.damage = damage
-    try numbers.write(floor)
   }
 
   // MARK: Loading
@@ -169,7 +168,9 @@ package final class Store {
     }
     var last = events.highestSequence
     try log.forEachNewest { entry in
-      guard case .events(let portion, let missing) = entry, portion.lastSequence > last else { return }
+      guard case .events(let portion, let missing) = entry, portion.lastSequence > last else {
+        return
+      }
       body(
         StoredEvents(
           afterSequence: min(max(last, missing), portion.lastSequence),

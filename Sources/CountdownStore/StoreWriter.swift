@@ -84,6 +84,8 @@ package final class StoreWriter: @unchecked Sendable {
     log.reserve()
     try log.append(batch.bytes)
     batch.removeAll()
+    // In this order: a start that ends in between must not look like numbers of somebody else.
+    try NumberFloor(directory: options.directory).write(numberFloor)
     // From now on the tables know that there is a log.
     if store.meta.folded == 0 { try folder?.fold(log.all.segments, through: log.all.last) }
     tend()

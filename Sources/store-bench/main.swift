@@ -152,7 +152,8 @@ func run(_ name: String, _ durability: Durability, size: Int, keys: Int, seconds
   var times = batches.times
   print(
     pad("\(durability)", 8), pad(size, 6), pad(Int(Double(batches.next) / elapsed), 10),
-    times.sorted(), " |", writer.facts.prefix(2).map { "\($0.name) \($0.value)" }.joined(separator: ", "))
+    times.sorted(), " |",
+    writer.facts.prefix(2).map { "\($0.name) \($0.value)" }.joined(separator: ", "))
   try loop.submit { writer.close(at: reading()) }.wait()
 }
 

@@ -12,7 +12,7 @@ import Testing
   deinit { kept.remove() }
 
   private func restart(away milliseconds: Int64 = 0, bootID: String = "boot-1") throws {
-    try kept.store()
+    kept.store()
     kept.end()
     var now = kept.now
     now.boot = now.boot + .milliseconds(milliseconds)
@@ -63,7 +63,7 @@ import Testing
     try kept.show("s", durable: false, level: .alert)
     try kept.show("gone", durable: false)
     try kept.show("superseded", durable: true)
-    try kept.store()
+    kept.store()
     try kept.show("superseded", durable: false)
     try restart()
     #expect(kept.entityCount == 1)

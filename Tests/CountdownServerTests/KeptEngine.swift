@@ -5,28 +5,19 @@ import Testing
 @testable import CountdownServer
 @testable import CountdownStore
 
-/// An engine and the store behind it, turn by turn, as the server drives them:
+/// An engine and the store behind it, batch by batch, as the server drives them:
 ///
 ///     let kept = try KeptEngine()
 ///     try kept.start("a")
-///     try kept.store()
-///     kept.isBroken = true
-///     try kept.cancel("a")
-///     try kept.takeBack()
-///     #expect(kept.left("a") == 60_000)
+///     kept.store()
 ///
 /// Times are in milliseconds on the boot clock.
 final class KeptEngine {
   let directory: String
-  /// Let go of at the end, as is its lock on the directory.
-  private var database: Store?
-  let keeper: StateKeeper
+  private let writer: StoreWriter
+  private let bootID: String
   let engine: Engine
   private(set) var now: Moment
-  /// Nothing can be stored while it is.
-  var isBroken = false {
-    didSet { try? database?.database.execute("PRAGMA query_only = \(isBroken ? 1 : 0)") }
-  }
 
   static let start = Moment(
     boot: Instant(microseconds: 1_000_000),
@@ -37,10 +28,11 @@ final class KeptEngine {
   init(_ directory: String? = nil, at now: Moment = start, bootID: String = bootID) throws {
     self.directory = directory ?? NSTemporaryDirectory() + "kept-engine-\(UUID().uuidString)"
     self.now = now
-    nonisolated(unsafe) let store = try Store(
-      Store.Options(directory: self.directory, durability: .process, product: "test"),
-      at: StoreClock.Reading(bootID: bootID, now))
-    database = store
+    self.bootID = bootID
+    var chosen = Store.Options(directory: self.directory, durability: .process, product: "test")
+    chosen.segmentSize = 65_536
+    let reading = StoreClock.Reading(bootID: bootID, now)
+    nonisolated(unsafe) let store = try Store(chosen, at: reading)
     var settings = EngineSettings()
     settings.firstGeneration = store.firstNumber
     engine = Engine(settings: settings, at: now)
@@ -49,8 +41,9 @@ final class KeptEngine {
     let restoring = Restoring(engine, now)
     store.loadRecords(restoring)
     if let problem = restoring.problem { throw problem }
-    try store.beginEvents(after: engine.lastSequence)
-    keeper = try StateKeeper(store, bootID: bootID) { _ in }
+    writer = try StoreWriter(
+      store, eventsAfter: engine.lastSequence, at: reading, execute: { _ in },
+      failed: { Issue.record($0) })
   }
 
   /// Puts everything that is stored where it was.
@@ -74,66 +67,35 @@ final class KeptEngine {
   var entityCount: Int { engine.entityCount }
   var armedCount: Int { engine.armedCount }
   var eventCount: Int { engine.eventTail.count }
-  /// The number of the newest event that is stored.
-  var lastStoredEvent: Int64 { database!.lastEventSequence }
   var latest: Int64 { Int64(engine.statistics.lateness.max) }
 
-  /// What is stored of a countdown.
-  func stored(_ key: String) throws -> Countdown.Phase? {
-    var phase: Countdown.Phase?
-    let database = database!
-    try Table<DurableCountdown>.load(database.database, offset: database.clock.offset) {
-      if $0.record.key == Array(key.utf8) { phase = $0.record.machine.phase }
+  /// What a batch says of the countdown at the first place: nothing, or whether it is stored.
+  enum Noted { case nothing, current, gone }
+
+  /// Takes the batch, and stores it.
+  @discardableResult
+  func store() -> Noted {
+    engine.takeChanges(into: writer.batch)
+    var noted = Noted.nothing
+    _ = ChangeEntry.forEach(of: writer.batch.bytes[...]) {
+      switch $0 {
+      case .current(.countdown, place: 0, _): noted = .current
+      case .gone(.countdown, place: 0): noted = .gone
+      default: break
+      }
     }
-    return phase
+    writer.commit(at: StoreClock.Reading(bootID: bootID, now)) {}
+    return noted
   }
 
-  func end() {
-    keeper.close(at: now)
-    database = nil
-  }
+  func end() { writer.close(at: StoreClock.Reading(bootID: bootID, now)) }
 
   func remove() {
     end()
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  // MARK: Turns
-
-  /// Ends a turn that is stored, or not, later: what comes meanwhile does not wait for it.
-  func endTurn() -> StateKeeper.Batch { StoreBatch(takenFrom: engine) }
-
-  /// Stores a turn, the one under way if none is given; the error that it was answered with.
-  @discardableResult
-  func store(
-    _ turn: StateKeeper.Batch? = nil,
-    _ whenItFails: (StateKeeper.Batch) throws -> Void = { _ in }
-  ) throws -> StoreError? {
-    var failure: StoreError?
-    var problem: (any Error)?
-    withoutActuallyEscaping(whenItFails) { whenItFails in
-      keeper.store(turn ?? endTurn(), at: now) { [self] batch, error in
-        failure = error
-        do {
-          if error == nil { keeper.confirm(batch, engine) } else { try whenItFails(batch) }
-        } catch { problem = error }
-      }
-    }
-    if let problem { throw problem }
-    return failure
-  }
-
-  /// A turn of commands that cannot be stored.
-  func takeBack(_ turn: StateKeeper.Batch? = nil) throws {
-    let error = try store(turn) { [self] in try keeper.takeBack($0, engine, at: now) }
-    #expect(error?.kind == .readOnly)
-  }
-
-  /// A turn of time alone that cannot be stored.
-  func keepForLater() throws {
-    let error = try store { [self] in keeper.keepForLater($0, engine) }
-    #expect(error?.kind == .readOnly)
-  }
+  // MARK: Time
 
   func pass(_ milliseconds: Int64) {
     passUnnoticed(milliseconds)
@@ -144,27 +106,6 @@ final class KeptEngine {
   func passUnnoticed(_ milliseconds: Int64) {
     now.boot = now.boot + .milliseconds(milliseconds)
     now.wall = now.wall + .milliseconds(milliseconds)
-  }
-
-  /// Has everything that happens from now on told.
-  func watch() { _ = engine.subscribe(client, toPattern: Array("*".utf8)) }
-
-  /// What was told since the last call: `a cancelled replaced`.
-  func takeTold() -> [String] {
-    engine.takeOutbox().map { told in
-      let key = String(decoding: told.key, as: UTF8.self)
-      return "\(key) \(told.event.name.text)" + (told.event.reason.map { " \($0.text)" } ?? "")
-    }
-  }
-
-  /// How many more entities the client may have if there is a limit.
-  func room(within limit: Int) -> Int {
-    var settings = EngineSettings()
-    settings.limits.entitiesPerUser = limit
-    engine.reload(settings)
-    var room = 0
-    while (try? start("room-\(room)", owner: .connection(1))) != nil { room += 1 }
-    return room
   }
 
   // MARK: Commands

@@ -84,12 +84,14 @@ import Testing
 
   @Test func aStoreKeepsIt() throws {
     let directory = TemporaryDirectory()
-    var store: Store! = try open(directory, at: at(100, wall: 5_000))
-    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
+    let (offset, deadline) = try {
+      let clock = try open(directory, at: at(100, wall: 5_000)).clock
+      return (clock.offset, clock.stored(bootMicroseconds: 160_000_000))
+    }()
     // The step is written down with whatever is committed next.
-    try store.commit(batch([countdown(0, "a", until: deadline)]), at: at(110, wall: 8_010))
-    let offset = store.clock.offset
-    store = nil
+    let life = try Life(directory, at: at(100, wall: 5_000))
+    life.commit(batch([countdown(0, "a", until: deadline)]), at: at(110, wall: 8_010))
+    life.close(at: at(110, wall: 8_010))
     #expect(try open(directory, at: at(120, wall: 1)).clock.offset == offset)
     var later: Store! = try open(directory, at: at(121, wall: 8_021))
     #expect(later.clock.offset == offset)
@@ -103,31 +105,15 @@ import Testing
 
   @Test func aStepThatWasCommittedIsNoTimePassed() throws {
     let directory = TemporaryDirectory()
-    var store: Store! = try open(directory, at: at(100, wall: 1_400))
-    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
-    try store.commit(batch([countdown(0, "a", until: deadline)]), at: at(105, wall: 5_005))
-    store = nil
-    let rebooted = try open(directory, at: at(3, wall: 5_020, "boot-2"))
+    let deadline = try open(directory, at: at(100, wall: 1_400)).clock
+      .stored(bootMicroseconds: 160_000_000)
+    let copy = TemporaryDirectory()
+    let life = try Life(directory, at: at(100, wall: 1_400))
+    life.commit(batch([countdown(0, "a", until: deadline)]), at: at(105, wall: 5_005))
+    try copyState(directory, copy)
+    life.close()
+    let rebooted = try open(copy, at: at(3, wall: 5_020, "boot-2"))
     #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 43_000_000)
-  }
-
-  @Test func aStoreWritesItOnceForEachStepAndMinute() throws {
-    let directory = TemporaryDirectory()
-    let store = try open(directory, at: at(100, wall: 5_000))
-    func written() throws -> Int64 {
-      try store.database.number("SELECT boot_us / 1000000 FROM meta")
-    }
-    try store.commit(batch([countdown(0, "a")]), at: at(159, wall: 5_059))
-    #expect(try written() == 100)
-    try store.commit(batch([countdown(0, "a")]), at: at(160, wall: 5_060))
-    #expect(try written() == 160)
-    try store.commit(batch([countdown(0, "a")]), at: at(161, wall: 5_061))
-    #expect(try written() == 160)
-    // A turn that has changed nothing writes nothing, unless it is to be seen whether it can be.
-    try store.commit(StoreBatch(), at: at(900, wall: 5_800))
-    #expect(try written() == 160)
-    try store.commit([StoreBatch()], at: at(161, wall: 5_061), isProbe: true)
-    #expect(try written() == 161)
   }
 
   // MARK: Boots without a name
@@ -170,27 +156,28 @@ import Testing
 
   // MARK: Without a commit
 
-  @Test func clocksAreStoredThoughNothingHasChanged() throws {
+  @Test(arguments: [Durability.process, .power])
+  func closingStoresTheClocks(durability: Durability) throws {
     let directory = TemporaryDirectory()
-    var store: Store! = try open(directory, at: at(100, wall: 5_000))
-    let deadline = store.clock.stored(bootMicroseconds: 160_000_000)
-    // Somebody has set the clock on the wall by an hour.
-    try store.noteClocks(at: at(110, wall: 8_610))
-    store = nil
+    let deadline = try open(directory, at: at(100, wall: 5_000)).clock
+      .stored(bootMicroseconds: 160_000_000)
+    // Somebody has set the wall clock by an hour.
+    try Life(directory, durability, at: at(100, wall: 5_000)).close(at: at(110, wall: 8_610))
     let rebooted = try open(directory, at: at(5, wall: 8_630, "boot-2"))
     #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 35_000_000)
   }
 
-  @Test(arguments: [Durability.process, .power])
-  func closingStoresTheClocks(durability: Durability) throws {
-    let directory = TemporaryDirectory()
-    let deadline: Int64
-    do {
-      let store = try Store(options(directory.state, durability), at: at(100, wall: 5_000))
-      deadline = store.clock.stored(bootMicroseconds: 160_000_000)
-      try StoreWriter(store) { _ in }.close(at: at(110, wall: 8_610))
-    }
-    let rebooted = try open(directory, at: at(5, wall: 8_630, "boot-2"))
-    #expect(rebooted.clock.bootMicroseconds(stored: deadline) == 35_000_000)
+  @Test func clocksAreStoredThoughNothingElseHasChanged() throws {
+    let (directory, copy) = (TemporaryDirectory(), TemporaryDirectory())
+    let life = try Life(directory, at: at(100, wall: 5_000))
+    #expect(!life.writer.areClocksOutdated(at: at(159, wall: 5_059)))
+    #expect(life.writer.areClocksOutdated(at: at(110, wall: 8_610)))
+    life.commit(TestBatch(), at: at(110, wall: 8_610))
+    #expect(!life.writer.areClocksOutdated(at: at(120, wall: 8_620)))
+    try copyState(directory, copy)
+    life.close()
+    #expect(
+      try open(copy, at: at(5, wall: 8_630, "b")).clock.saved.reading.wallMicroseconds
+        == 8_630_000_000)
   }
 }

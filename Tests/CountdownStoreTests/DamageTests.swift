@@ -21,29 +21,30 @@ import Testing
   @Test func numbersRiseWithoutTheDatabase() throws {
     // Many starts take them far ahead of the clock.
     var first: Int64 = 0
-    for _ in 0..<5 { first = try open(directory).firstNumber }
+    for _ in 0..<5 { first = try started(directory) }
     #expect(first > wallStart + (1 << 33))
-    let second = try replaced(directory).store.firstNumber
+    try replaced(directory)
+    let second = try started(directory)
     #expect(second > first + (1 << 32))
     try FileManager.default.removeItem(atPath: directory.database)
-    #expect(try open(directory).firstNumber > second + (1 << 32))
+    #expect(try started(directory) > second + (1 << 32))
   }
 
   @Test func numbersRiseWithoutTheirFile() throws {
     var first: Int64 = 0
-    for _ in 0..<5 { first = try open(directory).firstNumber }
+    for _ in 0..<5 { first = try started(directory) }
     try FileManager.default.removeItem(atPath: directory.state + "/numbers")
-    #expect(try open(directory).firstNumber > first + (1 << 32))
+    #expect(try started(directory) > first + (1 << 32))
   }
 
   @Test func numbersAreReadAgainWhateverWasThere() throws {
-    _ = try open(directory)
+    _ = try started(directory)
     try Data(repeating: 0x20, count: 60).write(
       to: URL(fileURLWithPath: directory.state + "/numbers"))
     var first: Int64 = 0
-    for _ in 0..<5 { first = try open(directory).firstNumber }
+    for _ in 0..<5 { first = try started(directory) }
     try FileManager.default.removeItem(atPath: directory.database)
-    #expect(try open(directory).firstNumber > first + (1 << 32))
+    #expect(try started(directory) > first + (1 << 32))
   }
 
   @Test(arguments: [
@@ -51,9 +52,9 @@ import Testing
     "9223372036854775807 9223372036854775807\n", "4000000000000000000 4000000000000000000",
   ])
   func invalidNumbersAreIgnored(text: String) throws {
-    let first = try open(directory).firstNumber
+    let first = try started(directory)
     try Data(text.utf8).write(to: URL(fileURLWithPath: directory.state + "/numbers"))
-    let second = try open(directory).firstNumber
+    let second = try started(directory)
     #expect(second > first && second < first + (1 << 34))
   }
 
@@ -65,7 +66,7 @@ import Testing
     ("store_minus_boot_us", .min), ("wall_us", .min), ("wall_us", .max),
   ])
   func anInvalidMetaRowIsDamage(column: String, value: Int64) throws {
-    try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+    try open(directory).write(batch([countdown(0, "a")]))
     try change(directory, "UPDATE meta SET \(column) = \(value)")
     #expect(try Store.check(directory: directory.state, anyEvents).problems != [])
     for now in [reading(), reading(5, wall: wallStart, bootID: "boot-2")] {
@@ -93,7 +94,7 @@ import Testing
 
   @Test func aSchemaVersionThatCannotBeIsDamage() throws {
     for version in [0, -1, .min, 1, 2] {
-      try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+      try open(directory).write(batch([countdown(0, "a")]))
       try change(directory, "PRAGMA user_version = \(version)")
       #expect(failure { _ = try open(directory) } == .corrupt)
       try change(directory, "PRAGMA user_version = \(Schema.current.version)")
@@ -101,7 +102,7 @@ import Testing
   }
 
   @Test func aHeaderThatForbidsWritingIsDamage() throws {
-    try open(directory).commit(batch([countdown(0, "a")]), at: reading())
+    try open(directory).write(batch([countdown(0, "a")]))
     // The version that a writer must know. SQLite opens such a file for reading alone.
     try write([6], to: directory.database, at: 18)
     #expect(try Store.check(directory: directory.state, anyEvents).problems.count == 1)
@@ -123,10 +124,8 @@ import Testing
   func aChangedRowIsDamage(change: String) throws {
     do {
       let store = try open(directory)
-      try store.commit(batch([countdown(5, "a", meta: [0, 0x6D])]), at: reading())
-      try store.commit(events(store.firstNumber), at: reading())
-      let noted = reading(90_000_000)
-      try store.noteClocks(at: noted)
+      try store.write(batch([countdown(5, "a", meta: [0, 0x6D])]))
+      try store.write(events(store.firstNumber))
     }
     #expect(try Store.check(directory: directory.state, anyEvents).problems == [])
     #expect(try open(directory).damage == nil)
@@ -138,17 +137,14 @@ import Testing
         || failure { try store.loadEvents { _ in } } == .corrupt)
   }
 
-  // MARK: Logs
-
-  /// A state as `kill -9` leaves it, with its newest commits in the log.
+  /// A state as `kill -9` leaves it: something in the tables, and something in the log.
   private func killed() throws -> TemporaryDirectory {
     let killed = TemporaryDirectory()
-    var store: Store! = try open(directory)
-    try store.commit(batch([countdown(0, "old")]), at: reading())
-    store = nil
-    store = try open(directory)
-    try store.commit(batch([countdown(1, "new")]), at: reading())
+    try open(directory).write(batch([countdown(0, "old")]))
+    let life = try Life(directory)
+    life.commit(batch([countdown(1, "new")]))
     try copyState(directory, killed)
+    life.close()
     return killed
   }
 
@@ -159,77 +155,20 @@ import Testing
     return (store, findings)
   }
 
-  private func placeOfLog(_ findings: [Store.Finding]) -> String? {
-    if case .unreadableLog(let place)? = findings.first { place } else { nil }
-  }
-
-  @Test func aLogIsRead() throws {
-    let (store, findings) = try opened(killed())
-    #expect(try store.keys() == ["old", "new"])
-    #expect(findings == [])
-  }
-
-  @Test(arguments: [0, 5, 17, 25, 31])
-  func aLogWithADamagedHeaderIsSetAside(place: UInt64) throws {
-    let killed = try killed()
-    let before = try #require(contents(killed.database + "-wal"))
-    try write([before[Int(place)] ^ 0x10], to: killed.database + "-wal", at: place)
-    let damaged = contents(killed.database + "-wal")
-    // A look at it says so, and changes nothing.
-    let report = try Store.check(directory: killed.state, anyEvents)
-    #expect(report.problems.count == 1 && report.problems[0].contains("state.db-wal"))
-    #expect(contents(killed.database + "-wal") == damaged)
-    let (store, findings) = try opened(killed)
-    #expect(try store.keys() == ["old"])
-    let aside = try #require(placeOfLog(findings))
-    #expect(aside.contains("state.db-wal.corrupt-"))
-    #expect(contents(aside) == damaged)
-  }
-
-  @Test func aLogOfAnEmptyDatabaseIsSetAside() throws {
-    let killed = try killed()
-    let log = contents(killed.database + "-wal")
-    try Data().write(to: URL(fileURLWithPath: killed.database))
-    let report = try Store.check(directory: killed.state, anyEvents)
-    #expect(report.problems.count == 1 && report.schemaVersion == 0)
-    #expect(contents(killed.database + "-wal") == log)
-    let (store, findings) = try opened(killed)
-    #expect(try store.keys() == [])
-    #expect(contents(try #require(placeOfLog(findings))) == log)
-  }
-
-  @Test func aStateKilledAtItsFirstCommitIsNoDamage() throws {
-    let killed = try killed()
-    try Data(repeating: 7, count: 500).write(to: URL(fileURLWithPath: killed.database + "-wal"))
-    #expect(try opened(killed).1 == [])
-  }
-
-  @Test(arguments: ["", "-wal"])
-  func filesSetAsideEarlierAreLeftAlone(suffix: String) throws {
+  @Test func filesSetAsideEarlierAreLeftAlone() throws {
     mkdir(directory.state, 0o700)
     var asides: [String] = []
     for n in 0..<3 {
-      try Data("\(n)".utf8).write(to: URL(fileURLWithPath: directory.database + suffix))
+      try Data("\(n)".utf8).write(to: URL(fileURLWithPath: directory.database))
       // All in the same second.
       let now = reading(wall: wallStart)
       let replacement = try Replacement(of: nil, options(directory.state), at: now) {
-        asides.append($0 + suffix)
+        asides.append($0)
       }
       try replacement.decide()
       _ = try replacement.open(at: now)
     }
     #expect(asides.map(contents) == (0..<3).map { Data("\($0)".utf8) })
-  }
-
-  @Test func halfOfACheckpointWithoutItsLogIsCorrupt() throws {
-    // Rows for many pages; those in the middle are not looked at to open it.
-    try open(directory).commit(batch((10..<5_000).map { countdown($0, "\($0)") }), at: reading())
-    let killed = try killed()
-    let size = try #require(contents(killed.database)).count
-    try write(
-      [UInt8](repeating: 0xA5, count: 1_024), to: killed.database, at: UInt64(size / 2048 * 1024))
-    try write([UInt8](repeating: 0x55, count: 100), to: killed.database + "-wal")
-    #expect(failure { try StructureCheck(of: open(killed)).run() } == .corrupt)
   }
 
   // MARK: Looking
@@ -246,7 +185,11 @@ import Testing
     #expect(store == nil)
     try FileManager.default.removeItem(atPath: killed.state + "/lock")
     let rest = try files(killed)
-    #expect(rest.keys.sorted() == ["committed", "numbers", "state.db"])
+    #expect(
+      rest.keys.sorted() == [
+        "changes-0000000001.log", "changes-0000000002.log", "numbers", "state.db",
+        "state.db-journal",
+      ])
     #expect(try Store.check(directory: killed.state, anyEvents).counts[.countdown] == 2)
     #expect(try files(killed) == rest)
   }
@@ -290,11 +233,11 @@ import Testing
     let now = reading()
     var place = ""
     let replacement = try Replacement(of: corrupt, options(killed.state), at: now) { place = $0 }
-    var events = [StoreBatch.Events(lastSequence: 7, count: 2, payload: [1])]
-    events.append(StoreBatch.Events(lastSequence: 9, count: 1, payload: [2]))
-    try replacement.fill(batch([countdown(1, "new")]), events: events, after: 5, at: now)
+    try replacement.fill { writer in
+      batch([countdown(1, "new")]).write(to: writer)
+      for events in [events(5, 0, ""), events(7, 2), events(9)] { events.write(to: writer) }
+    }
     try replacement.decide()
-    corrupt.leaveAsItIs()
     let store = try replacement.open(at: now)
     #expect(try store.keys() == ["new"])
     #expect(try store.eventsAfter(5) == ([7, 9], true))
@@ -308,12 +251,11 @@ import Testing
     let corrupt = try open(killed)
     do {
       let replacement = try Replacement(of: corrupt, options(killed.state), at: reading()) { _ in }
-      try replacement.fill(batch([countdown(0, "x")]), events: [], after: 0, at: reading())
+      try replacement.fill { batch([countdown(0, "x")]).write(to: $0) }
     }
     #expect(try files(killed).keys.allSatisfy { !$0.contains("new") && !$0.contains("corrupt") })
     // What it was to replace goes on.
-    try corrupt.commit(batch([countdown(2, "more")]), at: reading())
-    #expect(try corrupt.keys() == ["old", "new", "more"])
+    #expect(try corrupt.keys() == ["old", "new"])
   }
 
   @Test func theNextStartCompletesACommittedReplacement() throws {
@@ -323,9 +265,8 @@ import Testing
     var replacement: Replacement! = try Replacement(
       of: corrupt, options(killed.state), at: reading()
     ) { place = $0 }
-    try replacement.fill(batch([countdown(1, "new")]), events: [], after: 0, at: reading())
+    try replacement.fill { batch([countdown(1, "new")]).write(to: $0) }
     try replacement.decide()
-    corrupt.leaveAsItIs()
     corrupt = nil
     replacement = nil
     #expect(corrupt == nil && replacement == nil)
@@ -334,7 +275,7 @@ import Testing
     let (store, findings) = try opened(killed)
     #expect(findings == [.unfinishedReplacement(place: place)])
     #expect(try store.keys() == ["new"])
-    #expect(contents(place) != nil && contents(place + "-wal") != nil)
+    #expect(contents(place) != nil && contents(place + "-changes-0000000001.log") != nil)
   }
 
   // MARK: Numbers of events
@@ -345,7 +286,7 @@ import Testing
   ])
   func eventsWithInvalidNumbersAreDamage(change: String) throws {
     var store: Store! = try open(directory)
-    for number in 1...3 { try store.commit(events(Int64(number) * 10), at: reading()) }
+    for number in 1...3 { try store.write(events(Int64(number) * 10)) }
     try store.database.execute("UPDATE events SET \(change), sum = NULL WHERE last_seq = 20")
     store = nil
     store = try open(directory)
@@ -358,7 +299,7 @@ import Testing
   @Test func numbersGoOnAboveStoredEvents() throws {
     var store: Store! = try open(directory)
     let far = store.firstNumber + (1 << 40)
-    try store.commit(events(far), at: reading())
+    try store.write(events(far))
     store = nil
     #expect(try open(directory).firstNumber > far)
   }

@@ -14,42 +14,30 @@ import Testing
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 100)
     #expect(try store.eventsAfter(0) == ([], true))
-    for last in [10, 20, 35] as [Int64] { try store.commit(events(last, 3), at: reading()) }
+    for last in [10, 20, 35] as [Int64] { try store.write(events(last, 3)) }
     #expect(try store.eventsAfter(0) == ([10, 20, 35], true))
     // In the middle of a batch: the batch.
     #expect(try store.eventsAfter(12) == ([20, 35], true))
     #expect(try store.eventsAfter(20) == ([35], true))
     #expect(try store.eventsAfter(35) == ([], true))
-    #expect(store.lastEventSequence == 35)
+    #expect(try EventTable(store.database, limit: 100).lastSequence == 35)
   }
 
   @Test func theOldestEventsAreDeletedFirstAndThatIsReported() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)
-    for n in 1...20 as ClosedRange<Int64> { try store.commit(events(n * 10, 2), at: reading()) }
+    for n in 1...20 as ClosedRange<Int64> { try store.write(events(n * 10, 2)) }
     // Five batches of two; what was before 160 is gone.
     #expect(try store.eventsAfter(150) == ([160, 170, 180, 190, 200], true))
     #expect(try store.eventsAfter(149) == ([160, 170, 180, 190, 200], false))
     #expect(try store.eventsAfter(0).complete == false)
   }
 
-  @Test func theOldestEventsAreDeletedSeveralAtATime() throws {
-    let directory = TemporaryDirectory()
-    let store = try open(directory, limit: 640)
-    var kept: [Int64] = []
-    for n in 1...800 as ClosedRange<Int64> {
-      try store.commit(events(n), at: reading())
-      if n > 700 { kept.append(try store.database.number("SELECT count(*) FROM events")) }
-    }
-    #expect(kept.min() == 640)
-    #expect(kept.max() == 649)
-  }
-
   @Test func aBatchBeyondTheBoundIsKeptWhole() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)
-    try store.commit(events(1, 1), at: reading())
-    try store.commit(events(100, 50), at: reading())
+    try store.write(events(1, 1))
+    try store.write(events(100, 50))
     #expect(try store.eventsAfter(1) == ([100], true))
     #expect(try store.eventsAfter(0) == ([100], false))
   }
@@ -57,10 +45,8 @@ import Testing
   @Test func eventsThatWereDroppedBeforeTheyWereStoredAreMissing() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, limit: 10)
-    try store.commit(events(5, 1), at: reading())
-    var batch = events(100, 10)
-    batch.events?.missingThrough = 90
-    try store.commit(batch, at: reading())
+    try store.write(events(5, 1))
+    try store.write(events(100, 10, missingThrough: 90))
     #expect(try store.eventsAfter(90) == ([100], true))
     #expect(try store.eventsAfter(5) == ([100], false))
   }
@@ -74,7 +60,6 @@ import Testing
     settings.eventsKept = 3
     let engine = Engine(settings: settings, at: now)
     engine.noteChanges()
-    try store.beginEvents(after: engine.lastSequence)
     func start(_ keys: Range<UInt8>) throws -> Int64 {
       let start = CountdownStart(Countdown.Plan(count: 60, every: .seconds(1))!)
       for key in keys {
@@ -82,7 +67,9 @@ import Testing
           try engine.startCountdown($0, start, by: Client(connection: 1, uid: 0), at: now)
         }
       }
-      try store.commit(StoreBatch(takenFrom: engine), at: reading())
+      let batch = ChangeWriter(offset: store.clock.offset)
+      engine.takeChanges(into: batch)
+      try Folder(store.options, store.database, store.meta).write(batch.bytes)
       return engine.lastSequence
     }
     let first = try start(0..<1)
@@ -94,10 +81,10 @@ import Testing
 
   @Test func eventsGoOnAfterARestart() throws {
     let directory = TemporaryDirectory()
-    try open(directory, limit: 2).commit(events(5, 3), at: reading())
+    try open(directory, limit: 2).write(events(5, 3))
     let store = try open(directory, limit: 2)
     #expect(store.lastEventSequence == 5)
-    try store.commit(events(7, 2), at: reading())
+    try store.write(events(7, 2))
     #expect(try store.eventsAfter(0) == ([7], false))
     #expect(try store.eventsAfter(5) == ([7], true))
   }
@@ -105,75 +92,43 @@ import Testing
   @Test func aSmallerBoundTakesEffect() throws {
     let directory = TemporaryDirectory()
     var store: Store! = try open(directory, limit: 100)
-    for n in 1...50 as ClosedRange<Int64> { try store.commit(events(n), at: reading()) }
+    for n in 1...50 as ClosedRange<Int64> { try store.write(events(n)) }
     store = nil
     let smaller = try open(directory, limit: 5)
-    try smaller.commit(events(51), at: reading())
+    try smaller.write(events(51))
     #expect(try smaller.eventsAfter(46) == ([47, 48, 49, 50, 51], true))
     #expect(try smaller.eventsAfter(45).complete == false)
   }
 
+  /// All rows, and what the log has.
+  private func stored(_ directory: TemporaryDirectory, limit: Int) throws -> [StoredEvents] {
+    var all: [StoredEvents] = []
+    try open(directory, limit: limit).loadEvents { all.append($0) }
+    return all
+  }
+
   @Test func theBeginningOfTheLogIsStoredOnce() throws {
     let directory = TemporaryDirectory()
-    do {
-      let store = try open(directory, limit: 100)
-      try store.beginEvents(after: 40)
-      #expect(try store.eventsAfter(40) == ([], true))
-    }
-    let store = try open(directory, limit: 100)
-    try store.beginEvents(after: 1_000)
-    try store.commit(events(1_001, 2), at: reading())
-    #expect(try store.eventsAfter(40) == ([1_001], true))
+    try Life(directory, eventsAfter: 40).close()
+    let life = try Life(directory, eventsAfter: 1_000)
+    life.commit(events(1_001, 2))
+    life.close()
     // Before the beginning there may have been others.
-    var all: [StoredEvents] = []
-    try store.loadEvents { all.append($0) }
+    let all = try stored(directory, limit: 100)
     #expect(all.map(\.afterSequence) == [40, 40])
     #expect(all.map(\.payload) == [[], Array("e".utf8)])
   }
 
-  @Test func aFailedCommitLeavesNoEvents() throws {
-    let directory = TemporaryDirectory()
-    let store = try open(directory, limit: 4)
-    try store.beginEvents(after: 40)
-    let pages = try store.database.number("PRAGMA page_count")
-    func expectFailure(_ batches: [StoreBatch]) {
-      #expect(failure { try store.commit(batches, at: reading()) } == .full)
-    }
-    try store.database.execute("PRAGMA max_page_count = \(pages + 4)")
-    let large = String(repeating: "x", count: 20_000)
-    for _ in 0..<3 {
-      expectFailure([events(50, 3, large)])
-      // Several that stand or fall together: nothing of the first, either.
-      expectFailure([events(50, 3), events(60, 1, large)])
-      #expect(store.lastEventSequence == 40)
-    }
-    try store.commit(events(70, 3), at: reading())
-    expectFailure([events(75, 3), events(80, 1, large)])
-    #expect(store.lastEventSequence == 70)
-    try store.commit(events(90), at: reading())
-    var all: [StoredEvents] = []
-    try store.loadEvents { all.append($0) }
-    #expect(all.map(\.afterSequence) == [40, 70])
-    #expect(all.map(\.lastSequence) == [70, 90])
-  }
-
   @Test func withoutALimitNothingIsLeftThatAGapWouldFollow() throws {
     let directory = TemporaryDirectory()
-    do {
-      let store = try open(directory, limit: 100)
-      try store.beginEvents(after: 1)
-      try store.commit(events(5, 3), at: reading())
-    }
-    do {
-      let store = try open(directory, limit: 0)
-      try store.beginEvents(after: 10)
-      #expect(try store.eventsAfter(0).sequences == [] && store.lastEventSequence == 0)
-    }
-    let store = try open(directory, limit: 100)
-    try store.beginEvents(after: 20)
-    try store.commit(events(21), at: reading())
-    var all: [StoredEvents] = []
-    try store.loadEvents { all.append($0) }
-    #expect(all.map(\.afterSequence) == [20, 20])
+    let first = try Life(directory, eventsAfter: 1)
+    first.commit(events(5, 3))
+    first.close()
+    try Life(directory, eventLimit: 0, eventsAfter: 10).close()
+    let third = try Life(directory, eventsAfter: 20)
+    third.commit(events(21))
+    third.close()
+    // What came while nothing was kept is missing.
+    #expect(try stored(directory, limit: 100).last?.afterSequence == 20)
   }
 }

@@ -47,31 +47,31 @@ import Testing
     }
     do {
       let store = try open(directory)
-      var batch = StoreBatch()
-      batch.guards.current = records
-      try store.commit(batch, at: reading())
+      var batch = TestBatch()
+      batch.guards = records
+      try store.write(batch)
       for row in records {
-        let found = try store.record(of: row.record.kind, at: row.place)
-        #expect(found as? DurableGuard == row.record)
+        let found = try store.record(DurableGuard.self, row.record.kind, at: row.place)
+        #expect(found == row.record)
       }
     }
     let store = try open(directory)
     #expect(try store.all(DurableGuard.self) == records.sorted { $0.id < $1.id })
-    var batch = StoreBatch()
-    batch.guards.gone = records.dropFirst().map(\.id)
-    try store.commit(batch, at: reading())
+    var batch = TestBatch()
+    batch.gone = records.dropFirst().map { ($0.record.kind, $0.place) }
+    try store.write(batch)
     #expect(try store.all(DurableGuard.self) == [records[0]])
   }
 
   @Test func kindsWithTheSamePlaceAreApart() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
-    var batch = StoreBatch()
+    var batch = TestBatch()
     let machines = [0, 2, 5, 9].map { Self.machines[$0] }
-    batch.guards.current = machines.map { row($0, at: StoredPlaces.end - 1) }
-    try store.commit(batch, at: reading())
-    #expect(try store.all(DurableGuard.self) == batch.guards.current)
-    for (row, machine) in zip(batch.guards.current, machines) {
+    batch.guards = machines.map { row($0, at: StoredPlaces.end - 1) }
+    try store.write(batch)
+    #expect(try store.all(DurableGuard.self) == batch.guards)
+    for (row, machine) in zip(batch.guards, machines) {
       let entity = try #require(DurableGuard.entity(ofRow: Int64(row.id)))
       #expect(entity.kind == type(of: machine).kind && entity.place == StoredPlaces.end - 1)
     }
@@ -84,9 +84,9 @@ import Testing
   func invalidRowsAreCorrupt(sql: String) throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
-    var batch = StoreBatch()
-    batch.guards.current = [row(Self.machines[0], at: 0)]
-    try store.commit(batch, at: reading())
+    var batch = TestBatch()
+    batch.guards = [row(Self.machines[0], at: 0)]
+    try store.write(batch)
     try store.database.execute(sql + ", sum = NULL")
     #expect(failure { _ = try store.all(DurableGuard.self) } == .corrupt)
   }

@@ -46,61 +46,48 @@ import Testing
   }
 
   @Test func numbersGivenOutElsewhereAreAGapInTheEvents() throws {
-    let last: Int64
-    do {
-      let store = try open(directory)
-      try store.beginEvents(after: store.firstNumber - 1)
-      last = store.firstNumber + 5
-      try store.commit(events(last, 3), at: reading())
-    }
+    let last = try started(directory) + (1 << 34)
+    let life = try Life(directory)
+    life.commit(events(last, 3))
+    life.close()
     let others = try firstNumberWithoutStore()
-    let first: Int64
-    do {
-      let store = try open(directory)
-      first = store.firstNumber
-      #expect(first > others)
-      try store.beginEvents(after: first - 1)
-      try store.commit(events(first + 1, 2), at: reading())
-      #expect(try kept(store).map(\.lastSequence).suffix(3) == [last, first - 1, first + 1])
-      #expect(try kept(store).map(\.afterSequence).suffix(3).last == first - 1)
-      #expect(try kept(store).map(\.afterSequence).dropLast().last == first - 1)
-    }
-    // Nobody else since then: the tail goes on.
-    let next = try open(directory)
-    try next.commit(events(next.firstNumber, 1), at: reading())
-    #expect(try kept(next).last?.afterSequence == first + 1)
+    let store = try open(directory)
+    let first = store.firstNumber
+    #expect(first > others)
+    #expect(try kept(store).map(\.lastSequence).suffix(2) == [last, first - 1])
+    #expect(try kept(store).last?.afterSequence == first - 1)
+    // It stays so, and events go on after it.
+    let next = try Life(directory)
+    next.commit(events(first + 1, 2))
+    next.close()
+    let all = try kept(open(directory))
+    #expect(all.map(\.lastSequence).suffix(3) == [last, first - 1, first + 1])
+    #expect(all.last?.afterSequence == first - 1)
   }
 
   @Test func aStateOlderThanItsNumbersIsAGapInTheEvents() throws {
     let old = TemporaryDirectory()
-    do {
-      let store = try open(directory)
-      try store.commit(events(store.firstNumber, 1), at: reading())
-      try copyState(directory, old)
-    }
-    _ = try open(directory)
-    for name in ["state.db", "state.db-wal"] {
-      try? FileManager.default.removeItem(atPath: directory.state + "/" + name)
-      try FileManager.default.copyItem(
-        atPath: old.state + "/" + name, toPath: directory.state + "/" + name)
-    }
-    let restored = try open(directory)
+    let life = try Life(directory)
+    life.commit(events(wallStart * 2))
+    life.close()
+    try copyState(directory, old)
+    _ = try started(directory)
+    try FileManager.default.removeItem(atPath: old.state + "/numbers")
+    try FileManager.default.copyItem(
+      atPath: directory.state + "/numbers", toPath: old.state + "/numbers")
+    let restored = try open(old)
     #expect(try kept(restored).last?.afterSequence == restored.firstNumber - 1)
     #expect(try kept(restored).last?.payload == [])
   }
 
   @Test func aStartThatEndsBeforeItsNumbersAreNotedIsNoGap() throws {
-    let last: Int64
-    do {
-      let store = try open(directory)
-      last = store.firstNumber
-      try store.commit(events(last, 1), at: reading())
-    }
+    let life = try Life(directory)
+    life.commit(events(wallStart * 2))
+    life.close()
     let numbers = directory.state + "/numbers"
     let before = try #require(contents(numbers))
-    _ = try open(directory)
+    _ = try started(directory)
     try before.write(to: URL(fileURLWithPath: numbers))
-    let store = try open(directory)
-    #expect(try kept(store).map(\.lastSequence) == [last])
+    #expect(try kept(open(directory)).map(\.lastSequence) == [wallStart * 2])
   }
 }

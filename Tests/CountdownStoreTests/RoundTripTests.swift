@@ -35,7 +35,7 @@ import Testing
     let late = countdown(
       2, [1], Generation(.min),
       Countdown(shortest, .idle(since: last), sends: 1, isRefunded: false), uid: 0)
-    try open(directory).commit(batch([extreme, plain, paused, late]), at: reading())
+    try open(directory).write(batch([extreme, plain, paused, late]))
     #expect(try open(directory).allCountdowns() == [plain, paused, late, extreme])
 
     // NULL after a value, in the same statement and over a restart.
@@ -44,7 +44,7 @@ import Testing
     )
     (extreme.record.tokens, extreme.record.sending) = ([], nil)
     let store = try open(directory)
-    try store.commit(batch([extreme]), at: reading())
+    try store.write(batch([extreme]))
     #expect(try store.allCountdowns() == [plain, paused, late, extreme])
   }
 
@@ -66,7 +66,7 @@ import Testing
         if (row + turn) % 5 == 0 { record.record.title = Array("title \(row)".utf8) }
         return record
       }
-      try store.commit(batch(records.reversed()), at: reading())
+      try store.write(batch(records.reversed()))
       #expect(try store.allCountdowns() == records)
     }
   }
@@ -74,7 +74,7 @@ import Testing
   @Test(arguments: TimerClock.allCases, PlainTimer.Late.allCases)
   func timersComeBackAsTheyWere(clock: TimerClock, late: PlainTimer.Late) throws {
     let directory = TemporaryDirectory()
-    var changes = StoreBatch()
+    var changes = TestBatch()
     func timer(
       _ index: UInt32, _ key: [UInt8], _ generation: Int64, uid: UInt32, _ phase: PlainTimer.Phase,
       every: Interval? = nil, count: Int64 = 0, payload: [UInt8]? = nil
@@ -85,7 +85,7 @@ import Testing
           key: key, machine: machine, generation: Generation(generation), uid: uid, clock: clock,
           payload: payload), at: index)
     }
-    changes.timers.current = [
+    changes.timers = [
       timer(
         0, [1], 1, uid: 2, .running(until: last), every: .longest, count: 1 << 53,
         payload: everyByte),
@@ -93,14 +93,14 @@ import Testing
         StoredPlaces.end - 1, everyByte, .max, uid: .max, .paused(left: .longest), payload: []),
       timer(7, [2], 3, uid: 0, .running(until: Instant(microseconds: -1))),
     ]
-    try open(directory).commit(changes, at: reading())
+    try open(directory).write(changes)
     let timers = try open(directory).all(DurableTimer.self)
-    #expect(timers == changes.timers.current.sorted { $0.id < $1.id })
+    #expect(timers == changes.timers.sorted { $0.id < $1.id })
   }
 
   @Test func hudsComeBackAsTheyWere() throws {
     let directory = TemporaryDirectory()
-    var changes = StoreBatch()
+    var changes = TestBatch()
     let plain = Presentation.Memory(
       .blank, generation: Generation(1), phase: .visible, requestedAt: .zero, visibleSince: .zero,
       limitedSince: .zero)
@@ -115,7 +115,7 @@ import Testing
       memory.request.isDurable = true
       return memory
     }
-    changes.huds.current = [
+    changes.huds = [
       StoredRow(
         DurableHUD(key: [1], uid: 1, presentations: [DurableHUD.Shown(.normal, shown[0])]), at: 0),
       StoredRow(
@@ -125,9 +125,9 @@ import Testing
             DurableHUD.Shown(.normal, shown[0]), DurableHUD.Shown(.alert, shown[1]),
           ]), at: StoredPlaces.end - 1),
     ]
-    try open(directory).commit(changes, at: reading())
+    try open(directory).write(changes)
     let store = try open(directory)
-    #expect(try store.all(DurableHUD.self) == changes.huds.current)
+    #expect(try store.all(DurableHUD.self) == changes.huds)
     #expect(
       try store.database.texts(
         "SELECT generation || ' ' || deadline_store_us || ' ' || hex(status) FROM huds WHERE id > 0"
@@ -142,36 +142,19 @@ import Testing
   @Test func anIndexIsUsedAgain() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory)
-    try store.commit(batch([countdown(0, "a"), countdown(1, "b")]), at: reading())
-    try store.commit(batch([countdown(0, "c")], gone: [1]), at: reading())
+    try store.write(batch([countdown(0, "a"), countdown(1, "b")]))
+    try store.write(batch([countdown(0, "c")], gone: [1]))
     #expect(try store.keys() == ["c"])
     // What never was there is gone as well.
-    try store.commit(batch(gone: [1, 2]), at: reading())
+    try store.write(batch(gone: [1, 2]))
     #expect(try store.counts() == (1, 0, 0))
-  }
-
-  @Test func laterBatchesWin() throws {
-    let directory = TemporaryDirectory()
-    let store = try open(directory)
-    try store.commit(
-      [batch([countdown(0, "a")]), batch(gone: [0]), batch([countdown(0, "b")])], at: reading())
-    #expect(try store.keys() == ["b"])
-  }
-
-  @Test func committedRowsSurviveAKill() throws {
-    let (directory, copy) = (TemporaryDirectory(), TemporaryDirectory())
-    let store = try open(directory)
-    for n in 0..<100 { try store.commit(batch([countdown(UInt32(n), "\(n)")]), at: reading()) }
-    try copyState(directory, copy)
-    #expect(try open(copy).keys() == (0..<100).map { "\($0)" })
-    withExtendedLifetime(store) {}
   }
 
   @Test func viewsReadAsText() throws {
     let directory = TemporaryDirectory()
     let store = try open(directory, at: reading(0))
     var changes = batch([countdown(0, "+45", until: wallStart + 1_500_000, meta: [104, 105])])
-    changes.timers.current = [
+    changes.timers = [
       StoredRow(
         DurableTimer(
           key: Array("t".utf8),
@@ -184,9 +167,9 @@ import Testing
     let hud = DurableHUD(
       key: Array("h".utf8), uid: 0, presentations: [DurableHUD.Shown(.normal, shown)])
     let length = StoredPresentations(all: hud.presentations).bytes(offset: 0).count
-    changes.huds.current = [StoredRow(hud, at: 0)]
-    changes.events = StoreBatch.Events(lastSequence: 9, count: 1, payload: Array("{}".utf8))
-    try store.commit(changes, at: reading(0))
+    changes.huds = [StoredRow(hud, at: 0)]
+    changes.events = events(9, 1, "{}").events
+    try store.write(changes)
     let read = store.database
     #expect(
       try read.texts("SELECT key || ' ' || state || ' ' || deadline || ' ' || meta FROM countdown")
@@ -201,10 +184,10 @@ import Testing
 
   @Test func numbersRiseOverRestarts() throws {
     let directory = TemporaryDirectory()
-    let first = try open(directory).firstNumber
+    let first = try started(directory)
     #expect(first >= wallStart)
     // Even if the wall clock is set back meanwhile.
-    let second = try open(directory, at: reading(2_000_000, wall: 0)).firstNumber
+    let second = try started(directory, at: reading(2_000_000, wall: 0))
     #expect(second > first + (1 << 32))
     #expect(try open(directory, at: reading(3_000_000, wall: 1 << 52)).firstNumber == 1 << 52)
   }

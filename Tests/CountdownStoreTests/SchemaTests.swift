@@ -228,7 +228,7 @@ import Testing
     #expect(try store.database.texts("SELECT color FROM countdowns WHERE id = 7") == ["red"])
     #expect(try store.counts() == (4, 1, 1))
     // It goes on being used with the column that this version's statements do not know.
-    try store.commit(batch([countdown(0, "new")]), at: reading())
+    try store.write(batch([countdown(0, "new")]))
   }
 
   @Test func aStepThatFailsLeavesTheOldVersion() throws {
@@ -259,7 +259,7 @@ import Testing
     let directory = TemporaryDirectory()
     var newer: Store! = try Store(
       options(directory.state), at: reading(), schema: next("CREATE TABLE extra (x)"))
-    try newer.commit(batch([countdown(0, "a")]), at: reading())
+    try newer.write(batch([countdown(0, "a")]))
     newer = nil
     let before = contents(directory.database)
     let version = Schema.current.version
@@ -268,20 +268,6 @@ import Testing
       failure { _ = try Store.check(directory: directory.state, anyEvents) }
         == .newerSchema(found: version + 1, known: version))
     #expect(contents(directory.database) == before)
-  }
-
-  @Test func aNewerVersionThatWasKilledIsLeftAlone() throws {
-    let (directory, copy) = (TemporaryDirectory(), TemporaryDirectory())
-    let newer = try Store(
-      options(directory.state), at: reading(), schema: next("CREATE TABLE extra (x)"))
-    try newer.commit(batch([countdown(0, "a")]), at: reading())
-    try copyState(directory, copy)
-    let (file, log) = (contents(copy.database), contents(copy.database + "-wal"))
-    let version = Schema.current.version
-    #expect(failure { _ = try open(copy) } == .newerSchema(found: version + 1, known: version))
-    #expect(contents(copy.database) == file)
-    #expect(contents(copy.database + "-wal") == log)
-    withExtendedLifetime(newer) {}
   }
 
   @Test(arguments: ["CREATE TABLE t (x)", "PRAGMA application_id = 5", "PRAGMA user_version = 3"])

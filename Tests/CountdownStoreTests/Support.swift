@@ -1,11 +1,15 @@
 import Countdowns
 import Foundation
+import Synchronization
 
 @testable import CountdownStore
 
 /// A directory of the test's own; it goes with this.
 final class TemporaryDirectory {
   let path: String
+
+  /// Below a directory that goes by itself.
+  init(at path: String) { self.path = path }
 
   init() {
     let template = FileManager.default.temporaryDirectory.path + "/countdown-store-XXXXXX"
@@ -18,6 +22,15 @@ final class TemporaryDirectory {
 
   var state: String { path + "/state" }
   var database: String { state + "/state.db" }
+}
+
+/// The first number of a daemon that starts and ends.
+func started(
+  _ directory: TemporaryDirectory, at now: StoreClock.Reading = reading()
+) throws -> Int64 {
+  let first = try open(directory, at: now).firstNumber
+  try Life(directory, at: now).close(at: now)
+  return first
 }
 
 let wallStart: Int64 = 1_790_000_000_000_000
@@ -33,7 +46,10 @@ func reading(
 func options(
   _ directory: String, _ durability: Durability = .process
 ) -> Store.Options {
-  Store.Options(directory: directory, durability: durability, product: "countdownd test")
+  var options = Store.Options(
+    directory: directory, durability: durability, product: "countdownd test")
+  options.segmentSize = 65_536
+  return options
 }
 
 func open(_ directory: TemporaryDirectory, at now: StoreClock.Reading = reading()) throws -> Store {
@@ -62,23 +78,99 @@ func countdown(
   return StoredRow(record, at: index)
 }
 
-func batch(_ countdowns: [StoredRow<DurableCountdown>] = [], gone: [UInt32] = []) -> StoreBatch {
-  var batch = StoreBatch()
-  batch.countdowns.current = countdowns
-  batch.countdowns.gone = gone
-  return batch
+/// What a batch changes.
+struct TestBatch {
+  var countdowns: [StoredRow<DurableCountdown>] = []
+  var timers: [StoredRow<DurableTimer>] = []
+  var huds: [StoredRow<DurableHUD>] = []
+  var guards: [StoredRow<DurableGuard>] = []
+  var gone: [(kind: EntityKind, place: UInt32)] = []
+  var events: LoggedEvents?
+
+  func write(to batch: ChangeWriter) {
+    for row in countdowns { batch.append(row.record, row.record.kind, at: row.place) }
+    for row in timers { batch.append(row.record, row.record.kind, at: row.place) }
+    for row in huds { batch.append(row.record, row.record.kind, at: row.place) }
+    for row in guards { batch.append(row.record, row.record.kind, at: row.place) }
+    for (kind, place) in gone { batch.appendGone(kind, at: place) }
+    if let events { batch.append(events.events, missingThrough: events.missingThrough) }
+  }
 }
 
-func events(_ last: Int64, _ count: Int = 1, _ payload: String = "e") -> StoreBatch {
-  var batch = StoreBatch()
-  batch.events = StoreBatch.Events(
-    lastSequence: last, count: count, payload: Array(payload.utf8))
-  return batch
+func batch(_ countdowns: [StoredRow<DurableCountdown>] = [], gone: [UInt32] = []) -> TestBatch {
+  TestBatch(countdowns: countdowns, gone: gone.map { (.countdown, $0) })
+}
+
+func events(
+  _ last: Int64, _ count: Int = 1, _ payload: String = "e", missingThrough: Int64 = 0
+) -> TestBatch {
+  TestBatch(
+    events: LoggedEvents(
+      EventTail.Portion(lastSequence: last, count: count, bytes: Array(payload.utf8)),
+      missingThrough: missingThrough))
+}
+
+extension Store {
+  /// Writes a batch to the tables.
+  func write(_ batch: TestBatch) throws(StoreError) {
+    let writer = ChangeWriter(offset: clock.offset)
+    batch.write(to: writer)
+    var meta = meta
+    meta.start -= 1
+    try Folder(options, database, meta).write(writer.bytes)
+  }
+}
+
+/// A store and what a daemon does with it: batches go to the log.
+final class Life {
+  let writer: StoreWriter
+  private(set) var failure: StoreError?
+
+  init(
+    _ directory: TemporaryDirectory, _ durability: Durability = .process, segmentSize: Int = 65_536,
+    eventLimit: Int = 100, at now: StoreClock.Reading = reading(), eventsAfter sequence: Int64 = 0
+  ) throws {
+    var chosen = options(directory.state, durability)
+    chosen.segmentSize = segmentSize
+    chosen.eventLimit = eventLimit
+    let failures = Failures()
+    writer = try StoreWriter(
+      Store(chosen, at: now), eventsAfter: sequence, at: now, execute: { $0() },
+      failed: { failures.note($0) })
+    self.failures = failures
+  }
+
+  let failures: Failures
+
+  final class Failures: Sendable {
+    private let all = Mutex<[StoreError]>([])
+    func note(_ error: StoreError) { all.withLock { $0.append(error) } }
+    var first: StoreError? { all.withLock { $0.first } }
+  }
+
+  /// Returns whether it was stored before this returned.
+  @discardableResult
+  func commit(_ batch: TestBatch, at now: StoreClock.Reading = reading()) -> Bool {
+    batch.write(to: writer.batch)
+    var isStored = false
+    writer.commit(at: now) { isStored = true }
+    return isStored
+  }
+
+  /// Commits countdowns of these keys, each at a place of its own, one batch each.
+  func commit(_ keys: String...) {
+    for key in keys {
+      commit(batch([countdown(UInt32(key.utf8.first! - 97), key)]))
+    }
+  }
+
+  func close(at now: StoreClock.Reading = reading()) { writer.close(at: now) }
 }
 
 /// A store that could not be opened, or is given, makes way for one with nothing in it.
 ///
 /// - Returns: where the corrupt one is now, and the new one.
+@discardableResult
 func replaced(
   _ directory: TemporaryDirectory, _ corrupt: Store? = nil, at now: StoreClock.Reading = reading()
 ) throws -> (place: String, store: Store) {
@@ -89,10 +181,19 @@ func replaced(
 }
 
 extension Store {
+  /// All that can be read, of the tables and of the log.
   func all<Record: StoredRecord>(_: Record.Type) throws(StoreError) -> [StoredRow<Record>] {
-    var all: [StoredRow<Record>] = []
-    try Table<Record>.load(database, offset: clock.offset) { all.append($0) }
-    return all
+    let reader = Reader<Record>()
+    loadRecords(reader)
+    if let failure = reader.failure { throw failure }
+    return reader.rows.sorted { $0.id < $1.id }
+  }
+
+  /// What is stored of an entity.
+  func record<Record: StoredRecord>(
+    _: Record.Type, _ kind: EntityKind, at place: UInt32
+  ) throws(StoreError) -> Record? {
+    try all(Record.self).first { $0.record.kind == kind && $0.place == place }?.record
   }
 
   func allCountdowns() throws(StoreError) -> [StoredRow<DurableCountdown>] {
@@ -115,6 +216,21 @@ extension Store {
     try loadEvents { all.append($0) }
     let after = all.filter { $0.lastSequence > sequence }
     return (after.map(\.lastSequence), (after.first?.afterSequence ?? 0) <= sequence)
+  }
+}
+
+private final class Reader<Wanted: StoredRecord>: RecordReader {
+  let portion = 10
+  let wantsMore = true
+  private(set) var rows: [StoredRow<Wanted>] = []
+  private(set) var failure: StoreError?
+
+  func take<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
+    if let rows = rows as? [StoredRow<Wanted>] { self.rows += rows }
+  }
+
+  func fail<Record: StoredRecord>(_ error: StoreError, in table: Record.Type) {
+    if Record.self == Wanted.self { failure = error }
   }
 }
 
@@ -142,7 +258,7 @@ func contents(_ path: String) -> Data? { FileManager.default.contents(atPath: pa
 /// The state as `kill -9` would leave it: all that was given to the kernel, and nothing else.
 func copyState(_ from: TemporaryDirectory, _ to: TemporaryDirectory) throws {
   mkdir(to.state, 0o700)
-  for name in ["state.db", "state.db-wal"] {
+  for name in try FileManager.default.contentsOfDirectory(atPath: from.state) where name != "lock" {
     try FileManager.default.copyItem(
       atPath: from.state + "/" + name, toPath: to.state + "/" + name)
   }

@@ -81,8 +81,8 @@ final class Conversation {
   }
 
   private func take() {
-    said += client.takeSaid().bytes
-    heard += listener.takeSaid().bytes
+    said += client.takeOutput()
+    heard += listener.takeOutput()
     for session in [client, listener] { dispatcher.account(session) }
   }
 

@@ -1,6 +1,7 @@
 import CountdownServer
 import CountdownStore
 import Countdowns
+import Dispatch
 import Glibc
 import SeededRandom
 
@@ -11,7 +12,7 @@ package final class StateFuzz: FuzzTarget {
 
   private static let bootID = "fuzz"
   private static let inserts: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF]
-  private static let names = ["state.db", "state.db-wal"]
+  private static let names = ["state.db", "changes-0000000001.log", "changes-0000000002.log"]
 
   private let directory: String
   private var files: [String: [UInt8]] = [:]
@@ -45,11 +46,15 @@ package final class StateFuzz: FuzzTarget {
   }
 
   private func open(_ now: Moment) throws -> Store {
-    try Store(
-      Store.Options(directory: directory, durability: .process, product: "fuzz"),
-      at: StoreClock.Reading(
-        bootID: Self.bootID, bootMicroseconds: now.boot.microseconds,
-        wallMicroseconds: now.wall.microseconds))
+    var options = Store.Options(directory: directory, durability: .process, product: "fuzz")
+    options.segmentSize = 65_536
+    return try Store(options, at: reading(now))
+  }
+
+  private func reading(_ now: Moment) -> StoreClock.Reading {
+    StoreClock.Reading(
+      bootID: Self.bootID, bootMicroseconds: now.boot.microseconds,
+      wallMicroseconds: now.wall.microseconds)
   }
 
   /// Something of everything that lasts.
@@ -70,31 +75,31 @@ package final class StateFuzz: FuzzTarget {
     var random = SeededGenerator(seed: 1)
     let talk = Conversation(seed: 1, settings, movesTime: false)
     talk.dispatcher.engine.noteChanges()
-    var store: Store? = try open(talk.now)
+    nonisolated(unsafe) let opened = try open(talk.now)
+    let writer = try StoreWriter(
+      opened, eventsAfter: 1, at: reading(talk.now), execute: { $0() },
+      failed: { _ in abort() })
     for round in 0..<20 {
       talk.pass(700)
       for _ in 0..<30 { talk.receive(encode(grammar.command(&random))) }
       for line in Self.lasting {
         talk.receive(Array(line.replacing("#", with: "\(round)").utf8) + Array("\r\n".utf8))
       }
-      let batch = StoreBatch(takenFrom: talk.dispatcher.engine)
-      if round == 0 { try store!.beginEvents(after: 1) }
-      try store!.commit(
-        batch,
-        at: StoreClock.Reading(
-          bootID: Self.bootID, bootMicroseconds: talk.now.boot.microseconds,
-          wallMicroseconds: talk.now.wall.microseconds))
+      talk.dispatcher.engine.takeChanges(into: writer.batch)
+      writer.commit(at: reading(talk.now)) {}
       if round == 12 {
-        store = nil
-        store = try open(talk.now)
-        _ = try read(store!)
+        // All of it goes to the tables.
+        let isFolded = DispatchSemaphore(value: 0)
+        writer.backUp(to: directory + "/copy", at: nil) { _ in isFolded.signal() }
+        isFolded.wait()
       }
     }
-    rows = try read(store!)
+    writer.close(at: reading(talk.now))
+    let store = try open(talk.now)
+    rows = try read(store)
     for name in Self.names {
       files[name] = try Files.read("\(directory)/\(name)")
     }
-    store = nil
     let kinds: [EntityKind] = [.countdown, .timer, .hud, .throttle, .once, .gate, .debounce]
     let counts =
       kinds.map { kind in rows.records.count { $0.kind == kind } }
@@ -206,7 +211,7 @@ package final class StateFuzz: FuzzTarget {
       }
       for _ in 0..<5 { talk.receive(encode(grammar.command(&random))) }
       talk.pass(milliseconds)
-      _ = StoreBatch(takenFrom: dispatcher.engine)
+      dispatcher.engine.takeChanges(into: ChangeWriter(offset: 0))
     }
   }
 }

@@ -47,7 +47,8 @@ struct LogContents {
     var sizes: [Int] = []
     for segment in files.segments() {
       switch FoundSegment.header(
-        try segment.read(LogSegment.headerLength), lineage: lineage ?? 0) {
+        try segment.read(LogSegment.headerLength), lineage: lineage ?? 0)
+      {
       case .ours(let size):
         segments.append(segment)
         sizes.append(size)
@@ -89,7 +90,8 @@ struct LogContents {
       }
       lastNumbers.append(lastNumber)
       if let found = laterBatch(in: bytes, from: place) {
-        damage = lost(index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
+        damage = lost(
+          index, "batches from \(max(lastNumber, folded) + 1) to \(found - 1) cannot be read")
         return
       }
     }
@@ -143,7 +145,11 @@ struct LogContents {
       switch entry {
       case .events(let events, _): lastEvent = max(lastEvent, events.lastSequence)
       case .clocks(let bytes):
-        if let read = Meta.Clocks(bytes: bytes, offset: 0) { clocks = read } else { makesSense = false }
+        if let read = Meta.Clocks(bytes: bytes, offset: 0) {
+          clocks = read
+        } else {
+          makesSense = false
+        }
       case .current, .gone: break
       }
     }

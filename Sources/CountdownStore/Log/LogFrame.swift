@@ -69,10 +69,14 @@ enum CRC32C {
   private static let isFast = countdownd_has_crc32c() != 0
 
   static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-    bytes.withUnsafeBufferPointer {
-      isFast
-        ? countdownd_crc32c_fast(0, $0.baseAddress, $0.count)
-        : countdownd_crc32c_slow(0, $0.baseAddress, $0.count)
+    guard isFast else { return slowChecksum(bytes) }
+    return bytes.withUnsafeBufferPointer {
+      countdownd_crc32c_fast(0, $0.baseAddress, $0.count)
     }
+  }
+
+  /// Where the processor has no instruction for it.
+  static func slowChecksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+    bytes.withUnsafeBufferPointer { countdownd_crc32c_slow(0, $0.baseAddress, $0.count) }
   }
 }

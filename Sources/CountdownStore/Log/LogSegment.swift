@@ -127,7 +127,10 @@ struct FoundSegment {
   let path: String
   var fileSize: Int { StateFiles.size(path) }
 
-  enum Header { case ours(size: Int), other, damaged }
+  enum Header {
+    case ours(size: Int)
+    case other, damaged
+  }
 
   /// - Parameter lineage: which state it should belong to.
   static func header(_ bytes: [UInt8], lineage: Int64) -> Header {

@@ -33,7 +33,9 @@ struct NewestChanges {
   }
 
   /// Whether nothing newer is known of an entity than this entry of a segment.
-  func isNewest(_ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int)
+  func isNewest(
+    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
+  )
     -> Bool
   {
     places[Self.id(kind, place)] == Place(segment, bytes)

@@ -16,14 +16,18 @@ package final class ChangeWriter {
   }
 
   /// An entity as it is now.
-  func append<Record: StoredRecord>(_ record: consuming Record, _ kind: EntityKind, at place: UInt32) {
+  package func append<Record: StoredRecord>(
+    _ record: consuming Record, _ kind: EntityKind, at place: UInt32
+  ) {
     begin(kind.rawValue, place)
     var record = record
     writer.measured { record.fields(&$0) }
   }
 
   /// An entity of which nothing is stored any more.
-  func appendGone(_ kind: EntityKind, at place: UInt32) { begin(kind.rawValue | Entry.gone, place) }
+  package func appendGone(_ kind: EntityKind, at place: UInt32) {
+    begin(kind.rawValue | Entry.gone, place)
+  }
 
   private func begin(_ tag: UInt8, _ place: UInt32) {
     var tag = tag

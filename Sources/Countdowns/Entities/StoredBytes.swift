@@ -62,11 +62,15 @@ package struct StoredByteWriter: StorageVisitor {
     integer(UInt32(0))
     body(&self)
     let length = UInt32(bytes.count - start - 4)
-    for place in 0..<4 { bytes[start + place] = UInt8(truncatingIfNeeded: length >> (24 - 8 * place)) }
+    for place in 0..<4 {
+      bytes[start + place] = UInt8(truncatingIfNeeded: length >> (24 - 8 * place))
+    }
   }
 
   /// Begins again, with its memory.
-  mutating func removeAll(keepingCapacity: Bool) { bytes.removeAll(keepingCapacity: keepingCapacity) }
+  mutating func removeAll(keepingCapacity: Bool) {
+    bytes.removeAll(keepingCapacity: keepingCapacity)
+  }
 }
 
 extension [UInt8] {

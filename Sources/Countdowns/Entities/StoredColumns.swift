@@ -93,13 +93,17 @@ package struct ColumnReader: StorageVisitor {
 
   package mutating func fail() { hasFailed = true }
 
-  package mutating func field(_ name: StaticString, _ value: inout Int64) { value = row.number(next()) }
+  package mutating func field(_ name: StaticString, _ value: inout Int64) {
+    value = row.number(next())
+  }
 
   package mutating func field(_ name: StaticString, _ value: inout Int64?) {
     value = row.optionalNumber(next())
   }
 
-  package mutating func field(_ name: StaticString, _ value: inout [UInt8]) { value = row.bytes(next()) }
+  package mutating func field(_ name: StaticString, _ value: inout [UInt8]) {
+    value = row.bytes(next())
+  }
 
   package mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
     value = row.optionalBytes(next())

@@ -57,15 +57,15 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
-  @Test("A place that is held, or taken again, is nobody else's", arguments: 0..<20)
+  @Test("A place that is taken again is nobody else's", arguments: 0..<20)
   func places(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
     var countdowns = CountdownTable()
-    var (taken, held): (Set<UInt32>, Set<UInt32>) = ([], [])
+    var taken: Set<UInt32> = []
     let most = [3, 100, 1_000][Int(seed % 3)]
     func expect(_ place: UInt32, isNew: Bool) {
-      #expect((!taken.contains(place) && !held.contains(place)) == isNew)
+      #expect(!taken.contains(place) == isNew)
       #expect(table.contains(place) == countdowns.contains(place))
     }
     for step in 0..<6_000 {
@@ -85,27 +85,21 @@ import TimerWheel
       case 1 where taken.count < most:
         // As what was taken out comes back: wherever it is free, or behind all there are.
         let place = UInt32.random(in: 0..<UInt32(most + 200), using: &generator)
-        guard !taken.contains(place), !held.contains(place) else { continue }
+        guard !taken.contains(place) else { continue }
         table.insert(Thing(key: key, value: step), at: place)
         let isIn = countdowns.insert(key, new, at: place)
         #expect(isIn)
         taken.insert(place)
       case 2, 3:
         guard let place = taken.randomElement(using: &generator) else { continue }
-        let isHeld = Bool.random(using: &generator)
-        table.remove(place, holdsPlace: isHeld)
-        countdowns.remove(place, holdsPlace: isHeld)
+        table.remove(place)
+        countdowns.remove(place)
         taken.remove(place)
-        if isHeld { held.insert(place) }
-      default:
-        guard let place = held.randomElement(using: &generator) else { continue }
-        table.release(place)
-        countdowns.release(place)
-        held.remove(place)
+      default: break
       }
       #expect(table.count == taken.count && countdowns.count == taken.count)
-      // Cursors start over once nothing is there or held, and not before.
-      #expect((table.indexEnd == 0) == (taken.isEmpty && held.isEmpty))
+      // Cursors start over once nothing is there, and not before.
+      #expect((table.indexEnd == 0) == taken.isEmpty)
       #expect(table.indexEnd == countdowns.indexEnd)
     }
     for place in taken { #expect(table.contains(place) && countdowns.contains(place)) }

@@ -120,7 +120,7 @@ final class Counter {
 
   func take(_ session: Session? = nil) throws -> [Reply] {
     let session = session ?? self.session
-    session.outbound.append(session.takeSaid().bytes)
+    session.outbound.append(session.takeOutput())
     var bytes: [UInt8] = []
     while let piece = session.outbound.popFirst() { bytes += piece }
     return try Reply.all(bytes)

@@ -275,22 +275,7 @@ import Testing
     let desk = Desk()
     desk.connect(2)
     desk.engine.noteChanges()
-    func taken() -> [String] {
-      var taken: [String] = []
-      var gone: [(EntityKind, UInt32)] = []
-      let batch = desk.engine.beginBatch()
-      desk.engine.takeGuardChanges(
-        current: { index, kept in
-          let key = String(decoding: kept.key, as: UTF8.self)
-          taken.append("\(kept.kind.name) \(index) \(key)")
-        },
-        gone: { kind, index in
-          taken.append("\(kind.name) \(index) gone")
-          gone.append((kind, index))
-        })
-      for (kind, index) in gone { desk.engine.noteGone(kind, index, in: batch) }
-      return taken
-    }
+    func taken() -> [String] { desk.engine.takenChanges() }
     try desk.take("t", 2, 1, per: 1_000)
     try desk.take("t", 2, 1, per: 1_000)
     try desk.begin("o", owner: .connection(2))
@@ -323,14 +308,21 @@ import Testing
     try old.check("g", "buy", payload: "p", ttl: 1_000)
     try old.open(gate: "h", ttl: 10_000)
     try old.call("d", payload: "x", longest: 5_000)
+    let batch = ChangeWriter(offset: 0)
+    old.engine.takeChanges(into: batch)
     var kept: [(UInt32, DurableGuard)] = []
-    old.engine.takeGuardChanges(current: { kept.append(($0, $1)) }, gone: { _, _ in })
+    _ = ChangeEntry.forEach(of: batch.bytes[...]) {
+      guard case .current(_, let place, let bytes) = $0 else { return }
+      kept.append((place, DurableGuard(bytes: bytes, offset: 0)!))
+    }
     #expect(kept.count == 5)
 
     let desk = Desk()
     desk.subscribe(1, pattern: "*")
     desk.unnoticed(at: 3_000)
-    for (index, durable) in kept { desk.engine.restore(durable, at: index, now: desk.now) }
+    for (index, durable) in kept {
+      #expect(durable.restore(in: desk.engine, at: index, now: desk.now))
+    }
     #expect(desk.engine.entityCount == 5)
     desk.late(at: 3_000)
     #expect(
@@ -342,31 +334,6 @@ import Testing
     #expect(late.sorted() == [2_000_000, 2_000_000, 2_857_142])
     #expect(desk.once("o")?.result == Array("r".utf8))
     #expect(desk.gate("h")?.remainingMS == 7_000)
-  }
-
-  @Test("What could not be stored is taken out, and what is stored put back, for all kinds")
-  func takenBack() throws {
-    let desk = Desk()
-    desk.engine.noteChanges()
-    try desk.begin("o")
-    var stored: (UInt32, DurableGuard)?
-    desk.engine.takeGuardChanges(current: { stored = ($0, $1) }, gone: { _, _ in })
-    let (index, durable) = try #require(stored)
-    try desk.done("o", "r")
-    desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
-    desk.engine.discard(.once, index, at: desk.now)
-    #expect(desk.engine.entityCount == 0)
-    desk.engine.putBack(durable, at: index, now: desk.now)
-    #expect(desk.once("o")?.state == .running)
-    #expect(desk.engine.armedCount == 1)
-    // Somebody has begun it anew because of a change that did not come about.
-    try desk.cancel(once: "o")
-    try desk.begin("x")
-    try desk.begin("o")
-    desk.engine.takeGuardChanges(current: { _, _ in }, gone: { _, _ in })
-    desk.engine.discard(.once, index, at: desk.now)
-    desk.engine.putBack(durable, at: index, now: desk.now)
-    #expect(desk.once("o")?.generation == durable.generation)
   }
 
   @Test("While nothing can be stored, what needs storing is refused and changes nothing")

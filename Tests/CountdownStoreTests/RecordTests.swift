@@ -58,19 +58,19 @@ import Testing
   }
 
   private func back(_ kept: DurableCountdown) throws -> DurableCountdown {
-    var batch = StoreBatch()
-    batch.countdowns.current = [StoredRow(kept, at: 7)]
-    return try #require(try back(batch, .countdown, at: 7) as? DurableCountdown)
+    var batch = TestBatch()
+    batch.countdowns = [StoredRow(kept, at: 7)]
+    return try #require(try back(batch, .countdown, at: 7))
   }
 
   /// What is read of an entity that a batch has.
-  private func back(
-    _ batch: StoreBatch, _ kind: EntityKind, at place: UInt32
-  ) throws -> (any StoredRecord)? {
+  private func back<Record: StoredRecord>(
+    _ batch: TestBatch, _ kind: EntityKind, at place: UInt32
+  ) throws -> Record? {
     let directory = Self.directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    try Self.open(directory).commit(batch, at: Self.reading)
-    return try Self.open(directory).record(of: kind, at: place)
+    try Self.open(directory).write(batch)
+    return try Self.open(directory).record(Record.self, kind, at: place)
   }
 
   @Test func countdownsSurviveTheRoundTrip() throws {
@@ -190,9 +190,9 @@ import Testing
       let directory = Self.directory()
       defer { try? FileManager.default.removeItem(atPath: directory) }
       let store = try Self.open(directory)
-      var batch = StoreBatch()
-      batch.timers.current = [StoredRow(kept, at: 4)]
-      try store.commit(batch, at: Self.reading)
+      var batch = TestBatch()
+      batch.timers = [StoredRow(kept, at: 4)]
+      try store.write(batch)
       // A wall timer is stored as it is.
       let column = clock == .boot ? "deadline_store_us" : "deadline_unix_us"
       if case .running(let until) = phase {
@@ -200,7 +200,7 @@ import Testing
           try store.database.number("SELECT \(column) FROM timers WHERE id = 4")
             == until.microseconds + (clock == .boot ? Self.offset : 0))
       }
-      let back = try #require(try store.record(of: .timer, at: 4) as? DurableTimer)
+      let back = try #require(try store.record(DurableTimer.self, .timer, at: 4))
       #expect(back.key == [1] && back.machine == machine && back.generation == kept.generation)
       #expect(back.uid == 3 && back.clock == clock && back.payload == kept.payload)
     }
@@ -212,18 +212,18 @@ import Testing
     let store = try Self.open(directory)
     let machine = PlainTimer(
       .running(until: at(1)), every: nil, late: .fire, fired: 0, missed: 0)!
-    var batch = StoreBatch()
-    batch.timers.current = [
+    var batch = TestBatch()
+    batch.timers = [
       StoredRow(
         DurableTimer(
           key: [1], machine: machine, generation: Generation(1), uid: 0, clock: .boot, payload: nil),
         at: 0)
     ]
     func isNone(_ change: String) throws -> Bool {
-      try store.commit(batch, at: Self.reading)
+      try store.write(batch)
       try store.database.execute("UPDATE timers SET \(change), sum = NULL")
       do throws(StoreError) {
-        return try store.record(of: .timer, at: 0) == nil
+        return try store.record(DurableTimer.self, .timer, at: 0) == nil
       } catch {
         return error.kind == .corrupt
       }
@@ -262,12 +262,12 @@ import Testing
     ]
     for machine in machines {
       let kept = DurableGuard(key: [9], machine, generation: Generation(2), uid: 3)
-      var batch = StoreBatch()
-      batch.guards.current = [StoredRow(kept, at: 4)]
-      let back = try #require(try back(batch, type(of: machine).kind, at: 4) as? DurableGuard)
+      var batch = TestBatch()
+      batch.guards = [StoredRow(kept, at: 4)]
+      let back: DurableGuard = try #require(try back(batch, type(of: machine).kind, at: 4))
       #expect(back.columns == machine.columns && back.key == [9])
       #expect(back.generation == kept.generation && back.uid == 3)
-      let row = batch.guards.current[0]
+      let row = batch.guards[0]
       #expect(row.place == 4 && row.record.kind == type(of: machine).kind)
     }
   }

@@ -1,0 +1,303 @@
+import Countdowns
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CountdownStore
+
+/// The log of changes: what is read of it after whatever happened to it.
+@Suite struct LogTests {
+  private let directory = TemporaryDirectory()
+  private let copy = TemporaryDirectory()
+
+  private func segment(_ number: UInt64, of directory: TemporaryDirectory) -> String {
+    StateFiles(directory: directory.state).segment(number)
+  }
+
+  /// A state as `kill -9` leaves it after one batch for each of these keys.
+  private func killed(after keys: String...) throws {
+    let life = try Life(directory)
+    for key in keys { life.commit(key) }
+    try copyState(directory, copy)
+    life.close()
+  }
+
+  /// Where frames are in a segment.
+  private func frames(_ path: String) throws -> [LogFrame] {
+    let bytes = [UInt8](try #require(contents(path)))
+    var frames: [LogFrame] = []
+    var place = LogSegment.headerLength
+    while let frame = LogFrame(in: bytes, at: place) {
+      frames.append(frame)
+      place = frame.end
+    }
+    return frames
+  }
+
+  private func change(_ path: String, _ body: (inout [UInt8]) -> Void) throws {
+    var bytes = [UInt8](try #require(contents(path)))
+    body(&bytes)
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+  }
+
+  private func problems() throws -> [String] {
+    try Store.check(directory: copy.state, anyEvents).problems
+  }
+
+  // MARK: Frames
+
+  @Test func theChecksumIsCRC32C() {
+    // RFC 3720, appendix B.4; and the usual check value.
+    let vectors: [([UInt8], UInt32)] = [
+      ([UInt8](repeating: 0, count: 32), 0x8a91_36aa),
+      ([UInt8](repeating: 0xFF, count: 32), 0x62a8_ab43),
+      (Array(0..<32), 0x46dd_794e), (Array("123456789".utf8), 0xe306_9283), ([], 0),
+    ]
+    for (bytes, sum) in vectors {
+      #expect(CRC32C.checksum(bytes[...]) == sum)
+      #expect(CRC32C.slowChecksum(bytes[...]) == sum)
+    }
+  }
+
+  @Test(arguments: [0, 1, 7, 8, 9, 1_000])
+  func aFrameIsReadAsItWasWritten(length: Int) throws {
+    let payload = (0..<length).map { UInt8(truncatingIfNeeded: $0) }
+    var bytes: [UInt8] = []
+    LogFrame.write(payload, number: 1 << 40, start: 7, to: &bytes)
+    #expect(bytes.count % 8 == 0)
+    let frame = try #require(LogFrame(in: bytes, at: 0))
+    #expect(frame.number == 1 << 40 && frame.start == 7 && frame.end == bytes.count)
+    #expect(Array(bytes[frame.payload]) == payload)
+    for place in 0..<frame.payload.upperBound where place < 20 || place > 23 {
+      var changed = bytes
+      changed[place] ^= 4
+      #expect(LogFrame(in: changed, at: 0) == nil)
+    }
+    #expect(LogFrame(in: Array(bytes.dropLast(length % 8 == 0 ? 1 : 8)), at: 0) == nil)
+  }
+
+  // MARK: What is read
+
+  @Test func allThatWasCommittedIsReadAfterAKill() throws {
+    let life = try Life(directory)
+    life.commit("a", "b", "c")
+    life.commit(batch([countdown(0, "d")], gone: [1]))
+    try copyState(directory, copy)
+    life.close()
+    #expect(try problems() == [])
+    #expect(try open(copy).keys() == ["d", "c"])
+  }
+
+  @Test func segmentsAreFoldedAndUsedAgain() throws {
+    let life = try Life(directory)
+    let long = [UInt8](repeating: 1, count: 1_000)
+    // Ten entities again and again: much more than there is room for in the log.
+    for n in 0..<2_000 {
+      let row = countdown(UInt32(n % 10), "key-\(n % 10)", until: Int64(n), meta: long)
+      #expect(life.commit(batch([row])))
+    }
+    life.close()
+    let files = try FileManager.default.contentsOfDirectory(atPath: directory.state)
+    #expect(files.count { $0.hasPrefix("changes-") } < 30)
+    let store = try open(directory)
+    #expect(try store.allCountdowns().count == 10)
+    #expect(
+      try store.allCountdowns().map(\.record.annotations.meta) == .init(repeating: long, count: 10))
+    #expect(store.meta.folded > 1_000)
+    #expect(life.failures.first == nil)
+  }
+
+  @Test func aBatchMayBeLongerThanASegment() throws {
+    let life = try Life(directory)
+    let rows = (0..<200).map {
+      countdown(UInt32($0), "\($0)", meta: [UInt8](repeating: 9, count: 1_000))
+    }
+    life.commit("a")
+    #expect(life.commit(batch(rows)))
+    #expect(life.commit(batch([countdown(500, "last")])))
+    try copyState(directory, copy)
+    life.close()
+    #expect(try open(copy).allCountdowns().count == 201)
+    #expect(try problems() == [])
+  }
+
+  @Test func batchesOfManyStartsAreRead() throws {
+    for key in ["a", "b", "c"] {
+      let life = try Life(directory)
+      life.commit(key)
+      life.close()
+    }
+    #expect(try open(directory).keys() == ["a", "b", "c"])
+  }
+
+  // MARK: Damage
+
+  @Test(arguments: [1, 20, 25, 60])
+  func aTornLastFrameIsNoDamage(length: Int) throws {
+    try killed(after: "a", "b")
+    let path = segment(1, of: copy)
+    let last = try #require(frames(path).last)
+    let start = last.payload.lowerBound - LogFrame.headerLength
+    try change(path) { for place in (start + length)..<last.end { $0[place] = 0 } }
+    #expect(try problems() == [])
+    let store = try open(copy)
+    #expect(try store.keys() == ["a"])
+    #expect(store.damage == nil)
+  }
+
+  @Test func aChangedFrameThatOthersFollowIsALoss() throws {
+    try killed(after: "a", "b", "c")
+    let path = segment(1, of: copy)
+    let second = try frames(path)[2]
+    try change(path) { $0[second.payload.lowerBound + 3] ^= 1 }
+    #expect(try problems().count == 1)
+    let store = try open(copy)
+    #expect(store.damage?.kind == .corrupt)
+    #expect(try store.keys() == ["a"])
+  }
+
+  @Test func whatIsLeftOfBeforeIsNotReadAgain() throws {
+    try killed(after: "a", "b", "c")
+    let path = segment(1, of: copy)
+    let frame = try frames(path)[2]
+    // After a power failure `process` may have lost a batch, but not those after it.
+    try change(path) { for place in frame.payload { $0[place] = 0 } }
+    let rebooted = reading(5, wall: wallStart + 60_000_000, bootID: "boot-2")
+    var findings: [Store.Finding] = []
+    let store = try Store(options(copy.state), at: rebooted) { findings.append($0) }
+    #expect(store.damage == nil && findings.count == 1)
+    #expect(try store.keys() == ["a"])
+    let life = try Life(copy, at: rebooted)
+    life.commit("d")
+    life.close(at: rebooted)
+    #expect(try open(copy, at: rebooted).keys() == ["a", "d"])
+    #expect(try problems() == [])
+  }
+
+  @Test func aMissingLogIsALoss() throws {
+    let life = try Life(directory)
+    for n in 0..<300 {
+      life.commit(
+        batch([countdown(0, "a", until: Int64(n), meta: .init(repeating: 0, count: 900))]))
+    }
+    life.close()
+    let numbers = StateFiles(directory: directory.state).segments()
+    #expect(try open(directory).meta.folded > 0)
+    for segment in numbers { unlink(segment.path) }
+    #expect(try open(directory).damage?.kind == .corrupt)
+  }
+
+  @Test func aSegmentThatWasCutShortIsALoss() throws {
+    try killed(after: "a", "b")
+    let path = segment(1, of: copy)
+    let end = try frames(path)[1].end
+    truncate(path, off_t(end))
+    #expect(try problems().count == 1)
+    #expect(try open(copy).keys() == ["a"])
+  }
+
+  @Test func aMissingSegmentIsALoss() throws {
+    let life = try Life(directory)
+    let long = [UInt8](repeating: 0, count: 30_000)
+    for n in 0..<9 { life.commit(batch([countdown(UInt32(n), "\(n)", meta: long)])) }
+    try copyState(directory, copy)
+    life.close()
+    let segments = StateFiles(directory: copy.state).segments()
+    let last = try #require(segments.last { (try? frames($0.path).isEmpty) == false })
+    let previous = segments.last { $0.number < last.number }
+    if let previous {
+      unlink(previous.path)
+      #expect(try open(copy).damage?.kind == .corrupt)
+    }
+  }
+
+  @Test func theLogOfAnotherStateIsSetAside() throws {
+    try killed(after: "a")
+    // A backup is a state of its own.
+    try open(directory).write(batch([countdown(3, "backup")]))
+    let backup = TemporaryDirectory()
+    mkdir(backup.state, 0o700)
+    try Life(backup).close()
+    try open(backup).write(batch([countdown(3, "backup")]))
+    unlink(copy.database)
+    try FileManager.default.copyItem(atPath: backup.database, toPath: copy.database)
+    #expect(try problems() == [])
+    var findings: [Store.Finding] = []
+    let store = try Store(options(copy.state), at: reading()) { findings.append($0) }
+    #expect(store.damage == nil)
+    #expect(try store.keys() == ["backup"])
+    guard case .otherLog(let place)? = findings.first else {
+      Issue.record("\(findings)")
+      return
+    }
+    #expect(place.contains("changes-0000000001.log.other-") && contents(place) != nil)
+  }
+}
+
+/// Batches are stored in order, and nothing is said to be that is not.
+@Suite struct WriterTests {
+  private let directory = TemporaryDirectory()
+
+  @Test func withPowerBatchesAreAnsweredInOrderOnceTheyAreOnTheDisk() throws {
+    let queue = DispatchQueue(label: "loop")
+    let answers = Mutex<[Int]>([])
+    let done = DispatchSemaphore(value: 0)
+    nonisolated(unsafe) let store = try Store(options(directory.state, .power), at: reading())
+    let writer = try StoreWriter(
+      store, eventsAfter: 0, at: reading(), execute: { queue.async(execute: $0) },
+      failed: { Issue.record($0) })
+    queue.sync {
+      for n in 0..<50 {
+        batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
+        writer.commit(at: reading()) {
+          answers.withLock { $0.append(n) }
+          if n == 49 { done.signal() }
+        }
+        #expect(writer.isBusy)
+      }
+    }
+    done.wait()
+    #expect(answers.withLock(\.self) == Array(0..<50))
+    queue.sync { writer.close(at: reading()) }
+    #expect(try open(directory).counts().countdowns == 0)
+    #expect(try open(directory).allCountdowns().count == 50)
+  }
+
+  @Test func filesThatWereMovedAreNoticed() throws {
+    let life = try Life(directory)
+    func problem(at now: Int64) -> StoreError.Kind? {
+      life.writer.problem(atBootMicroseconds: now)?.kind
+    }
+    #expect(problem(at: 0) == nil)
+    for path in [directory.database, StateFiles(directory: directory.state).segment(1)] {
+      rename(path, path + ".away")
+      #expect(problem(at: 10_000) == .moved)
+      rename(path + ".away", path)
+      #expect(problem(at: 20_000) == nil)
+    }
+    life.close()
+  }
+
+  @Test func aFullDiskIsNoticedBeforeABatchIsBegun() throws {
+    guard SmallDisk.isPossible else { return }
+    let disk = try SmallDisk(kibibytes: 260)
+    let small = TemporaryDirectory(at: disk.path)
+    // Two segments fit, and not a third.
+    let life = try Life(small)
+    let long = [UInt8](repeating: 0, count: 20_000)
+    var stored = 0
+    while life.writer.problem(atBootMicroseconds: Int64(stored) * 2_000) == nil, stored < 1_000 {
+      let isStored = life.commit(batch([countdown(UInt32(stored), "\(stored)", meta: long)]))
+      #expect(isStored)
+      stored += 1
+      usleep(5_000)
+    }
+    #expect(stored > 2 && stored < 1_000)
+    #expect(life.failures.first == nil)
+    // What is under way still fits.
+    #expect(life.commit(batch([countdown(2_000, "last")])))
+    life.close()
+    let store = try Store(options(small.state), at: reading())
+    #expect(try store.allCountdowns().count == stored + 1)
+  }
+}
