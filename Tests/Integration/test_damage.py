@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from countdownd import PATIENCE, binary, eventually, forget_sums, request, view
+from countdownd import PATIENCE, binary, eventually, request, run_sql, view
 
 COUNT = 5_000
 
@@ -26,14 +26,6 @@ def check(directory):
         [binary(), "--check", "--state-directory", str(directory)],
         capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
-
-
-def query(daemon, *statements):
-    with contextlib.closing(sqlite3.connect(daemon.state / "state.db")) as database:
-        for statement in statements:
-            assert database.execute(statement).rowcount != 0, statement
-        forget_sums(database)
-        database.commit()
 
 
 @pytest.fixture
@@ -176,8 +168,7 @@ def test_events_that_cannot_be_read_are_a_gap(daemon):
     begin = client("EVENTS", "LAST")
     for n in range(10):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
-    query(daemon, "UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
+    daemon.change_stored("UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
         "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 1 OFFSET 4)")  # fmt: skip
     daemon.start_again()
     client = daemon.connect()
@@ -233,10 +224,9 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
         client("DEBOUNCE", n, "1h", "MAXWAIT", "2h")
     count = client("DBSIZE")
     assert count == 35
-    daemon.stop("terminate")
     kind = GUARDS.index(table) if table in GUARDS else 0
     name = "guards" if table in GUARDS else table
-    query(daemon, f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
+    daemon.change_stored(f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "makes no sense" in looked.stdout, looked
     daemon.start_again()
@@ -264,9 +254,8 @@ def test_events_with_numbers_that_cannot_be_are_a_gap(daemon, row, change):
     begin = client("EVENTS", "LAST")
     for n in range(10):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
     order = "DESC" if row == "newest" else "ASC"
-    query(daemon, f"UPDATE events SET {change} WHERE last_seq = (SELECT last_seq FROM events ORDER BY last_seq {order})")
+    daemon.change_stored(f"UPDATE events SET {change} WHERE last_seq = (SELECT last_seq FROM events ORDER BY last_seq {order})")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "of events makes no sense" in looked.stdout, looked
     daemon.start_again()
@@ -287,8 +276,7 @@ def test_two_records_of_one_key(daemon):
     client = daemon.connect()
     for n in range(5):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
-    query(daemon, "UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
+    daemon.change_stored("UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "1 keys are in several rows of countdowns" in looked.stdout
     daemon.start_again()
@@ -312,8 +300,7 @@ def test_numbers_that_are_no_file(daemon):
     ],
 )
 def test_files_of_others_are_left_alone(daemon, sql, says):
-    daemon.stop("terminate")
-    query(daemon, sql)
+    daemon.change_stored(sql)
     before = (daemon.state / "state.db").read_bytes()
     code, error = run(*daemon.arguments)
     assert code == 73 and says in error, error
@@ -393,6 +380,6 @@ def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     log = len(daemon.log)
     assert daemon.terminate() == 0
     assert "state loaded" not in daemon.log[log:] and "ended" in daemon.log[log:]
-    query(daemon, "DELETE FROM countdowns WHERE id > 10")
+    daemon.change_stored("DELETE FROM countdowns WHERE id > 10")
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 1
