@@ -10,6 +10,8 @@ import pytest
 
 from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, view
 
+# Of the database, in bytes.
+PAGE = 4_096
 CTL = binary().parent / "countdownctl"
 
 
@@ -197,13 +199,14 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
         client.reply()
     in_use = check(daemon.directory / "state")
     assert in_use.returncode == 73 and str(daemon.pid) in in_use.stderr
+    daemon.back_up(tmp_path / "copy.db")
     daemon.terminate()
     fine = check(daemon.directory / "state")
     assert fine.returncode == 0 and "countdowns: 2000" in fine.stdout and "no problems" in fine.stdout
     file = daemon.directory / "state" / "state.db"
     content = bytearray(file.read_bytes())
-    for page in range(20, 40):
-        content[page * 1024 + 100 : page * 1024 + 900] = os.urandom(800)
+    for page in range(10, 20):
+        content[page * PAGE + 100 : page * PAGE + 900] = os.urandom(800)
     file.write_bytes(content)
     damaged = check(daemon.directory / "state")
     assert damaged.returncode == 65, damaged
