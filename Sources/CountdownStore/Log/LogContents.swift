@@ -42,7 +42,8 @@ struct LogContents {
     path = files.directory
     folded = query.folded
     lastNumber = 0
-    lastStart = query.start
+    // What is in the log may be of starts before that.
+    lastStart = 0
     var lineage = query.lineage
     var sizes: [Int] = []
     for segment in files.segments() {
@@ -64,6 +65,7 @@ struct LogContents {
       }
     }
     try read(sizes)
+    lastStart = max(lastStart, query.start)
     if lastNumber < folded, damage == nil {
       damage = StoreError(
         .corrupt, segments.last?.path ?? path,
