@@ -54,7 +54,7 @@ run: build ## Build everything and start a daemon at .build/run/countdownd.sock 
 	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: demo
-demo: build ## Play a verify-code flow and a HUD flow live in the terminal
+demo: build ## Play a verification-code flow and a HUD flow live in the terminal
 	@scripts/demo.sh $(RELEASE)
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.

@@ -5,6 +5,10 @@ import PackageDescription
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
+/// Whatever the compiler cannot prove to be memory-safe is marked; functions can return what they lend.
+let strict: [SwiftSetting] =
+  settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
+
 let package = Package(
   name: "countdownd",
   products: [
@@ -15,6 +19,7 @@ let package = Package(
     .executable(name: "countdownctl", targets: ["countdownctl"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
@@ -23,27 +28,29 @@ let package = Package(
   ],
   targets: [
     // Time.
-    .target(name: "TimerWheel", swiftSettings: settings),
+    .target(name: "TimerWheel", swiftSettings: strict),
     .systemLibrary(name: "CTimerFD"),
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),
 
     // What travels between the daemon and its clients: RESP, its limits, the version.
-    .target(name: "Wire", swiftSettings: settings),
+    .target(name: "Wire", swiftSettings: strict),
 
     // What the daemon decides: the engine, a folder for each kind, the commands. No clock, no I/O.
     .target(
       name: "Countdowns",
       dependencies: [
-        "TimerWheel", "Wire", .product(name: "Histogram", package: "hdrhistogram-swift"),
+        "TimerWheel", "Wire",
+        .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "Histogram", package: "hdrhistogram-swift"),
       ],
-      swiftSettings: settings),
+      swiftSettings: strict),
 
     // What it remembers.
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CLog"),
     .target(
-      name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns"],
+      name: "CountdownStore", dependencies: ["CLog", "CSQLite", "Countdowns", "Wire"],
       swiftSettings: settings),
     .executableTarget(
       name: "store-bench",
@@ -68,11 +75,11 @@ let package = Package(
     .systemLibrary(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
-      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: settings),
+      name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
     .target(
       name: "CountdownConfiguration",
       dependencies: ["Countdowns", "Wire", .product(name: "Yams", package: "Yams")],
-      swiftSettings: settings),
+      swiftSettings: strict),
     .executableTarget(
       name: "countdownd",
       dependencies: [
@@ -81,7 +88,7 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ],
-      swiftSettings: settings),
+      swiftSettings: strict),
 
     // The other end of the socket.
     .target(
@@ -91,7 +98,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      swiftSettings: settings + [.strictMemorySafety()]),
+      swiftSettings: strict),
     .executableTarget(
       name: "countdownctl",
       dependencies: [
@@ -101,7 +108,7 @@ let package = Package(
         .product(name: "Histogram", package: "hdrhistogram-swift"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
-      swiftSettings: settings + [.strictMemorySafety()]),
+      swiftSettings: strict),
 
     // The random numbers of a seed, for all tests.
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),

@@ -1,5 +1,5 @@
 #!/bin/bash
-# demo.sh BINARIES - starts a private daemon, plays a verify-code flow and a HUD flow, and stops it.
+# demo.sh BINARIES - starts a private daemon, plays a verification-code flow and a HUD flow, and stops it.
 # On a terminal the countdown is drawn live; elsewhere its events are printed.
 set -euo pipefail
 
@@ -32,7 +32,7 @@ ctl() {
   "$binaries/countdownctl" "$@" || true
 }
 
-say "A person asks for a verify code. May it be sent? If so, the countdown starts."
+say "A person asks for a verification code. May it be sent? If so, the countdown starts."
 ctl start +4512345678 --count 6 --title '%ds后重发' --ready-title '重发验证码'
 say "A double tap, a page refresh, a second server: refused, and nothing changes."
 ctl start +4512345678 --count 6

@@ -51,7 +51,7 @@ extension Configuration {
 
     var description: String {
       switch self {
-      case .system(let code): return "cannot be read: " + String(cString: strerror(code))
+      case .system(let code): return unsafe "cannot be read: " + String(cString: strerror(code))
       case .tooLong: return "longer than \(fileLimitBytes) bytes"
       case .notUTF8: return "not UTF-8"
       }
@@ -59,14 +59,14 @@ extension Configuration {
   }
 
   private static func contents(of path: String) -> Result<String, ReadFailure> {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return .failure(.system(errno)) }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: fileLimitBytes + 1)
     var length = 0
     while length < bytes.count {
-      let count = bytes[length...].withUnsafeMutableBytes {
-        read(descriptor, $0.baseAddress, $0.count)
+      let count = unsafe bytes[length...].withUnsafeMutableBytes {
+        unsafe read(descriptor, $0.baseAddress, $0.count)
       }
       if count == 0 { break }
       if count > 0 {
@@ -95,13 +95,13 @@ extension Configuration {
   /// The names of the drop-ins, sorted by their bytes so that no locale changes who wins. Hidden
   /// files are left out: editors and package managers keep their own there.
   private static func dropIns(in directory: String) -> Result<[String], ReadFailure> {
-    guard let stream = opendir(directory) else { return .failure(.system(errno)) }
-    defer { closedir(stream) }
+    guard let stream = unsafe opendir(directory) else { return .failure(.system(errno)) }
+    defer { unsafe closedir(stream) }
     var names: [String] = []
     errno = 0
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+    while let entry = unsafe readdir(stream) {
+      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
       }
       if name.hasSuffix(".yaml"), !name.hasPrefix(".") { names.append(name) }
       errno = 0

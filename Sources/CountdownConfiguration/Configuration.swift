@@ -51,11 +51,11 @@ package struct Configuration: Equatable, Sendable {
     case none
     /// They survive the end of the process, `kill -9` included.
     case process
-    /// They survive a loss of power.
+    /// They survive a power failure.
     case power
   }
 
-  /// What is kept of what happened, for those who were away.
+  /// The event log, for clients that were disconnected.
   package struct Events: Equatable, Sendable {
     /// How many events, the newest.
     package var keep = 100_000

@@ -13,20 +13,20 @@ package struct Principal: Hashable, Sendable {
 
 extension Kind where Value == [Principal] {
   static var users: Kind {
-    principals("a user's name or number that this system knows") { name, buffer in
-      var entry = passwd()
+    unsafe principals("a user's name or number that this system knows") { name, buffer in
+      var entry = unsafe passwd()
       var found: UnsafeMutablePointer<passwd>?
-      let code = getpwnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
-      return (code, found?.pointee.pw_uid)
+      let code = unsafe getpwnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
+      return unsafe (code, found?.pointee.pw_uid)
     }
   }
 
   static var groups: Kind {
-    principals("a group's name or number that this system knows") { name, buffer in
-      var entry = group()
+    unsafe principals("a group's name or number that this system knows") { name, buffer in
+      var entry = unsafe group()
       var found: UnsafeMutablePointer<group>?
-      let code = getgrnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
-      return (code, found?.pointee.gr_gid)
+      let code = unsafe getgrnam_r(name, &entry, buffer.baseAddress!, buffer.count, &found)
+      return unsafe (code, found?.pointee.gr_gid)
     }
   }
 
@@ -34,21 +34,9 @@ extension Kind where Value == [Principal] {
     @Sendable (String, UnsafeMutableBufferPointer<CChar>) -> (code: Int32, id: UInt32?)
 
   private static func principals(_ allowed: String, _ lookup: @escaping Lookup) -> Kind {
-    Kind(
-      read: { value, reader in
-        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
-        var principals: [Principal] = []
-        for item in items {
-          guard let text = item.scalar(allowed: allowed) else { continue }
-          if let id = number(text) ?? self.id(of: text, lookup) {
-            principals.append(Principal(text: text, id: id))
-          } else {
-            item.refuse(text, allowed: allowed)
-          }
-        }
-        value = principals
-      },
-      list: { [("", $0.map(\.text).joined(separator: ","))] })
+    list(of: allowed, \.text) { text in
+      unsafe (number(text) ?? id(of: text, lookup)).map { Principal(text: text, id: $0) }
+    }
   }
 
   /// The last number of all means "none" to the system: chown(2).
@@ -61,8 +49,8 @@ extension Kind where Value == [Principal] {
     guard !name.isEmpty, !name.utf8.contains(0) else { return nil }
     var size = 1 << 12
     while size <= 1 << 22 {
-      let (code, id) = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) {
-        lookup(name, $0)
+      let (code, id) = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) {
+        unsafe lookup(name, $0)
       }
       guard code == ERANGE else { return id }
       size *= 4

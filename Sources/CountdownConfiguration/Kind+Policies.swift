@@ -62,7 +62,7 @@ private struct PolicyReader {
     case "count": number(value, 1...Int(Int32.max)).map { rules.count = UInt32($0) }
     case "every": interval(value).map { rules.every = $0 }
     case "ladder":
-      rules.ladder = list(value, Self.duration) { Self.interval($0) }
+      rules.ladder = list(value, Self.duration, Interval.init(configured:))
     case "windows": rules.windows = list(value, Self.window) { Self.window($0) }
     case "channels":
       rules.channels = list(value, Self.channel) { SendPolicy.isName($0) ? $0 : nil }
@@ -84,10 +84,7 @@ private struct PolicyReader {
   }
 
   private func interval(_ value: ValueReader) -> Interval? {
-    guard let text = value.scalar(allowed: Self.duration) else { return nil }
-    if let interval = Self.interval(text) { return interval }
-    value.refuse(text, allowed: Self.duration)
-    return nil
+    value.value(Self.duration, Interval.init(configured:))
   }
 
   private mutating func list<Item>(
@@ -97,21 +94,14 @@ private struct PolicyReader {
     if items.isEmpty { value.report("empty; allowed: a list, each item " + allowed) }
     return items.enumerated().compactMap { index, item in
       places["\(value.name.split(separator: ".").last ?? "")[\(index)]"] = item
-      guard let text = item.scalar(allowed: allowed) else { return nil }
-      if let parsed = parse(text) { return parsed }
-      item.refuse(text, allowed: allowed)
-      return nil
+      return item.value(allowed, parse)
     }
-  }
-
-  private static func interval(_ text: String) -> Interval? {
-    milliseconds(text).map { .milliseconds(Int64($0)) }
   }
 
   private static func window(_ text: String) -> SendPolicy.Window? {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let limit = wholeNumber(String(parts[0])),
-      let length = interval(String(parts[1]))
+      let length = Interval(configured: String(parts[1]))
     else { return nil }
     return SendPolicy.Window(limit: limit, length: length)
   }

@@ -23,9 +23,7 @@ struct Kind<Value: Sendable>: Sendable {
   ) {
     self.init(
       read: { value, reader in
-        guard let text = reader.scalar(allowed: allowed) else { return }
-        guard let parsed = parse(text) else { return reader.refuse(text, allowed: allowed) }
-        value = parsed
+        if let parsed = reader.value(allowed, parse) { value = parsed }
       },
       list: { [("", show($0))] })
   }
@@ -59,7 +57,8 @@ extension Kind where Value == Duration {
     Kind(
       allowed: "an integer with ms, s, m, h or d, from \(lowest)ms to 3650d",
       parse: { text in
-        milliseconds(text).flatMap { $0 >= lowest ? .milliseconds($0) : nil }
+        Interval(configured: text).map(\.millisecondsRoundedUp)
+          .flatMap { $0 >= lowest ? .milliseconds($0) : nil }
       },
       show: { duration in
         let (seconds, attoseconds) = duration.components
@@ -118,32 +117,36 @@ extension Kind where Value == String {
 extension Kind where Value == [String] {
   /// Only what begins like this can ever be met, so anything else is a mistake.
   static var paths: Kind {
-    list(of: "a path that begins with /api/, at most 1024 bytes, without spaces and commas") {
-      $0.hasPrefix("/api/") && $0.utf8.count <= 1024
+    list(of: "a path that begins with /api/, at most 1024 bytes, without spaces and commas", \.self)
+    {
+      let isPath =
+        $0.hasPrefix("/api/") && $0.utf8.count <= 1024
         && $0.unicodeScalars.allSatisfy { !$0.properties.isWhitespace && $0 != "," }
+      return isPath ? $0 : nil
     }
   }
 
   static var words: Kind {
-    list(of: "a word of 1 to 64 letters") {
-      (1...64).contains($0.utf8.count) && $0.unicodeScalars.allSatisfy(\.properties.isAlphabetic)
+    list(of: "a word of 1 to 64 letters", \.self) {
+      let isWord =
+        (1...64).contains($0.utf8.count) && $0.unicodeScalars.allSatisfy(\.properties.isAlphabetic)
+      return isWord ? $0 : nil
     }
   }
+}
 
-  private static func list(
-    of allowed: String, where isAllowed: @escaping @Sendable (String) -> Bool
-  ) -> Kind {
+extension Kind {
+  /// A list of items; `parse` returns nil for what is not `allowed`.
+  static func list<Item>(
+    of allowed: String, _ show: @escaping @Sendable (Item) -> String,
+    parse: @escaping @Sendable (String) -> Item?
+  ) -> Kind where Value == [Item] {
     Kind(
       read: { value, reader in
         guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
-        var texts: [String] = []
-        for item in items {
-          guard let text = item.scalar(allowed: allowed) else { continue }
-          if isAllowed(text) { texts.append(text) } else { item.refuse(text, allowed: allowed) }
-        }
-        value = texts
+        value = items.compactMap { $0.value(allowed, parse) }
       },
-      list: { [("", $0.joined(separator: ","))] })
+      list: { [("", $0.map(show).joined(separator: ","))] })
   }
 }
 
@@ -186,10 +189,15 @@ private func wholeNumber(_ text: Substring) -> Int? {
 
 func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
 
-/// A duration of at most 3650 days.
-func milliseconds(_ text: String) -> Int? {
-  let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("", 1)]
-  return withUnit(text, units: units).flatMap { $0 <= 3650 * 86_400_000 ? $0 : nil }
+extension Interval {
+  /// A duration as in commands, without leading zeros and in lower case.
+  init?(configured text: String) {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard wholeNumber(digits) != nil, text == text.lowercased(),
+      let interval = DurationText.parse(text.utf8.span)
+    else { return nil }
+    self = interval
+  }
 }
 
 /// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.

@@ -20,6 +20,14 @@ struct ValueReader {
     return nil
   }
 
+  /// The parsed text of a single value, or nil after reporting that it is not `allowed`.
+  func value<Value>(_ allowed: String, _ parse: (String) -> Value?) -> Value? {
+    guard let text = scalar(allowed: allowed) else { return nil }
+    let value = parse(text)
+    if value == nil { refuse(text, allowed: allowed) }
+    return value
+  }
+
   /// The items of a list, or nil after reporting that it is none.
   func items(allowed: String) -> [ValueReader]? {
     guard case .sequence(let sequence) = node else {
@@ -51,8 +59,7 @@ struct ValueReader {
     }
   }
 
-  /// Reports that `text` is not allowed here.
-  func refuse(_ text: String, allowed: String) {
+  private func refuse(_ text: String, allowed: String) {
     let shown = text.unicodeScalars.count <= 80 ? text : text.prefix(80) + "…"
     report("\(shown.debugDescription) is not allowed; allowed: \(allowed)")
   }

@@ -101,7 +101,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard let session, !session.isClosing else { return }
-    unwrapInboundIn(data).withUnsafeReadableBytes { decoder.append($0) }
+    let bytes = unwrapInboundIn(data)
+    decoder.append(bytes.readableBytesSpan)
     // It has had its turn; the rest of what came is done in the next one.
     if !willGoOn { process() }
   }

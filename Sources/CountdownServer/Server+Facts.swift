@@ -22,7 +22,7 @@ extension Server {
       [
         ("loading", dispatcher.isLoading ? "1" : "0"),
         ("loading_entities", dispatcher.isLoading ? "\(dispatcher.engine.entityCount)" : ""),
-        ("events_kept", "\(dispatcher.engine.eventTail.count)"),
+        ("events_kept", "\(dispatcher.engine.eventLog.count)"),
       ]
         + storeFacts
     case .systemd: hooks.systemdFacts()

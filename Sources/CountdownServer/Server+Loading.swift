@@ -45,7 +45,7 @@ extension Server {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):
       for events in turns {
-        let isRead = dispatcher.engine.eventTail.restore(
+        let isRead = dispatcher.engine.eventLog.restore(
           events.payload, after: events.afterSequence, through: events.lastSequence)
         if !isRead { loading.unreadableEvents += 1 }
       }

@@ -66,7 +66,7 @@ extension Server {
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
     // What is lost changed without an event, and events may be lost, too.
     let engine = dispatcher.engine
-    engine.eventTail.noteGap(through: engine.lastSequence)
+    engine.eventLog.noteGap(through: engine.lastSequence)
     guard var state = settings.state else { preconditionFailure("nothing is stored") }
     // Numbers go on.
     state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
@@ -75,14 +75,14 @@ extension Server {
     }
     engine.noteEverything()
     try replacement.fill { batch in
-      let missing = engine.eventTail.droppedThrough
-      let portions = engine.eventTail.portions
+      let missing = engine.eventLog.droppedThrough
+      let portions = engine.eventLog.portions
       // Some may be known of from before what is missing.
       let older = portions.prefix { $0.lastSequence <= missing }
       for events in older { batch.append(events, missingThrough: 0) }
       if missing > older.last?.lastSequence ?? 0 {
         batch.append(
-          EventTail.Portion(lastSequence: missing, count: 0, bytes: []), missingThrough: missing)
+          EventLog.Portion(lastSequence: missing, count: 0, bytes: []), missingThrough: missing)
       }
       for events in portions[older.endIndex...] { batch.append(events, missingThrough: 0) }
       engine.takeChanges(into: batch)

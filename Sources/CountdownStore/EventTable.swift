@@ -56,7 +56,12 @@ struct EventTable {
   /// Appends events, oldest first, and removes the oldest beyond the limit. Those that would be removed
   /// at once are not written.
   mutating func append(_ batches: [LoggedEvents]) throws(StoreError) {
-    guard limit > 0 else { return try database.execute("DELETE FROM events") }
+    let batches = batches[(batches.lastIndex { $0.events.dropsAll } ?? 0)...]
+    if limit == 0 || batches.first?.events.dropsAll == true {
+      try database.execute("DELETE FROM events")
+      (lastSequence, ordinal) = (0, 0)
+    }
+    guard limit > 0 else { return }
     let insert = try Statement(
       database,
       "INSERT INTO events (last_seq, after_seq, ordinal, payload, sum) VALUES (?, ?, ?, ?, ?)")
@@ -95,11 +100,11 @@ package struct StoredEvents: Equatable, Sendable {
 
 /// Events as the log has them.
 package struct LoggedEvents: Sendable {
-  package var events: EventTail.Portion
+  package var events: EventLog.Portion
   /// Events up to this number may be missing, after those that came before.
   package var missingThrough: Int64
 
-  package init(_ events: EventTail.Portion, missingThrough: Int64) {
+  package init(_ events: EventLog.Portion, missingThrough: Int64) {
     self.events = events
     self.missingThrough = missingThrough
   }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Tells a row as it was written from one in which something was changed since: SQLite keeps no sums.
 ///
 /// The values may be added in any order. NULL adds nothing, so a column that a later version adds changes
@@ -15,12 +17,12 @@ struct RowSum {
   }
 
   @inline(__always)
-  mutating func add(_ bytes: UnsafeRawBufferPointer, at place: Int32) {
+  mutating func add(_ bytes: Span<UInt8>, at place: Int32) {
     // Otherwise than a number, and with the length: zeros at the end count.
     var seed = Self.seed(place) &+ UInt64(bytes.count) &+ 1
     var offset = 0
     while offset + 8 <= bytes.count {
-      seed = Self.mix(seed ^ bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      seed = Self.mix(seed ^ bytes.word(at: offset))
       offset += 8
     }
     var rest: UInt64 = 0

@@ -177,7 +177,7 @@ struct StateFiles {
     var parts = tm()
     gmtime_r(&seconds, &parts)
     var buffer = [CChar](repeating: 0, count: 32)
-    strftime(&buffer, buffer.count, "%Y%m%dT%H%M%SZ", &parts)
-    return buffer.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    let length = strftime(&buffer, buffer.count, "%Y%m%dT%H%M%SZ", &parts)
+    return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

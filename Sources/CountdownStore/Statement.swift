@@ -52,11 +52,10 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ bytes: [UInt8]) {
     note(parameter, .bytes)
-    let relative = parameter
+    sum.add(bytes.span, at: parameter)
     let parameter = firstParameter + parameter
     check(
       bytes.withUnsafeBytes { bytes in
-        sum.add(bytes, at: relative)
         // A null pointer would be NULL.
         guard let start = bytes.baseAddress, !bytes.isEmpty else {
           return sqlite3_bind_zeroblob(handle, parameter, 0)
@@ -72,13 +71,12 @@ final class Statement {
 
   func bind(_ parameter: Int32, _ text: String) {
     note(parameter, .bytes)
-    let relative = parameter
+    sum.add(text.utf8.span, at: parameter)
     let parameter = firstParameter + parameter
     var text = text
     check(
       text.withUTF8 { text in
-        sum.add(UnsafeRawBufferPointer(text), at: relative)
-        return text.withMemoryRebound(to: CChar.self) {
+        text.withMemoryRebound(to: CChar.self) {
           countdownd_bind_text(handle, parameter, $0.baseAddress ?? emptyText, Int32($0.count))
         }
       })
@@ -158,9 +156,9 @@ final class Statement {
   func bytes(_ column: Int32) -> [UInt8] {
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
-    let bytes = UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
-    readSum.add(bytes, at: column + 1)
-    return Array(bytes)
+    let bytes = Array(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    readSum.add(bytes.span, at: column + 1)
+    return bytes
   }
 
   func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }

@@ -24,7 +24,7 @@ extension Store {
   ///
   /// - Parameter areEvents: whether the engine can read such events.
   package static func check(
-    directory: String, _ areEvents: ([UInt8]) -> Bool = EventTail.makesSense
+    directory: String, _ areEvents: ([UInt8]) -> Bool = EventLog.makesSense
   ) throws(StoreError) -> Report {
     let files = StateFiles(directory: directory)
     let decided = files.decidedReplacement()

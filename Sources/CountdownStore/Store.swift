@@ -161,22 +161,26 @@ package final class Store {
   /// The events that are kept, oldest first.
   package func loadEvents(_ body: (StoredEvents) -> Void) throws(StoreError) {
     var failure: StoreError?
-    do throws(StoreError) {
-      try events.load(body)
-    } catch {
-      failure = error
-    }
+    var all: [StoredEvents] = []
     var last = events.highestSequence
-    try log.forEachNewest { entry in
-      guard case .events(let portion, let missing) = entry, portion.lastSequence > last else {
-        return
+    if !log.dropsEvents {
+      do throws(StoreError) {
+        try events.load(body)
+      } catch {
+        failure = error
       }
-      body(
+    }
+    try log.forEachNewest { entry in
+      guard case .events(let portion, let missing) = entry else { return }
+      if portion.dropsAll { (all, last) = ([], 0) }
+      guard portion.lastSequence > last else { return }
+      all.append(
         StoredEvents(
           afterSequence: min(max(last, missing), portion.lastSequence),
           lastSequence: portion.lastSequence, payload: portion.bytes))
       last = portion.lastSequence
     }
+    for events in all { body(events) }
     if let missingThrough, last > 0, missingThrough > last {
       body(
         StoredEvents(afterSequence: missingThrough, lastSequence: missingThrough, payload: []))
@@ -185,5 +189,7 @@ package final class Store {
   }
 
   /// The highest sequence number of a stored event; 0 if there is none.
-  package var lastEventSequence: Int64 { max(events.highestSequence, log.lastEvent) }
+  package var lastEventSequence: Int64 {
+    log.dropsEvents ? log.lastEvent : max(events.highestSequence, log.lastEvent)
+  }
 }

@@ -76,9 +76,11 @@ package final class StoreWriter: @unchecked Sendable {
     let missing = store.missingThrough ?? 0
     let last = store.lastEventSequence
     let begin = last == 0 ? sequence : missing > last ? missing : 0
-    if options.eventLimit > 0, begin > 0 {
+    if options.eventLimit == 0 {
+      if last > 0 { batch.append(.none, missingThrough: 0) }
+    } else if begin > 0 {
       batch.append(
-        EventTail.Portion(lastSequence: begin, count: 0, bytes: []), missingThrough: begin)
+        EventLog.Portion(lastSequence: begin, count: 0, bytes: []), missingThrough: begin)
     }
     log.filled = { [weak self] in self?.tend() }
     log.reserve()

@@ -41,20 +41,19 @@ final class Table<Record: StoredRecord> {
   /// O(log n) for each. By rising id they are written fastest.
   func write(_ rows: [StoredRow<Record>]) throws(StoreError) {
     // In place: each copy of a record would count its references up and down.
-    try rows.withUnsafeBufferPointer { rows throws(StoreError) in
-      var next = 0
-      while rows.count - next >= Self.several {
-        for row in 0..<Self.several {
-          replaceSeveral.firstParameter = Int32(row) * width
-          bind(rows[next + row], to: replaceSeveral)
-        }
-        try replaceSeveral.run()
-        next += Self.several
+    let rows = rows.span
+    var next = 0
+    while rows.count - next >= Self.several {
+      for row in 0..<Self.several {
+        replaceSeveral.firstParameter = Int32(row) * width
+        bind(rows[next + row], to: replaceSeveral)
       }
-      for row in next..<rows.count {
-        bind(rows[row], to: replace)
-        try replace.run()
-      }
+      try replaceSeveral.run()
+      next += Self.several
+    }
+    for row in next..<rows.count {
+      bind(rows[row], to: replace)
+      try replace.run()
     }
   }
 

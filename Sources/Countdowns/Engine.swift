@@ -3,7 +3,7 @@ import TimerWheel
 /// All countdowns, HUDs, timers and guards, and the one wheel that wakes them.
 ///
 /// Commands and time go in, views and events come out. It knows no bytes, threads, clocks or
-/// files: each call is told who asks and what time it is, and events wait in `outbox` for whoever
+/// files: each call is passed the client and the time, and events wait in `outbox` for whoever
 /// drives it. Not thread-safe: one event loop owns it.
 ///
 /// Before a command touches an entity, whatever is due for that entity happens first; so an answer
@@ -45,8 +45,8 @@ package final class Engine {
   /// The number of the newest event.
   package internal(set) var lastSequence: Int64
   var outbox = Outbox()
-  /// The newest events of what nobody owns.
-  package var eventTail: EventTail
+  /// The newest events of entities without an owner.
+  package var eventLog: EventLog
 
   package init(settings: EngineSettings = EngineSettings(), at now: Moment) {
     self.settings = settings
@@ -56,7 +56,7 @@ package final class Engine {
     wallWheel = TimerWheel(startingAt: now.wall.tick)
     lastGeneration = settings.firstGeneration - 1
     lastSequence = settings.firstGeneration - 1
-    eventTail = EventTail(limit: settings.eventsKept, after: lastSequence)
+    eventLog = EventLog(limit: settings.eventsKept, after: lastSequence)
   }
 
   /// New settings count from now on. What is under way goes on as it was started.
@@ -225,16 +225,9 @@ package final class Engine {
 
   // MARK: Events
 
-  /// Takes the events that have not been delivered yet.
-  package func takeOutbox() -> [Publication] {
-    var taken = Outbox()
-    exchangeOutbox(&taken)
-    return taken.all
-  }
-
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// The same, into one that is empty, whose memory takes what comes next.
+  /// Takes the events that have not been delivered yet. The next ones go into the memory of `empty`.
   package func exchangeOutbox(_ empty: inout Outbox) {
     precondition(empty.isEmpty, "what was taken before has been delivered")
     swap(&outbox, &empty)
@@ -251,11 +244,11 @@ package final class Engine {
   ) {
     var head = head
     head.sequence = newSequence()
-    let audience = key.withUnsafeBytes { self.audience(kind, $0) }
-    let isLogged = isLogged && eventTail.isOn
+    let audience = self.audience(kind, key.span)
+    let isLogged = isLogged && eventLog.isOn
     guard isLogged || audience != nil else { return }
     let view = view()
-    if isLogged { eventTail.append(head, view) }
+    if isLogged { eventLog.append(head, view) }
     if let audience { send(Event(head, view), kind, key, to: audience) }
   }
 
@@ -267,7 +260,7 @@ package final class Engine {
   }
 
   /// The subscribers of an entity's events; nil if there are none.
-  func audience(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Audience? {
+  func audience(_ kind: EntityKind, _ key: Span<UInt8>) -> Audience? {
     subscriptions.isAnythingWatched ? subscriptions.audience(kind, key) : nil
   }
 

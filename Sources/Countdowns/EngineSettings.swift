@@ -48,7 +48,7 @@ package struct EngineSettings: Sendable {
   /// A load fails if it takes longer than this; nil: it may take for ever.
   package var pageTimeout: Interval? = Interval.seconds(30)
 
-  /// How many events of what nobody owns are kept for those who were away. Counts from the start.
+  /// How many events the event log keeps, for clients that were disconnected. Fixed at the start.
   package var eventsKept = 100_000
 
   /// The first generation and the first sequence number: beyond all that were given before.
@@ -71,6 +71,14 @@ package struct Moment: Equatable, Sendable {
   package init(boot: Instant, wall: Instant) {
     self.boot = boot
     self.wall = wall
+  }
+
+  /// In milliseconds since 1970, rounded down.
+  var unixMilliseconds: Int64 { wall.microseconds / 1_000 }
+
+  /// What is left until a moment of the boot clock, rounded up; 0 if it has passed.
+  func milliseconds(until deadline: Instant) -> Int64 {
+    max(deadline - boot, .zero).millisecondsRoundedUp
   }
 
   /// A moment of the boot clock in milliseconds since 1970.

@@ -1,5 +1,5 @@
-/// A moment on one clock, in microseconds since that clock began. Machines are told the moment;
-/// they never ask for it.
+/// A moment on one clock, in microseconds since that clock began. Machines are passed the moment;
+/// they never read a clock.
 package struct Instant: Hashable, Comparable, Sendable {
   package var microseconds: Int64
 

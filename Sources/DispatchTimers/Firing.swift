@@ -1,14 +1,15 @@
-/// What a callback is told about the moment it is called in.
+/// When a callback is called: how late, and how many periods it missed.
 public struct Firing: Equatable, Sendable {
-  /// How long after its deadline the callback was called, by the timer's clock: if that was set
-  /// forward past the deadline, by how far. Never negative: no timer is early.
+  /// How long after its deadline the callback was called, by the timer's clock. Never negative.
+  /// Includes the step of a wall clock that was set forward past the deadline.
   public var lateness: Duration
 
-  /// How many further periods of a repeating timer went by before this call, because the queue was
-  /// busy, the machine asleep or the clock set forward. They are not made up for; 0 for a timer that does not repeat.
+  /// How many further periods of a repeating timer passed before this call, because the queue was
+  /// busy, the machine asleep or the clock set forward. The timer does not make up for them. 0 for a
+  /// timer that fires once.
   public var missed: Int
 
-  /// What it was due at, in microseconds of the timer's clock.
+  /// The deadline, in microseconds of the timer's clock.
   package var deadline: UInt64
 
   package init(lateness: Duration, missed: Int, deadline: UInt64) {
@@ -37,8 +38,8 @@ package struct Phase: Sendable {
     self.init(deadline: deadline, interval: interval?.microsecondsRoundedUp ?? 0)
   }
 
-  /// What to tell the callback at `now`, which is not before the deadline. The phase goes on to the
-  /// first deadline after `now`: counted from the one before, so lateness does not add up.
+  /// Returns what the callback gets at `now`, which is not before the deadline, and moves the phase
+  /// to the first deadline after `now`. Counted from the one before, so lateness does not add up.
   package mutating func fire(at now: UInt64) -> Firing {
     let late = now - deadline
     let missed = interval == 0 ? 0 : late / interval

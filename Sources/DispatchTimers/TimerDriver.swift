@@ -6,12 +6,12 @@ import Dispatch
 /// which keeps no timer alive. The lock guards the table only: no action is called, and none let go,
 /// while it is held.
 final class TimerDriver: Sendable {
-  /// How many timers one turn touches before it lets other work on the queue go first.
-  static let timersPerTurn = 1_024
+  /// How many timers one batch touches before it lets other work on the queue go first.
+  static let timersPerBatch = 1_024
 
   private struct State: ~Copyable {
     var table: TimerTable
-    /// A turn is under way or on its way: it sets the alarm when it is through.
+    /// A batch is running or queued: it sets the alarm when it is through.
     var isRunning = false
     var isShutDown = false
   }
@@ -53,8 +53,8 @@ final class TimerDriver: Sendable {
     state.withLock { $0.table.isPending(key) }
   }
 
-  /// The alarm stays as it is: one needless wake-up later costs less than setting it anew with
-  /// every cancelled timeout.
+  /// Leaves the alarm as it is: a spurious wake-up is cheaper than re-arming with every cancelled
+  /// timeout.
   func cancel(_ key: TimerTable.Key) -> Bool {
     let action = state.withLock { $0.table.remove(key) }
     return action != nil
@@ -76,12 +76,12 @@ final class TimerDriver: Sendable {
       state.isRunning = true
       return true
     }
-    if isFree { runTurn() }
+    if isFree { runBatch() }
   }
 
   /// Calls what is due until nothing is or the budget is used up.
-  private func runTurn() {
-    var budget = Self.timersPerTurn
+  private func runBatch() {
+    var budget = Self.timersPerBatch
     while let due = popDue(&budget) {
       let goesOn = due.action(due.firing)
       guard due.repeats else { continue }
@@ -89,7 +89,7 @@ final class TimerDriver: Sendable {
       withExtendedLifetime(ended) {}
     }
     if budget == 0 {
-      queue.async { [weak self] in self?.runTurn() }
+      queue.async { [weak self] in self?.runBatch() }
       return
     }
     state.withLock { state in
@@ -99,7 +99,7 @@ final class TimerDriver: Sendable {
   }
 
   private func popDue(_ budget: inout Int) -> TimerTable.Due? {
-    // Read anew for each timer: a callback takes time, and lateness is to be true.
+    // The clock is read again for each timer: a callback takes time, and lateness has to be true.
     state.withLock { $0.table.popDue(by: clock.now, budget: &budget) }
   }
 }

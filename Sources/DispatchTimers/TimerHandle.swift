@@ -1,10 +1,10 @@
 import Synchronization
 
-/// A scheduled timer: as long as the handle is kept, and no longer.
+/// A scheduled timer. Releasing the handle cancels it.
 ///
-/// Letting go of the handle cancels the timer, so a timer cannot outlive the object that keeps its
-/// handle in a property. A handle that is discarded where it is made cancels at once, and the
-/// compiler warns about that; say ``detach()`` if the timer shall run on its own.
+/// So a timer cannot outlive the object that stores its handle in a property. A handle that is
+/// discarded where it is made cancels at once, and the compiler warns about that; call ``detach()``
+/// if the timer should run on its own.
 public final class TimerHandle: Sendable {
   private let driver: TimerDriver
   private let key: TimerTable.Key
@@ -19,27 +19,27 @@ public final class TimerHandle: Sendable {
     if !isDetached.load(ordering: .relaxed) { cancel() }
   }
 
-  /// Whether the callback is still to be called: false once it has been called, or is being called
-  /// for the last time, or will not be. O(1).
+  /// Whether the callback will be called: false once the last call has begun or the timer has ended.
+  /// O(1).
   public var isPending: Bool { driver.isPending(key) }
 
-  /// Cancels the timer and lets go of its callback. O(1). May be called from any thread, often,
-  /// from within the callback, and when the timer is long over.
+  /// Cancels the timer and releases its callback. O(1), idempotent, from any thread, also from
+  /// within the callback.
   ///
-  /// Called on the timer's own queue, no call of the callback begins after it returns, and none is
-  /// under way but the one that `cancel()` is called from.
+  /// Called on the timer's own queue, no call begins after it returns, and none is running except
+  /// the one that calls `cancel()`.
   ///
-  /// Called elsewhere, one call that was due already may be under way, or may still begin. Nothing
-  /// that is put on the queue afterwards runs before that call is over:
+  /// Called elsewhere, one call that was due already may be running, or may still begin. Work that is
+  /// put on the queue afterwards runs after that call:
   ///
   ///     handle.cancel()
   ///     timers.queue.async { /* no call from here on */ }
   ///
-  /// - Returns: whether it prevented a call. Of a timer that repeats it prevents all but that one.
+  /// - Returns: whether it prevented a call.
   @discardableResult
   public func cancel() -> Bool { driver.cancel(key) }
 
-  /// Lets the timer run without the handle, until it is over, its target is gone, or its
-  /// ``TimerQueue`` ends. ``cancel()`` still works for whoever has the handle.
+  /// Lets the timer run without the handle, until it ends, its target is released, or its
+  /// ``TimerQueue`` ends. ``cancel()`` still works.
   public func detach() { isDetached.store(true, ordering: .relaxed) }
 }

@@ -2,19 +2,19 @@
 extension TimerQueue {
   /// Calls `callback` at a moment of the wall clock, and then again and again if it repeats. O(1).
   ///
-  /// It keeps to that moment when the clock is set; see ``Clock/wall``. A repeating timer whose first
-  /// deadline has passed is called at once, told how many it missed, and goes on in phase: one from
-  /// `WallTime(since1970: .zero)` on, every 60 s, is called now and then on each full minute.
+  /// The timer follows the clock when it is set; see ``TimeBase/wall``. A repeating timer whose first
+  /// deadline has passed fires at once, reports the periods it missed, and continues in phase: one
+  /// from `WallTime(since1970: .zero)` on, every 60 s, fires now and then on each full minute.
   ///
-  /// An interval is a length of time. Where summer time begins, 24 hours after 8:00 it is 9:00: for
-  /// days of a calendar, schedule the next one in the callback.
+  /// An interval is a length of time. When summer time begins, 24 hours after 8:00 it is 9:00. For
+  /// days of a calendar, schedule the next deadline in the callback.
   ///
   /// - Parameters:
-  ///   - deadline: of the first call; rounded up to a microsecond. What has passed is due at once.
+  ///   - deadline: of the first call; rounded up to a microsecond. A deadline in the past is due at once.
   ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
   ///     - Precondition: greater than zero.
   ///   - callback: runs on ``queue``.
-  /// - Returns: the timer. **Letting go of the handle cancels it**; see ``TimerHandle/detach()``.
+  /// - Returns: the timer. **Releasing the handle cancels it**; see ``TimerHandle/detach()``.
   public func schedule(
     at deadline: WallTime, repeating interval: Duration? = nil,
     _ callback: @escaping @Sendable (Firing) -> Void
@@ -25,7 +25,7 @@ extension TimerQueue {
     }
   }
 
-  /// As above, for a callback that does not ask how late it is.
+  /// Does the same, for a callback that does not need to know how late it is.
   public func schedule(
     at deadline: WallTime, repeating interval: Duration? = nil,
     _ callback: @escaping @Sendable () -> Void
@@ -34,18 +34,18 @@ extension TimerQueue {
   }
 
   /// Calls `callback` with `target` at a moment of the wall clock, and then again and again if it
-  /// repeats, for as long as there is a target. O(1).
+  /// repeats, as long as the target lives. O(1).
   ///
-  /// The target is held weakly but for the calls themselves. Take care that `callback` does not
-  /// capture it: it is the callback's first argument.
+  /// The target is held weakly, except during the calls. `callback` must not capture it: it is the
+  /// callback's first argument.
   ///
   /// - Parameters:
-  ///   - deadline: of the first call; rounded up to a microsecond. What has passed is due at once.
+  ///   - deadline: of the first call; rounded up to a microsecond. A deadline in the past is due at once.
   ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
   ///     - Precondition: greater than zero.
-  ///   - target: whom it is done for. When it is gone, there is no call, and no further deadline.
+  ///   - target: the owner. Once it is released, the timer makes no more calls, and ends.
   ///   - callback: runs on ``queue``.
-  /// - Returns: the timer. **Letting go of the handle cancels it**; see ``TimerHandle/detach()``.
+  /// - Returns: the timer. **Releasing the handle cancels it**; see ``TimerHandle/detach()``.
   public func schedule<Target: AnyObject & Sendable>(
     at deadline: WallTime, repeating interval: Duration? = nil, target: Target,
     _ callback: @escaping @Sendable (Target, Firing) -> Void
@@ -57,7 +57,7 @@ extension TimerQueue {
     }
   }
 
-  /// As above, for a callback that does not ask how late it is.
+  /// Does the same, for a callback that does not need to know how late it is.
   public func schedule<Target: AnyObject & Sendable>(
     at deadline: WallTime, repeating interval: Duration? = nil, target: Target,
     _ callback: @escaping @Sendable (Target) -> Void

@@ -11,49 +11,49 @@ import Dispatch
 ///       $0.report()
 ///     }
 ///
-/// - **Never early**, by the ``Clock`` they are scheduled on. Times round up to a microsecond.
+/// - **Never early**, by the clock they are scheduled on. Times round up to a microsecond.
 /// - **In order** of their deadlines on a clock; equal deadlines in the order of scheduling.
-/// - **No drift.** A repeating timer stays in phase with its first deadline. Periods that went by
-///   unserved are reported (``Firing/missed``) and not made up for in a burst.
-/// - **Nobody is kept alive.** A `target` is held weakly; there is a strong reference only while its
-///   callback runs. When the target is gone the timer goes too, as soon as it would have been due.
-/// - **Fair.** After every 1,024 due timers of a clock, other work on the queue has its turn.
+/// - **No drift.** A repeating timer stays in phase with its first deadline. Missed periods are
+///   reported (``Firing/missed``), not made up for in a burst.
+/// - **No retain cycles.** A `target` is held weakly, except while its callback runs. Once it is
+///   released, the timer ends at its next deadline.
+/// - **Fair.** After every 1,024 due timers of a clock, other work on the queue runs.
 ///
-/// Scheduling and cancelling are O(1), from any thread. The timers end with their `TimerQueue`; a
-/// callback of a repeating timer that captures it strongly keeps both for good.
+/// Scheduling and cancelling are O(1), from any thread. The timers end with their `TimerQueue`. A
+/// callback of a repeating timer must not capture the queue strongly: neither would ever end.
 public final class TimerQueue: Sendable {
-  /// What a timer is measured by.
-  public enum Clock: Sendable {
-    /// Runs on while the machine sleeps, and nobody can set it: for delays and timeouts. It is what
-    /// Swift's `ContinuousClock` reads, on Linux `CLOCK_BOOTTIME`.
+  /// The clock that a timer goes by.
+  public enum TimeBase: Sendable {
+    /// Runs while the machine sleeps, and cannot be set: for delays and timeouts. Swift's
+    /// `ContinuousClock` reads the same, on Linux `CLOCK_BOOTTIME`.
     ///
-    /// Not `SuspendingClock` or Dispatch's uptime (`CLOCK_MONOTONIC`), which stand still while the
-    /// machine sleeps and make an hour of a laptop's day longer than an hour.
+    /// `SuspendingClock` and Dispatch's uptime (`CLOCK_MONOTONIC`) stop while the machine sleeps, so
+    /// a timer of an hour would take longer on a laptop.
     case continuous
 
-    /// The clock on the wall (`CLOCK_REALTIME`), for what was agreed on as a time of day. It runs on
-    /// while the machine sleeps, and follows whoever sets it:
+    /// The wall clock (`CLOCK_REALTIME`), for times of day. It runs while the machine sleeps, and can
+    /// be set:
     ///
-    /// - Set forward past a deadline, the timer is due at once. A repeating one is called once, and
-    ///   told what it missed.
-    /// - Set back, the timer waits for its deadline as the clock now shows it. What has been called
-    ///   is not called again; a repeating timer waits for the first deadline it has not served.
+    /// - Set forward past a deadline, the timer is due at once. A repeating timer fires once, and
+    ///   reports what it missed.
+    /// - Set back, the timer waits until the clock shows its deadline. It does not fire again for a
+    ///   deadline it has served.
     case wall
   }
 
   private let continuous: TimerDriver
   private let wall: TimerDriver
 
-  /// No timers yet.
+  /// Creates a queue without timers.
   ///
-  /// - Parameter queue: where callbacks run. It must be serial.
+  /// - Parameter queue: the queue that callbacks run on. It must be serial.
   public convenience init(
     queue: DispatchQueue = DispatchQueue(label: "DispatchTimers.TimerQueue")
   ) {
     self.init(queue: queue, wallClock: .wall)
   }
 
-  /// With another clock for ``Clock/wall``. For tests: it can be set.
+  /// With another clock for ``TimeBase/wall``. For tests: it can be set.
   package init(queue: DispatchQueue, wallClock: AlarmClock) {
     continuous = TimerDriver(clock: .boot, queue: queue)
     wall = TimerDriver(clock: wallClock, queue: queue)
@@ -64,13 +64,13 @@ public final class TimerQueue: Sendable {
     wall.shutDown()
   }
 
-  /// Where callbacks run.
+  /// The dispatch queue that callbacks run on.
   public var queue: DispatchQueue { continuous.queue }
 
-  /// How many timers are scheduled, including a repeating one whose callback is running. O(1).
+  /// The number of scheduled timers, including a repeating one whose callback is running. O(1).
   public var count: Int { continuous.count + wall.count }
 
-  func driver(_ clock: Clock) -> TimerDriver {
+  func driver(_ clock: TimeBase) -> TimerDriver {
     switch clock {
     case .continuous: continuous
     case .wall: wall
@@ -78,5 +78,5 @@ public final class TimerQueue: Sendable {
   }
 
   /// The one alarm behind all timers of a clock. For tests.
-  package func alarm(_ clock: Clock) -> DispatchAlarm { driver(clock).alarm }
+  package func alarm(_ clock: TimeBase) -> DispatchAlarm { driver(clock).alarm }
 }

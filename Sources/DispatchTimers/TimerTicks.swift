@@ -5,15 +5,15 @@ extension TimerQueue {
   ///       redraw(skipping: tick.missed)
   ///     }
   ///
-  /// The ticks stay in phase with the first. Nothing is queued up for a loop whose body is slow:
-  /// ticks that went by are counted in ``Firing/missed`` of the next. The loop ends when its task
-  /// is cancelled. While it waits, it keeps the queue's timers alive.
+  /// The ticks stay in phase with the first. A slow loop body misses ticks, which the next one counts
+  /// as ``Firing/missed``. The loop ends when its task is cancelled. While it waits, it keeps the
+  /// queue's timers alive.
   ///
   /// - Parameters:
   ///   - interval: rounded up to a microsecond.
   ///     - Precondition: greater than zero.
-  ///   - clock: what the interval is measured by.
-  public func ticks(every interval: Duration, clock: Clock = .continuous) -> TimerTicks {
+  ///   - clock: the clock that measures the interval.
+  public func ticks(every interval: Duration, clock: TimeBase = .continuous) -> TimerTicks {
     precondition(interval > .zero, "ticks need time in between")
     return TimerTicks(timers: self, clock: clock, first: nil, interval: interval)
   }
@@ -22,8 +22,8 @@ extension TimerQueue {
   ///
   ///     for await _ in timers.ticks(from: fullHour, every: .seconds(3_600)) { chime() }
   ///
-  /// As above otherwise. If `first` has passed when the iteration begins, a tick comes at once, and
-  /// counts as missed what came after `first`.
+  /// Otherwise as ``ticks(every:clock:)``. If `first` has passed when the iteration begins, a tick
+  /// comes at once, and counts the ticks since `first` as missed.
   ///
   /// - Parameters:
   ///   - first: the first tick, rounded up to a microsecond.
@@ -42,7 +42,7 @@ public struct TimerTicks: AsyncSequence, Sendable {
   public typealias Failure = Never
 
   fileprivate let timers: TimerQueue
-  fileprivate let clock: TimerQueue.Clock
+  fileprivate let clock: TimerQueue.TimeBase
   /// Nil: an interval after the iteration begins.
   fileprivate let first: WallTime?
   fileprivate let interval: Duration
@@ -59,8 +59,7 @@ public struct TimerTicks: AsyncSequence, Sendable {
     fileprivate let driver: TimerDriver
     fileprivate var phase: Phase
 
-    /// Waits for the next tick. No timer is armed between the calls, so a loop that does not ask
-    /// for ticks costs nothing.
+    /// Waits for the next tick. No timer is armed between the calls.
     ///
     /// - Returns: nil once the task is cancelled.
     public mutating func next(

@@ -5,8 +5,8 @@ import Glibc
 /// Calls back when somebody has set the clock on the wall, forwards or backwards, or the machine has
 /// slept. Nothing runs until then, but once a day.
 ///
-/// The kernel says so to who waits for a far moment of `CLOCK_REALTIME` and asks to be told: a
-/// libdispatch timer for such a moment does not ask, and hears nothing of a clock that is set back.
+/// The kernel reports it to a `timerfd` that waits for a far moment of `CLOCK_REALTIME` and asks for
+/// it. A libdispatch timer does not ask, so it does not notice a clock that is set back.
 ///
 /// Source: timerfd_create(2), TFD_TIMER_CANCEL_ON_SET.
 package final class WallClockSteps {

@@ -1,10 +1,9 @@
-/// A moment of the clock on the wall: what people and calendars mean by a time.
+/// A moment of the wall clock, as calendars use it.
 ///
 ///     WallTime(secondsSince1970: date.timeIntervalSince1970)      // a Foundation `Date`
 ///     WallTime.now.advanced(by: .seconds(60))
 ///
-/// Exact, and without a time zone. Like all Unix times it does not count leap seconds: the clock
-/// shows those twice.
+/// Exact to an attosecond, and without a time zone. Unix time does not count leap seconds.
 public struct WallTime: InstantProtocol {
   /// The time since 1970-01-01 00:00 UTC; negative before.
   public var since1970: Duration

@@ -24,14 +24,14 @@ package enum ActivatedSockets {
 
   private static func receive() throws(ActivationError) -> [Passed] {
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
-    let count = sd_listen_fds_with_names(1, &names)
+    let count = unsafe sd_listen_fds_with_names(1, &names)
     guard count >= 0 else { throw .unreadable(code: -count) }
     defer {
-      for index in 0..<Int(count) { free(names?[index]) }
-      free(names)
+      for index in 0..<Int(count) { unsafe free(names?[index]) }
+      unsafe free(names)
     }
     return (0..<count).map { index in
-      let name = names?[Int(index)].map { String(cString: $0) } ?? unnamed
+      let name = unsafe names?[Int(index)].map { unsafe String(cString: $0) } ?? unnamed
       return Passed(descriptor: SD_LISTEN_FDS_START + index, name: name)
     }
   }

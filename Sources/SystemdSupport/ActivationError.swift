@@ -14,7 +14,7 @@ package enum ActivationError: Error, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unreadable(let code):
-      return "cannot take over the sockets of LISTEN_FDS: \(String(cString: strerror(code)))"
+      return unsafe "cannot take over the sockets of LISTEN_FDS: \(String(cString: strerror(code)))"
     case .wrongName(let passed, let wanted):
       let names = passed.map { "\"\($0)\"" }.joined(separator: ", ")
       return "systemd passed sockets named \(names); "

@@ -10,10 +10,10 @@ package enum Journal {
   ///
   /// Source: systemd.exec(5), "JOURNAL_STREAM".
   package static func isStandardError() -> Bool {
-    guard let value = getenv("JOURNAL_STREAM") else { return false }
+    guard let value = unsafe getenv("JOURNAL_STREAM") else { return false }
     var file = stat()
-    guard fstat(STDERR_FILENO, &file) == 0 else { return false }
-    return String(cString: value) == "\(file.st_dev):\(file.st_ino)"
+    guard unsafe fstat(STDERR_FILENO, &file) == 0 else { return false }
+    return unsafe String(cString: value) == "\(file.st_dev):\(file.st_ino)"
   }
 
   /// Writes an entry of these fields. False if the journal did not take it.
@@ -28,13 +28,13 @@ package enum Journal {
       bytes += value.utf8
       ends.append(bytes.count)
     }
-    return bytes.withUnsafeMutableBytes { buffer in
+    return unsafe bytes.withUnsafeMutableBytes { buffer in
       var begin = 0
-      let parts = ends.map { end in
+      let parts = unsafe ends.map { end in
         defer { begin = end }
-        return iovec(iov_base: buffer.baseAddress! + begin, iov_len: end - begin)
+        return unsafe iovec(iov_base: buffer.baseAddress! + begin, iov_len: end - begin)
       }
-      return sd_journal_sendv(parts, Int32(parts.count)) == 0
+      return unsafe sd_journal_sendv(parts, Int32(parts.count)) == 0
     }
   }
 }

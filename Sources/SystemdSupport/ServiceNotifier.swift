@@ -2,9 +2,9 @@ import CSystemd
 import Glibc
 import Wire
 
-/// Tells the service manager how the daemon is doing (`Type=notify`).
+/// Reports the status of the daemon to the service manager (`Type=notify`).
 ///
-/// Every method may be called without systemd: then it does nothing and says so. The variables of
+/// Every method may be called without systemd: then it does nothing and returns `notUnderSystemd`. The variables of
 /// the environment are left as they are, so a process the daemon starts must be kept from them by
 /// `NotifyAccess=main`.
 ///
@@ -27,7 +27,7 @@ package struct ServiceNotifier: Sendable {
   package let isUnderSystemd: Bool
 
   package init() {
-    isUnderSystemd = getenv("NOTIFY_SOCKET") != nil
+    isUnderSystemd = unsafe getenv("NOTIFY_SOCKET") != nil
   }
 
   /// The daemon answers from now on: `systemctl start` returns, units ordered after it start.
@@ -36,13 +36,13 @@ package struct ServiceNotifier: Sendable {
     send("READY=1", status)
   }
 
-  /// The daemon reads its configuration anew; `ready` must follow, whatever comes of it.
+  /// The daemon reloads its configuration; `ready` must follow, whatever the outcome.
   ///
   /// The moment tells this reload from one that was asked for later.
   @discardableResult
   package func reloading() -> Delivery {
     var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
+    unsafe clock_gettime(CLOCK_MONOTONIC, &now)
     let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
     return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
   }
@@ -74,7 +74,7 @@ package struct ServiceNotifier: Sendable {
   private func send(_ assignment: String?, _ status: String?) -> Delivery {
     guard isUnderSystemd else { return .notUnderSystemd }
     let lines = [assignment, status.map { "STATUS=" + Self.oneLine($0) }]
-    let result = sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
+    let result = unsafe sd_notify(0, lines.compactMap(\.self).joined(separator: "\n"))
     // Zero means that the variable has gone since.
     return result > 0 ? .sent : result == 0 ? .notUnderSystemd : .failed(code: -result)
   }

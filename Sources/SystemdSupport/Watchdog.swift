@@ -11,7 +11,7 @@ package enum Watchdog {
   /// be listening.
   package static func intervalMicroseconds() -> UInt64? {
     var interval: UInt64 = 0
-    return sd_watchdog_enabled(0, &interval) > 0 ? interval : nil
+    return unsafe sd_watchdog_enabled(0, &interval) > 0 ? interval : nil
   }
 
   /// The same as a duration.

@@ -23,7 +23,7 @@ extension Chunks {
       let record = scratch.records[source]
       deadlines[first &+ place] = scratch.deadlines[source]
       records[first &+ place] = record
-      slab.base[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
+      slab.all[Int(record)].position = UInt32(truncatingIfNeeded: first &+ place)
     }
     live[Int(chunk)] = ~0 &>> UInt64(64 &- count)
     headers[Int(chunk)] = Header(list: UInt16(run))
@@ -52,18 +52,18 @@ extension Chunks {
 
 /// Room for sorting one chunk.
 struct SortScratch {
-  let keys: UnsafeMutablePointer<UInt64>
-  private let other: UnsafeMutablePointer<UInt64>
-  let deadlines: UnsafeMutablePointer<UInt64>
-  let records: UnsafeMutablePointer<UInt32>
-  private let starts: UnsafeMutablePointer<UInt8>
+  let keys: Cells<UInt64>
+  private let other: Cells<UInt64>
+  let deadlines: Cells<UInt64>
+  let records: Cells<UInt32>
+  private let starts: Cells<UInt8>
 
   init() {
-    keys = .allocate(capacity: Chunks.size)
-    other = .allocate(capacity: Chunks.size)
-    deadlines = .allocate(capacity: Chunks.size)
-    records = .allocate(capacity: Chunks.size)
-    starts = .allocate(capacity: Chunks.size + 1)
+    keys = .allocate(Chunks.size)
+    other = .allocate(Chunks.size)
+    deadlines = .allocate(Chunks.size)
+    records = .allocate(Chunks.size)
+    starts = .allocate(Chunks.size + 1)
   }
 
   func deallocate() {
@@ -78,7 +78,7 @@ struct SortScratch {
   func spread(_ count: Int, bits: UInt64) {
     // Below the time lie six bits of place; its highest six stay.
     let shift = bits
-    starts.initialize(repeating: 0, count: Chunks.size + 1)
+    starts.fill(0..<Chunks.size + 1, with: 0)
     for index in 0..<count { starts[Int(keys[index] &>> shift) &+ 1] &+= 1 }
     for bucket in 1..<Chunks.size { starts[bucket] &+= starts[bucket &- 1] }
     for index in 0..<count {
@@ -86,7 +86,7 @@ struct SortScratch {
       other[Int(starts[bucket])] = keys[index]
       starts[bucket] &+= 1
     }
-    keys.update(from: other, count: count)
+    keys.copy(other, count: count)
   }
 
   /// Keys differ, by their places if by nothing else.

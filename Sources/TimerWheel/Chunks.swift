@@ -43,16 +43,15 @@ struct Chunks: ~Copyable {
     var hasRoom: Bool { end & 63 != 0 }
   }
 
-  private(set) var deadlines: UnsafeMutablePointer<UInt64>
+  private(set) var deadlines: Cells<UInt64>
   /// The record of each entry.
-  private(set) var records: UnsafeMutablePointer<UInt32>
+  private(set) var records: Cells<UInt32>
   /// For each chunk, a bit for each entry that is there. All that cancelling has to look at, so it
   /// is apart from the headers and stays in the cache.
-  private(set) var live: UnsafeMutablePointer<UInt64>
-  private(set) var headers: UnsafeMutablePointer<Header>
-  let lists: UnsafeMutablePointer<List>
+  private(set) var live: Cells<UInt64>
+  private(set) var headers: Cells<Header>
+  let lists: Cells<List>
   let scratch = SortScratch()
-  private let listCount: Int
   private var deadlineArray = GrowingArray<UInt64>(capacity: 64 * Chunks.size)
   private var recordArray = GrowingArray<UInt32>(capacity: 64 * Chunks.size)
   private var liveArray = GrowingArray<UInt64>(capacity: 64)
@@ -60,13 +59,12 @@ struct Chunks: ~Copyable {
   private var free = FreeIndices()
 
   init(lists count: Int) {
-    deadlines = deadlineArray.base
-    records = recordArray.base
-    live = liveArray.base
-    headers = headerArray.base
-    listCount = count
-    lists = .allocate(capacity: count)
-    lists.initialize(repeating: List(), count: count)
+    deadlines = deadlineArray.cells
+    records = recordArray.cells
+    live = liveArray.cells
+    headers = headerArray.cells
+    lists = .allocate(count)
+    lists.fill(0..<count, with: List())
     free.extend(to: headerArray.capacity)
   }
 
@@ -77,7 +75,7 @@ struct Chunks: ~Copyable {
 
   var allocatedBytes: Int {
     deadlineArray.allocatedBytes + recordArray.allocatedBytes + liveArray.allocatedBytes
-      + headerArray.allocatedBytes + free.allocatedBytes + listCount * MemoryLayout<List>.stride
+      + headerArray.allocatedBytes + free.allocatedBytes + lists.count * MemoryLayout<List>.stride
   }
 
   // MARK: Entries
@@ -85,10 +83,9 @@ struct Chunks: ~Copyable {
   /// Adds an entry at the end of a list that has room, and returns its position. O(1).
   @inline(__always)
   func append(_ deadline: UInt64, _ record: UInt32, to list: Int) -> UInt32 {
-    let target = lists + list
-    let position = target.pointee.end
-    target.pointee.end = position &+ 1
-    target.pointee.last = deadline >= target.pointee.last ? deadline : .max
+    let position = lists[list].end
+    lists[list].end = position &+ 1
+    lists[list].last = deadline >= lists[list].last ? deadline : .max
     deadlines[Int(position)] = deadline
     records[Int(position)] = record
     live[Int(position &>> 6)] |= 1 &<< UInt64(position & 63)
@@ -101,9 +98,8 @@ struct Chunks: ~Copyable {
   /// more wait for memory.
   @inline(__always)
   func remove(_ position: UInt32) -> Bool {
-    let word = live + Int(position &>> 6)
-    let left = word.pointee & ~(1 &<< UInt64(position & 63))
-    word.pointee = left
+    let left = live[Int(position &>> 6)] & ~(1 &<< UInt64(position & 63))
+    live[Int(position &>> 6)] = left
     return left == 0
   }
 
@@ -140,35 +136,34 @@ struct Chunks: ~Copyable {
     var position = first
     var chunk = lists[list].head
     while chunk != Chunks.none {
-      let header = headers + Int(chunk)
-      let offset = UInt64(header.pointee.earliestOffset)
+      let offset = UInt64(headers[Int(chunk)].earliestOffset)
       if offset > 63 || live[Int(chunk)] & 1 &<< offset == 0 { findEarliest(in: chunk) }
-      if header.pointee.earliest < earliest {
-        earliest = header.pointee.earliest
-        position = chunk &<< 6 | UInt32(header.pointee.earliestOffset)
+      let header = headers[Int(chunk)]
+      if header.earliest < earliest {
+        earliest = header.earliest
+        position = chunk &<< 6 | UInt32(header.earliestOffset)
       }
-      chunk = header.pointee.next
+      chunk = header.next
     }
     if lists[list].hasRoom { headers[Int(lists[list].tail)].earliestOffset = Header.unknown }
     return (earliest, position)
   }
 
   private func findEarliest(in chunk: UInt32) {
-    let header = headers + Int(chunk)
-    let start = deadlines + Int(chunk &<< 6)
+    let start = Int(chunk &<< 6)
     var left = live[Int(chunk)]
     var earliest = UInt64.max
     var offset = left.trailingZeroBitCount
     while left != 0 {
       let candidate = left.trailingZeroBitCount
       left &= left &- 1
-      if start[candidate] < earliest {
-        earliest = start[candidate]
+      if deadlines[start | candidate] < earliest {
+        earliest = deadlines[start | candidate]
         offset = candidate
       }
     }
-    header.pointee.earliest = earliest
-    header.pointee.earliestOffset = UInt8(truncatingIfNeeded: offset)
+    headers[Int(chunk)].earliest = earliest
+    headers[Int(chunk)].earliestOffset = UInt8(truncatingIfNeeded: offset)
   }
 
   /// What `map` makes of each deadline in the first chunk of a list; nil if that differs. It must
@@ -176,13 +171,13 @@ struct Chunks: ~Copyable {
   @inline(__always)
   func common(_ map: (UInt64) -> Int, ofHead list: Int) -> Int? {
     let chunk = lists[list].head
-    let start = deadlines + Int(chunk &<< 6)
+    let start = Int(chunk &<< 6)
     var left = live[Int(chunk)]
-    let first = map(start[left.trailingZeroBitCount])
-    guard map(start[63 &- left.leadingZeroBitCount]) == first else { return nil }
+    let first = map(deadlines[start | left.trailingZeroBitCount])
+    guard map(deadlines[start | (63 &- left.leadingZeroBitCount)]) == first else { return nil }
     if lists[list].isAscending { return first }
     while left != 0 {
-      if map(start[left.trailingZeroBitCount]) != first { return nil }
+      if map(deadlines[start | left.trailingZeroBitCount]) != first { return nil }
       left &= left &- 1
     }
     return first
@@ -240,18 +235,18 @@ struct Chunks: ~Copyable {
   @discardableResult
   private func unlink(_ chunk: UInt32) -> Bool {
     let header = headers[Int(chunk)]
-    let list = lists + Int(header.list)
+    let list = Int(header.list)
     if header.previous == Chunks.none {
-      list.pointee.head = header.next
+      lists[list].head = header.next
     } else {
       headers[Int(header.previous)].next = header.next
     }
     if header.next == Chunks.none {
-      list.pointee.end = header.previous == Chunks.none ? 0 : (header.previous &+ 1) &<< 6
+      lists[list].end = header.previous == Chunks.none ? 0 : (header.previous &+ 1) &<< 6
     } else {
       headers[Int(header.next)].previous = header.previous
     }
-    return list.pointee.isEmpty
+    return lists[list].isEmpty
   }
 
   /// Frees a chunk without entries. Returns its list if that is empty now.
@@ -313,9 +308,9 @@ struct Chunks: ~Copyable {
 
   /// They are kept beside the arrays: one step less to each entry.
   private mutating func readBases() {
-    deadlines = deadlineArray.base
-    records = recordArray.base
-    live = liveArray.base
-    headers = headerArray.base
+    deadlines = deadlineArray.cells
+    records = recordArray.cells
+    live = liveArray.cells
+    headers = headerArray.cells
   }
 }

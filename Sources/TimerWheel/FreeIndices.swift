@@ -23,10 +23,10 @@ package struct FreeIndices: ~Copyable {
   /// Takes the next free one; nil when none is left.
   @inline(__always)
   package mutating func take() -> UInt32? {
-    if bits.base[current] == 0, !findWord() { return nil }
-    let word = bits.base[current]
+    if bits.cells[current] == 0, !findWord() { return nil }
+    let word = bits.cells[current]
     let rest = word & (word &- 1)
-    bits.base[current] = rest
+    bits.cells[current] = rest
     if rest == 0 { withdraw(current) }
     return UInt32(truncatingIfNeeded: current &<< 6 | word.trailingZeroBitCount)
   }
@@ -34,8 +34,8 @@ package struct FreeIndices: ~Copyable {
   @inline(__always)
   package mutating func insert(_ index: UInt32) {
     let word = Int(truncatingIfNeeded: index &>> 6)
-    let old = bits.base[word]
-    bits.base[word] = old | 1 &<< UInt64(truncatingIfNeeded: index & 63)
+    let old = bits.cells[word]
+    bits.cells[word] = old | 1 &<< UInt64(truncatingIfNeeded: index & 63)
     if old == 0 { announce(word) }
   }
 
@@ -43,33 +43,33 @@ package struct FreeIndices: ~Copyable {
   package mutating func remove(_ index: UInt32) {
     let word = Int(index >> 6)
     let bit: UInt64 = 1 << UInt64(index & 63)
-    precondition(Int(index) < end && bits.base[word] & bit != 0, "it is not free")
-    bits.base[word] &= ~bit
-    if bits.base[word] == 0 { withdraw(word) }
+    precondition(Int(index) < end && bits.cells[word] & bit != 0, "it is not free")
+    bits.cells[word] &= ~bit
+    if bits.cells[word] == 0 { withdraw(word) }
   }
 
   /// Calls `body` with each region of `size` that is free as a whole; `size` is a multiple of 64.
   func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     for start in stride(from: 0, to: end - size + 1, by: size) {
       let regionWords = start / 64..<(start + size) / 64
-      if regionWords.allSatisfy({ bits.base[$0] == ~0 }) { body(start..<start + size) }
+      if regionWords.allSatisfy({ bits.cells[$0] == ~0 }) { body(start..<start + size) }
     }
   }
 
   private mutating func announce(_ word: Int) {
     let group = word &>> 6
-    if words.base[group] == 0 {
-      groups.base[group &>> 6] |= 1 &<< UInt64(truncatingIfNeeded: group & 63)
+    if words.cells[group] == 0 {
+      groups.cells[group &>> 6] |= 1 &<< UInt64(truncatingIfNeeded: group & 63)
     }
-    words.base[group] |= 1 &<< UInt64(truncatingIfNeeded: word & 63)
+    words.cells[group] |= 1 &<< UInt64(truncatingIfNeeded: word & 63)
   }
 
   @inline(never)
   private mutating func withdraw(_ word: Int) {
     let group = word &>> 6
-    words.base[group] &= ~(1 &<< UInt64(truncatingIfNeeded: word & 63))
-    if words.base[group] == 0 {
-      groups.base[group &>> 6] &= ~(1 &<< UInt64(truncatingIfNeeded: group & 63))
+    words.cells[group] &= ~(1 &<< UInt64(truncatingIfNeeded: word & 63))
+    if words.cells[group] == 0 {
+      groups.cells[group &>> 6] &= ~(1 &<< UInt64(truncatingIfNeeded: group & 63))
     }
   }
 
@@ -78,13 +78,13 @@ package struct FreeIndices: ~Copyable {
   @inline(never)
   private mutating func findWord() -> Bool {
     var group = current &>> 6
-    if words.base[group] == 0 {
+    if words.cells[group] == 0 {
       var top = 0
-      while top < groups.capacity, groups.base[top] == 0 { top += 1 }
+      while top < groups.capacity, groups.cells[top] == 0 { top += 1 }
       guard top < groups.capacity else { return false }
-      group = top &<< 6 | groups.base[top].trailingZeroBitCount
+      group = top &<< 6 | groups.cells[top].trailingZeroBitCount
     }
-    current = group &<< 6 | words.base[group].trailingZeroBitCount
+    current = group &<< 6 | words.cells[group].trailingZeroBitCount
     return true
   }
 
@@ -96,7 +96,7 @@ package struct FreeIndices: ~Copyable {
     words.grow(atLeast: (end / 64 + 63) / 64)
     groups.grow(atLeast: (words.capacity + 63) / 64)
     for word in first..<(end / 64) {
-      bits.base[word] = ~0
+      bits.cells[word] = ~0
       announce(word)
     }
   }

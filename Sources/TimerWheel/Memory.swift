@@ -13,47 +13,45 @@
 /// about as much as the memory itself. A mapping takes up addresses far beyond what is needed, and
 /// memory only where it is touched; so it grows without a copy.
 package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
-  package private(set) var base: UnsafeMutablePointer<Element>
-  package private(set) var capacity: Int
+  package private(set) var cells: Cells<Element>
   private var mapping: Mapping?
 
-  package init(capacity: Int) {
-    self.capacity = capacity
-    base = Self.allocate(capacity)
-  }
+  package init(capacity: Int) { cells = .allocate(capacity) }
 
-  deinit { Self.release(base, mapping) }
+  deinit { Self.release(cells, mapping) }
+
+  package var capacity: Int { cells.count }
 
   var allocatedBytes: Int { capacity * MemoryLayout<Element>.stride }
 
   /// Doubles the capacity until it is at least `needed`.
   package mutating func grow(atLeast needed: Int) {
-    let old = capacity
+    var capacity = capacity
     while capacity < needed { capacity *= 2 }
-    if let mapping, allocatedBytes <= mapping.usableBytes {
-      mapping.prepare(old * MemoryLayout<Element>.stride..<allocatedBytes)
+    let bytes = capacity * MemoryLayout<Element>.stride
+    if let mapping, bytes <= mapping.usableBytes {
+      mapping.prepare(allocatedBytes..<bytes)
+      cells = mapping.cells(capacity)
       return
     }
-    guard capacity > old else { return }
-    let oldBase = base
-    let oldMapping = mapping
-    mapping = Mapping(for: allocatedBytes)
+    guard capacity > self.capacity else { return }
+    let (old, oldMapping) = (cells, mapping)
+    mapping = Mapping(for: bytes)
     if let mapping {
-      mapping.prepare(0..<allocatedBytes)
-      base = mapping.base.bindMemory(to: Element.self, capacity: capacity)
+      mapping.prepare(0..<bytes)
+      cells = mapping.cells(capacity)
     } else {
-      base = Self.allocate(capacity)
+      cells = .allocate(capacity)
     }
-    base.update(from: oldBase, count: old)
-    Self.release(oldBase, oldMapping)
+    cells.copy(old, count: old.count)
+    Self.release(old, oldMapping)
   }
 
   /// Becomes a small one again. What it held is gone.
   mutating func startOver(_ small: Int) {
-    Self.release(base, mapping)
+    Self.release(cells, mapping)
     mapping = nil
-    capacity = small
-    base = Self.allocate(small)
+    cells = .allocate(small)
   }
 
   /// Gives back the memory of a range whose values are not needed any more; they are zero then, or
@@ -63,19 +61,13 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
     mapping?.giveBack(range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
   }
 
-  private static func allocate(_ count: Int) -> UnsafeMutablePointer<Element> {
-    guard let memory = calloc(count, MemoryLayout<Element>.stride) else {
-      fatalError("out of memory")
-    }
-    return memory.bindMemory(to: Element.self, capacity: count)
-  }
-
-  private static func release(_ base: UnsafeMutablePointer<Element>, _ mapping: Mapping?) {
-    if let mapping { mapping.unmap() } else { free(base) }
+  private static func release(_ cells: Cells<Element>, _ mapping: Mapping?) {
+    if let mapping { mapping.unmap() } else { cells.deallocate() }
   }
 }
 
 /// Addresses for an array and its growth.
+@safe
 private struct Mapping {
   private static let hugePage = 2 << 20
   /// How much larger than asked a mapping is.
@@ -84,21 +76,21 @@ private struct Mapping {
   private let start: UnsafeMutableRawPointer
   private let length: Int
   /// Where the array begins, at the start of a huge page.
-  let base: UnsafeMutableRawPointer
+  private let base: UnsafeMutableRawPointer
 
   /// Nil if it is for few, or the system refuses.
   init?(for bytes: Int) {
     #if os(Linux)
       guard bytes > 32 << 10 else { return nil }
       length = max(bytes, 1 << 20) * Self.reserve + Self.hugePage
-      let mapped = mmap(
+      let mapped = unsafe mmap(
         nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-      guard let mapped, mapped != MAP_FAILED else { return nil }
-      start = mapped
-      base = UnsafeMutableRawPointer(
+      guard let mapped = unsafe mapped, unsafe mapped != MAP_FAILED else { return nil }
+      unsafe start = mapped
+      unsafe base = UnsafeMutableRawPointer(
         bitPattern: (Int(bitPattern: start) + Self.hugePage - 1) & ~(Self.hugePage - 1))!
       // What follows the first huge page will be large: ask for huge pages there.
-      advise(base + Self.hugePage, usableBytes - Self.hugePage, Advice.hugePage)
+      unsafe advise(base + Self.hugePage, usableBytes - Self.hugePage, Advice.hugePage)
     #else
       return nil
     #endif
@@ -106,25 +98,29 @@ private struct Mapping {
 
   var usableBytes: Int { length - Self.hugePage }
 
-  func unmap() { munmap(start, length) }
+  func cells<Element>(_ count: Int) -> Cells<Element> {
+    unsafe Cells(base.bindMemory(to: Element.self, capacity: count), count: count)
+  }
+
+  func unmap() { unsafe munmap(start, length) }
 
   /// A part is about to be used: has small pages fetched at once, which is cheaper than one by one.
   func prepare(_ range: Range<Int>) {
     let end = min(range.upperBound, Self.hugePage)
     guard range.lowerBound < end else { return }
     let first = range.lowerBound & ~4_095
-    advise(base + first, end - first, Advice.populate)
+    unsafe advise(base + first, end - first, Advice.populate)
   }
 
   func giveBack(_ range: Range<Int>) {
     guard !range.isEmpty else { return }
-    advise(base + range.lowerBound, range.count, Advice.dontNeed)
+    unsafe advise(base + range.lowerBound, range.count, Advice.dontNeed)
   }
 
   /// It is only advice: an old kernel may refuse it.
   private func advise(_ start: UnsafeMutableRawPointer, _ bytes: Int, _ advice: CInt) {
     #if os(Linux)
-      madvise(start, bytes, advice)
+      unsafe madvise(start, bytes, advice)
     #endif
   }
 
@@ -133,5 +129,87 @@ private struct Mapping {
     static let hugePage: CInt = 14
     /// Since Linux 5.14.
     static let populate: CInt = 23
+  }
+}
+
+/// Where plain values are in memory. Which of them are there is checked in debug builds only: who asks
+/// has found the index in a table that says so.
+///
+/// It can be copied, as an array can be looked up in one step then; whoever frees the memory or moves
+/// the values sees to it that no copy is used any more.
+///
+/// Public, as only then other modules have copies of its small steps, which cost less than the calls.
+@safe
+public struct Cells<Element: BitwiseCopyable> {
+  @usableFromInline let base: UnsafeMutablePointer<Element>
+  public let count: Int
+
+  @inlinable @unsafe
+  init(_ base: UnsafeMutablePointer<Element>, count: Int) {
+    unsafe self.base = unsafe base
+    self.count = count
+  }
+
+  /// All bytes of the values are zero.
+  package static func allocate(_ count: Int) -> Cells {
+    guard let memory = unsafe calloc(count, MemoryLayout<Element>.stride) else {
+      fatalError("out of memory")
+    }
+    return unsafe Cells(memory.bindMemory(to: Element.self, capacity: count), count: count)
+  }
+
+  package func deallocate() { unsafe free(base) }
+
+  @inlinable
+  public subscript(index: Int) -> Element {
+    @inline(__always)
+    unsafeAddress {
+      assert(index >= 0 && index < count)
+      return unsafe UnsafePointer(base + index)
+    }
+    @inline(__always)
+    nonmutating unsafeMutableAddress {
+      assert(index >= 0 && index < count)
+      return unsafe base + index
+    }
+  }
+
+  package func fill(_ range: Range<Int>, with value: Element) {
+    precondition(range.lowerBound >= 0 && range.upperBound <= count)
+    unsafe (base + range.lowerBound).update(repeating: value, count: range.count)
+  }
+
+  /// Copies the first values of others.
+  package func copy(_ others: Cells, count: Int) {
+    precondition(count >= 0 && count <= min(self.count, others.count))
+    unsafe base.update(from: others.base, count: count)
+  }
+
+  // MARK: Bytes
+
+  /// Bytes of values, so many after the start of one of them.
+  @_lifetime(borrow self)
+  @inlinable @inline(__always)
+  public func bytes(of index: Int, after offset: Int, count: Int) -> Span<UInt8> {
+    let bytes = unsafe UnsafeRawBufferPointer(
+      start: start(index, offset, count), count: count)
+    return unsafe _overrideLifetime(
+      bytes.assumingMemoryBound(to: UInt8.self).span, borrowing: self)
+  }
+
+  @inlinable @inline(__always)
+  public func write(_ bytes: Span<UInt8>, to index: Int, after offset: Int) {
+    guard !bytes.isEmpty else { return }
+    let target = unsafe start(index, offset, bytes.count)
+    unsafe bytes.withUnsafeBytes {
+      unsafe target.copyMemory(from: $0.baseAddress!, byteCount: $0.count)
+    }
+  }
+
+  @inlinable @inline(__always)
+  func start(_ index: Int, _ offset: Int, _ bytes: Int) -> UnsafeMutableRawPointer {
+    assert(index >= 0 && index <= count && offset >= 0 && bytes >= 0)
+    assert(offset + bytes <= (count - index) * MemoryLayout<Element>.stride)
+    return unsafe UnsafeMutableRawPointer(base + index) + offset
   }
 }

@@ -14,16 +14,16 @@ struct Records: ~Copyable {
 
   private var array = GrowingArray<Record>(capacity: 64)
   private var payloadArray = GrowingArray<UInt64>(capacity: 64)
-  private(set) var base: UnsafeMutablePointer<Record>
-  private(set) var payloads: UnsafeMutablePointer<UInt64>
+  private(set) var all: Cells<Record>
+  private(set) var payloads: Cells<UInt64>
   private var free = FreeIndices()
   /// Never 0. It comes round after 2³² − 1 armings; a token would have to be that old, and its
   /// record armed at that very moment, to be mistaken for another's.
   private var lastGeneration: UInt32 = 0
 
   init() {
-    base = array.base
-    payloads = payloadArray.base
+    all = array.cells
+    payloads = payloadArray.cells
     free.extend(to: array.capacity)
   }
 
@@ -33,7 +33,7 @@ struct Records: ~Copyable {
 
   @inline(__always)
   func holds(_ index: UInt32, _ generation: UInt32) -> Bool {
-    Int(index) < free.end && base[Int(index)].generation == generation && generation != 0
+    Int(index) < free.end && all[Int(index)].generation == generation && generation != 0
   }
 
   /// A record with a generation of its own; its position is the caller's to fill in.
@@ -43,13 +43,13 @@ struct Records: ~Copyable {
     if lastGeneration == 0 { lastGeneration = 1 }
     let index = free.take() ?? takeNew()
     payloads[Int(index)] = payload
-    base[Int(index)].generation = lastGeneration
+    all[Int(index)].generation = lastGeneration
     return (index, lastGeneration)
   }
 
   @inline(__always)
   mutating func giveBack(_ index: UInt32) {
-    base[Int(index)].generation = 0
+    all[Int(index)].generation = 0
     free.insert(index)
   }
 
@@ -65,8 +65,8 @@ struct Records: ~Copyable {
   mutating func startOver() {
     array.startOver(64)
     payloadArray.startOver(64)
-    base = array.base
-    payloads = payloadArray.base
+    all = array.cells
+    payloads = payloadArray.cells
     free.removeAll()
     free.extend(to: array.capacity)
   }
@@ -77,8 +77,8 @@ struct Records: ~Copyable {
     precondition(array.capacity < 1 << 32, "a wheel holds at most 2³² timers")
     array.grow(atLeast: array.capacity + 1)
     payloadArray.grow(atLeast: array.capacity)
-    base = array.base
-    payloads = payloadArray.base
+    all = array.cells
+    payloads = payloadArray.cells
     free.extend(to: array.capacity)
     return free.take()!
   }

@@ -33,7 +33,7 @@ extension TimerWheel {
           header.next != Chunks.none || position < chunks.lists[list].end
             || !chunks.lists[list].hasRoom, "an entry lies behind the end of its list")
         let deadline = chunks.deadlines[Int(position)]
-        let record = records.base[Int(chunks.records[Int(position)])]
+        let record = records.all[Int(chunks.records[Int(position)])]
         precondition(record.generation != 0, "a free record has an entry")
         precondition(record.position == position, "a record does not know its entry")
         precondition(

@@ -18,7 +18,7 @@
 /// timers move to the levels below. Cancelling takes out at once: nothing dead stays behind.
 ///
 /// Guarantees:
-/// - A timer never expires before `advance(to:)` is told that its deadline has come.
+/// - A timer never expires before `advance(to:)` reaches its deadline.
 /// - Timers expire in the order of their deadlines, equal deadlines in the order of arming.
 ///   A deadline that is already past when armed counts as due now.
 /// - A token is good for one timer only, also after its record has been reused.
@@ -32,7 +32,7 @@ public struct TimerWheel: ~Copyable {
   /// A point in time, in ticks since whatever the caller counts from.
   public typealias Tick = UInt64
 
-  /// Names one armed timer. A token outlives its timer harmlessly: it then names nothing.
+  /// Names one armed timer. A token may outlive its timer: it then names nothing.
   public struct Token: Hashable, Sendable {
     let index: UInt32
     let generation: UInt32
@@ -72,7 +72,7 @@ public struct TimerWheel: ~Copyable {
   /// The lists of all slots, and behind them one for the run of each level.
   var chunks = Chunks(lists: Slot.count + Slot.levels)
   /// A bit for each slot that has a timer, a word for each level.
-  let occupancy: UnsafeMutablePointer<UInt64>
+  let occupancy: Cells<UInt64>
   /// A bit for each level that has a run.
   private(set) var runs: UInt32 = 0
 
@@ -89,8 +89,7 @@ public struct TimerWheel: ~Copyable {
   /// An empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
     elapsed = start
-    occupancy = .allocate(capacity: Slot.levels)
-    occupancy.initialize(repeating: 0, count: Slot.levels)
+    occupancy = .allocate(Slot.levels)
   }
 
   deinit { occupancy.deallocate() }
@@ -136,21 +135,21 @@ public struct TimerWheel: ~Copyable {
   @discardableResult
   public mutating func cancel(_ token: Token) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
-    remove(records.base[Int(token.index)].position)
+    remove(records.all[Int(token.index)].position)
     records.giveBack(token.index)
     count &-= 1
     if count == 0 { becomeEmpty() }
     return true
   }
 
-  /// Moves a timer to another deadline; it keeps its token and payload and counts as armed anew.
+  /// Moves a timer to another deadline; it keeps its token and payload, and counts as armed now.
   /// O(1).
   ///
   /// - Returns: false, and nothing changes, if the token names no armed timer.
   @discardableResult
   public mutating func reschedule(_ token: Token, deadline: Tick) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
-    remove(records.base[Int(token.index)].position)
+    remove(records.all[Int(token.index)].position)
     place(token.index, deadline)
     return true
   }
@@ -163,7 +162,7 @@ public struct TimerWheel: ~Copyable {
   /// The deadline of an armed timer, in ticks; nil if the token names none. O(1).
   public func deadline(of token: Token) -> Tick? {
     guard isArmed(token) else { return nil }
-    return chunks.deadlines[Int(records.base[Int(token.index)].position)]
+    return chunks.deadlines[Int(records.all[Int(token.index)].position)]
   }
 
   // MARK: Time
@@ -237,7 +236,7 @@ public struct TimerWheel: ~Copyable {
   private mutating func expire(_ position: UInt32) -> Expiration {
     let deadline = chunks.deadlines[Int(position)]
     let index = chunks.records[Int(position)]
-    let generation = records.base[Int(index)].generation
+    let generation = records.all[Int(index)].generation
     if deadline > elapsed { elapsed = deadline }
     remove(position)
     records.giveBack(index)
@@ -302,7 +301,7 @@ public struct TimerWheel: ~Copyable {
       let deadline = chunks.deadlines[position]
       let index = chunks.records[position]
       let target = Slot(for: max(deadline, elapsed), from: elapsed).id
-      records.base[Int(index)].position = append(deadline, index, to: target)
+      records.all[Int(index)].position = append(deadline, index, to: target)
     }
     _ = chunks.dropChunk(chunk)
   }
@@ -322,7 +321,7 @@ public struct TimerWheel: ~Copyable {
   private mutating func place(_ index: UInt32, _ deadline: Tick) {
     let slot = slot(for: deadline)
     let position = append(deadline, index, to: slot.id)
-    records.base[Int(index)].position = position
+    records.all[Int(index)].position = position
     if deadline <= nextBound {
       nextBound = deadline
       nextPosition = position

@@ -1,14 +1,22 @@
-/// The arguments of one request, where they lie in the decoder's memory: valid only while they
-/// are lent.
-package struct Arguments {
-  let base: UnsafeRawPointer
-  let ranges: UnsafeBufferPointer<ArgumentRange>
+/// The arguments of one request, where they lie in the decoder's memory.
+package struct Arguments: ~Escapable {
+  private let bytes: Span<UInt8>
+  private let ranges: Span<ArgumentRange>
+
+  @_lifetime(copy bytes, copy ranges)
+  init(_ bytes: Span<UInt8>, _ ranges: Span<ArgumentRange>) {
+    self.bytes = bytes
+    self.ranges = ranges
+  }
 
   package var count: Int { ranges.count }
 
-  package subscript(index: Int) -> UnsafeRawBufferPointer {
-    let range = ranges[index]
-    return UnsafeRawBufferPointer(start: base + Int(range.start), count: Int(range.count))
+  package subscript(index: Int) -> Span<UInt8> {
+    @_lifetime(copy self)
+    get {
+      let range = ranges[index]
+      return bytes.extracting(Int(range.start)..<Int(range.start) + Int(range.count))
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 /// Bytes in the order they came. Holds no memory when empty, unless it was little.
+@safe
 struct ByteQueue: ~Copyable {
   private static let keptWhenEmpty = 4 << 10
 
@@ -8,27 +9,32 @@ struct ByteQueue: ~Copyable {
   private var tail = 0
 
   init() {}
-  deinit { memory?.deallocate() }
+  deinit { unsafe memory?.deallocate() }
 
   var count: Int { tail - head }
 
-  /// The first byte. Moves with any change.
-  var base: UnsafeRawPointer? { memory.map { UnsafeRawPointer($0 + head) } }
-
   subscript(index: Int) -> UInt8 {
-    assert(index >= 0 && index < count)
-    return memory!.load(fromByteOffset: head + index, as: UInt8.self)
+    precondition(index >= 0 && index < count)
+    return unsafe memory!.load(fromByteOffset: head + index, as: UInt8.self)
   }
 
-  func prefix(_ length: Int) -> UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(start: base, count: length)
+  var bytes: Span<UInt8> {
+    @_lifetime(borrow self)
+    get {
+      let start = unsafe memory.map { unsafe UnsafeRawPointer($0 + head) }
+      let bytes = unsafe UnsafeRawBufferPointer(start: start, count: count)
+      return unsafe _overrideLifetime(
+        bytes.assumingMemoryBound(to: UInt8.self).span, borrowing: self)
+    }
   }
 
-  mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
-    if tail + bytes.count > capacity { makeRoom(for: bytes.count) }
-    (memory! + tail).copyMemory(from: source, byteCount: bytes.count)
-    tail += bytes.count
+  mutating func append(_ bytes: RawSpan) {
+    guard !bytes.isEmpty else { return }
+    if tail + bytes.byteCount > capacity { makeRoom(for: bytes.byteCount) }
+    unsafe bytes.withUnsafeBytes {
+      unsafe (memory! + tail).copyMemory(from: $0.baseAddress!, byteCount: $0.count)
+    }
+    tail += bytes.byteCount
   }
 
   mutating func removeFirst(_ length: Int) {
@@ -38,8 +44,8 @@ struct ByteQueue: ~Copyable {
     head = 0
     tail = 0
     if capacity > Self.keptWhenEmpty {
-      memory?.deallocate()
-      memory = nil
+      unsafe memory?.deallocate()
+      unsafe memory = nil
       capacity = 0
     }
   }
@@ -47,15 +53,15 @@ struct ByteQueue: ~Copyable {
   private mutating func makeRoom(for extra: Int) {
     let needed = count + extra
     if needed <= capacity, head >= capacity / 2 {
-      memory!.copyMemory(from: memory! + head, byteCount: count)
+      unsafe memory!.copyMemory(from: memory! + head, byteCount: count)
     } else {
       let bigger = max(needed, min(capacity * 2, needed + (1 << 20)), 512)
       let moved = UnsafeMutableRawPointer.allocate(byteCount: bigger, alignment: 16)
-      if let memory {
-        moved.copyMemory(from: memory + head, byteCount: count)
-        memory.deallocate()
+      if let memory = unsafe memory {
+        unsafe moved.copyMemory(from: memory + head, byteCount: count)
+        unsafe memory.deallocate()
       }
-      memory = moved
+      unsafe memory = moved
       capacity = bigger
     }
     tail -= head

@@ -1,4 +1,5 @@
 /// Bytes put together in memory that grows, and is used again for the next text. Public as `ShortText` is.
+@safe
 public struct GrowingText: ~Copyable {
   private static let mostKept = 64 << 10
 
@@ -8,18 +9,25 @@ public struct GrowingText: ~Copyable {
   public var count: Int { length }
 
   public init(capacity: Int = 512) {
-    memory = .allocate(byteCount: capacity, alignment: 8)
+    unsafe memory = .allocate(byteCount: capacity, alignment: 8)
   }
 
-  deinit { memory.deallocate() }
+  deinit { unsafe memory.deallocate() }
 
-  /// What has been appended so far. Moves with any change.
-  public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<length]) }
+  /// What has been appended so far.
+  public var bytes: Span<UInt8> {
+    @_lifetime(borrow self)
+    get {
+      let bytes = unsafe UnsafeRawBufferPointer(rebasing: memory[..<length])
+      return unsafe _overrideLifetime(
+        bytes.assumingMemoryBound(to: UInt8.self).span, borrowing: self)
+    }
+  }
 
-  /// Begins anew.
+  /// Forgets the text, and keeps the memory.
   public mutating func removeAll() {
     length = 0
-    if memory.count > Self.mostKept { resize(to: Self.mostKept) }
+    if unsafe memory.count > Self.mostKept { resize(to: Self.mostKept) }
   }
 
   /// Appends what `body` writes.
@@ -27,8 +35,10 @@ public struct GrowingText: ~Copyable {
   /// - Parameter most: how many bytes it may be.
   @inlinable @inline(__always)
   public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    if memory.count - length < most { resize(to: max(memory.count * 2, length + most)) }
-    var text = ShortText(UnsafeMutableRawBufferPointer(rebasing: memory[length...]))
+    if unsafe memory.count - length < most {
+      resize(to: max(unsafe memory.count * 2, length + most))
+    }
+    var text = unsafe ShortText(UnsafeMutableRawBufferPointer(rebasing: memory[length...]))
     body(&text)
     length += text.count
   }
@@ -36,8 +46,8 @@ public struct GrowingText: ~Copyable {
   @usableFromInline
   mutating func resize(to capacity: Int) {
     let resized = UnsafeMutableRawBufferPointer.allocate(byteCount: capacity, alignment: 8)
-    resized.copyMemory(from: bytes)
-    memory.deallocate()
-    memory = resized
+    unsafe bytes.withUnsafeBytes { unsafe resized.copyMemory(from: $0) }
+    unsafe memory.deallocate()
+    unsafe memory = resized
   }
 }

@@ -7,17 +7,12 @@ package enum InlineWords {
   /// - Throws: when a quote is not closed, or something sticks to a closed one.
   package static func split(_ line: String) throws(RESPProtocolError) -> [[UInt8]] {
     var text: [UInt8] = []
-    var line = line
-    let ranges = line.withUTF8 { bytes in
-      Result { () throws(RESPProtocolError) in
-        try split(UnsafeRawBufferPointer(bytes), into: &text)
-      }
-    }
-    return try ranges.get().map { Array(text[Int($0.start)..<Int($0.start + $0.count)]) }
+    let ranges = try split(line.utf8.span, into: &text)
+    return ranges.map { Array(text[Int($0.start)..<Int($0.start + $0.count)]) }
   }
 
   static func split(
-    _ line: UnsafeRawBufferPointer, into text: inout [UInt8]
+    _ line: Span<UInt8>, into text: inout [UInt8]
   ) throws(RESPProtocolError) -> [ArgumentRange] {
     let unbalanced = RESPProtocolError(description: "unbalanced quotes in request")
     var words: [ArgumentRange] = []
@@ -48,7 +43,7 @@ package enum InlineWords {
 
   /// Appends the character at `index`; returns how many bytes it took on the line.
   private static func unescape(
-    _ line: UnsafeRawBufferPointer, at index: Int, quote: UInt8, into text: inout [UInt8]
+    _ line: Span<UInt8>, at index: Int, quote: UInt8, into text: inout [UInt8]
   ) -> Int {
     guard line[index] == UInt8(ascii: "\\"), index + 1 < line.count else {
       text.append(line[index])

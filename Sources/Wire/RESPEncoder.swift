@@ -33,11 +33,9 @@ package struct RESPEncoder: Sendable {
     newline()
   }
 
-  package mutating func bulk(_ value: [UInt8]) {
-    value.withUnsafeBytes { bulk($0) }
-  }
+  package mutating func bulk(_ value: [UInt8]) { bulk(value.span) }
 
-  package mutating func bulk(_ value: UnsafeRawBufferPointer) {
+  package mutating func bulk(_ value: Span<UInt8>) {
     byte("$")
     decimal(Int64(value.count))
     newline()
@@ -45,16 +43,10 @@ package struct RESPEncoder: Sendable {
     newline()
   }
 
-  package mutating func bulk(_ value: String) {
-    var value = value
-    value.withUTF8 { bulk(UnsafeRawBufferPointer($0)) }
-  }
+  package mutating func bulk(_ value: String) { bulk(value.utf8.span) }
+  package mutating func bulk(_ value: StaticString) { bulk(value.bytes) }
 
-  package mutating func bulk(_ value: StaticString) {
-    bulk(UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
-  }
-
-  /// Text for people: RESP3 clients are told that it is.
+  /// Human-readable text: a verbatim string in RESP3.
   package mutating func text(_ value: String) {
     guard version == .resp3 else { return bulk(value) }
     byte("=")
@@ -114,12 +106,9 @@ package struct RESPEncoder: Sendable {
   /// Appends what `body` writes, in one go: an array looks at itself at each append.
   ///
   /// - Parameter most: how many bytes it may be.
+  @inline(__always)
   package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
-      var text = ShortText(memory)
-      body(&text)
-      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
-    }
+    bytes.append(atMost: most, body)
   }
 
   /// An array of three integers.
@@ -146,7 +135,7 @@ package struct RESPEncoder: Sendable {
     }
   }
 
-  package mutating func pair(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
+  package mutating func pair(_ name: StaticString, _ value: Span<UInt8>) {
     guard value.count <= 512 else {
       bulk(name)
       return bulk(value)
@@ -181,8 +170,7 @@ package struct RESPEncoder: Sendable {
   }
 
   private mutating func raw(_ text: StaticString) {
-    bytes.append(
-      contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    bytes.append(contentsOf: text.bytes)
   }
 
   private mutating func decimal(_ value: Int64) {
@@ -199,10 +187,17 @@ extension [UInt8] {
     }
     if value < 0 { append(UInt8(ascii: "-")) }
     let magnitude = value.magnitude
-    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 8) { memory in
-      var text = ShortText(memory)
-      text.decimal(magnitude)
-      append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<text.count]))
+    append(atMost: 20) { $0.decimal(magnitude) }
+  }
+
+  /// Appends what `body` writes.
+  ///
+  /// - Parameter most: how many bytes it may be.
+  @inlinable @inline(__always)
+  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    ShortText.withTemporary(atMost: most) {
+      body(&$0)
+      append(contentsOf: $0.bytes)
     }
   }
 }

@@ -157,11 +157,4 @@ public enum RESPRequest {
       output.append(contentsOf: "\r\n".utf8)
     }
   }
-
-  /// The bytes of one command.
-  public static func encode(_ arguments: some Collection<[UInt8]>) -> [UInt8] {
-    var output: [UInt8] = []
-    append(arguments, to: &output)
-    return output
-  }
 }

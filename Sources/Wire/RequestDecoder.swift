@@ -1,7 +1,7 @@
 /// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands for people who
 /// type. It goes on where it stopped, so a request that comes in many pieces is not read twice.
 ///
-///     decoder.append(bytes)
+///     decoder.append(bytes.span.bytes)
 ///     while try decoder.next() { decoder.withArguments { handle($0) } }
 ///
 /// Not a byte is allocated because a length says so, only for bytes that came.
@@ -35,17 +35,11 @@ package struct RequestDecoder: ~Copyable {
   /// Bytes that have come and belong to no request that was handed out.
   package var bufferedBytes: Int { buffer.count }
 
-  package mutating func append(_ bytes: UnsafeRawBufferPointer) { buffer.append(bytes) }
+  package mutating func append(_ bytes: RawSpan) { buffer.append(bytes) }
 
   /// Lends the arguments of the request that `next` found.
   package func withArguments<R>(_ body: (Arguments) -> R) -> R {
-    let nothing = UnsafeRawPointer(bitPattern: 1)!
-    return ranges.withUnsafeBufferPointer { ranges in
-      guard isInline else { return body(Arguments(base: buffer.base ?? nothing, ranges: ranges)) }
-      return inline.withUnsafeBytes { bytes in
-        body(Arguments(base: bytes.baseAddress ?? nothing, ranges: ranges))
-      }
-    }
+    body(Arguments(isInline ? inline.span : buffer.bytes, ranges.span))
   }
 
   /// Looks for the next request; false if more bytes are needed for one.
@@ -64,7 +58,10 @@ package struct RequestDecoder: ~Copyable {
           state = .done
           return true
         }
-        guard let count = try readLength(Self.badCount) else { return false }
+        guard let (count, end) = try Self.length(in: buffer.bytes, at: 0, Self.badCount) else {
+          return false
+        }
+        position = end
         if count <= 0 {
           reset()
           continue
@@ -81,7 +78,9 @@ package struct RequestDecoder: ~Copyable {
           throw RESPProtocolError(
             description: "expected '$', got '\(printable(buffer[position]))'")
         }
-        guard let length = try readLength(Self.badBulk) else { return false }
+        guard let (length, end) = try Self.length(in: buffer.bytes, at: position, Self.badBulk)
+        else { return false }
+        position = end
         guard length >= 0 else { throw Self.badBulk }
         guard length <= limits.bulkLength else {
           throw RESPProtocolError(
@@ -129,20 +128,18 @@ package struct RequestDecoder: ~Copyable {
 
   // MARK: Lengths
 
-  /// Reads `*3\r\n` or `$12\r\n` at `position`; nil if its end has not come yet. Saturates instead
-  /// of overflowing: what is too big is refused by its limit.
-  private mutating func readLength(
-    _ malformed: @autoclosure () -> RESPProtocolError
-  ) throws(RESPProtocolError) -> Int? {
+  /// Reads `*3\r\n` or `$12\r\n`, and where that ends; nil if its end has not come yet. Saturates
+  /// instead of overflowing: what is too big is refused by its limit.
+  private static func length(
+    in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
+  ) throws(RESPProtocolError) -> (value: Int, end: Int)? {
     let longestLine = 24
-    let bytes = buffer.prefix(buffer.count)
-    var index = position + 1
+    var index = start + 1
     // Most often it is one digit.
     if bytes.count > index + 2, bytes[index + 1] == UInt8(ascii: "\r"),
       bytes[index + 2] == UInt8(ascii: "\n"), bytes[index] &- UInt8(ascii: "0") < 10
     {
-      position = index + 3
-      return Int(bytes[index] &- UInt8(ascii: "0"))
+      return (Int(bytes[index] &- UInt8(ascii: "0")), index + 3)
     }
     var negative = false
     if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
@@ -155,7 +152,7 @@ package struct RequestDecoder: ~Copyable {
       let byte = bytes[index]
       let digit = byte &- UInt8(ascii: "0")
       if digit < 10 {
-        guard index - position < longestLine else { throw malformed() }
+        guard index - start < longestLine else { throw malformed() }
         let (tenfold, tooBig) = value.multipliedReportingOverflow(by: 10)
         let (sum, tooBigYet) = tenfold.addingReportingOverflow(Int(digit))
         value = tooBig || tooBigYet ? .max : sum
@@ -165,8 +162,7 @@ package struct RequestDecoder: ~Copyable {
       guard byte == UInt8(ascii: "\r"), index > firstDigit else { throw malformed() }
       guard index + 1 < bytes.count else { return nil }
       guard bytes[index + 1] == UInt8(ascii: "\n") else { throw malformed() }
-      position = index + 2
-      return negative ? -value : value
+      return (negative ? -value : value, index + 2)
     }
     return nil
   }
@@ -186,7 +182,10 @@ package struct RequestDecoder: ~Copyable {
     guard position < buffer.count else { return false }
     isInline = true
     position += 1
-    let words = try InlineWords.split(buffer.prefix(end), into: &inline)
+    var text = inline
+    inline = []
+    let words = try InlineWords.split(buffer.bytes.extracting(first: end), into: &text)
+    inline = text
     guard words.count <= limits.arguments else {
       throw RESPProtocolError(
         description: "\(words.count) arguments, max-arguments is \(limits.arguments)")

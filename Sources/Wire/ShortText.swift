@@ -1,50 +1,77 @@
 /// Bytes put together in memory that is lent, and large enough for them: whoever lends it sees to that.
 ///
 /// Public, as only then other modules have copies of its small steps, which cost less than the calls.
+@safe
 public struct ShortText {
   @usableFromInline let start: UnsafeMutableRawPointer
   @usableFromInline var end: UnsafeMutableRawPointer
-  @usableFromInline let capacity: Int
+  @usableFromInline let limit: UnsafeMutableRawPointer
 
-  @inlinable
+  @inlinable @unsafe
   public init(_ memory: UnsafeMutableRawBufferPointer) {
-    start = memory.baseAddress!
-    end = start
-    capacity = memory.count
+    unsafe start = memory.baseAddress!
+    unsafe end = start
+    unsafe limit = start + memory.count
+  }
+
+  /// Calls `body` with memory that is there for as long as the call lasts.
+  @inlinable @inline(__always)
+  public static func withTemporary<R>(atMost most: Int, _ body: (inout ShortText) -> R) -> R {
+    unsafe withUnsafeTemporaryAllocation(byteCount: most, alignment: 8) { memory in
+      var text = unsafe ShortText(memory)
+      return body(&text)
+    }
   }
 
   @inlinable
-  public var count: Int { end - start }
+  public var count: Int { unsafe end - start }
+
+  /// What was written.
+  @inlinable
+  public var bytes: Span<UInt8> {
+    @_lifetime(borrow self)
+    get {
+      let bytes = unsafe UnsafeRawBufferPointer(start: start, count: count)
+      return unsafe _overrideLifetime(
+        bytes.assumingMemoryBound(to: UInt8.self).span, borrowing: self)
+    }
+  }
+
+  /// How many more bytes there is room for.
+  @inlinable
+  var room: Int { unsafe limit - end }
 
   /// Takes room for so many bytes, and returns where it begins. Checks that there is room before
   /// anything is written.
   @inlinable @inline(__always)
   mutating func take(_ count: Int) -> UnsafeMutableRawPointer {
-    precondition(count <= capacity - self.count, "the memory is large enough")
-    defer { end += count }
-    return end
+    precondition(count <= room, "the memory is large enough")
+    defer { unsafe end += count }
+    return unsafe end
   }
 
   @inlinable @inline(__always)
   public mutating func byte(_ byte: UInt8) {
-    take(1).storeBytes(of: byte, as: UInt8.self)
+    unsafe take(1).storeBytes(of: byte, as: UInt8.self)
   }
 
   @inlinable @inline(__always)
   public mutating func newline() {
-    take(2).storeBytes(of: 0x0A0D, as: UInt16.self)
+    unsafe take(2).storeBytes(of: 0x0A0D, as: UInt16.self)
   }
 
   @inlinable @inline(__always)
   public mutating func raw(_ text: StaticString) {
-    take(text.utf8CodeUnitCount)
-      .copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
+    raw(text.bytes)
   }
 
   @inlinable @inline(__always)
-  public mutating func raw(_ text: UnsafeRawBufferPointer) {
-    guard let source = text.baseAddress else { return }
-    take(text.count).copyMemory(from: source, byteCount: text.count)
+  public mutating func raw(_ text: Span<UInt8>) {
+    guard !text.isEmpty else { return }
+    let target = unsafe take(text.count)
+    unsafe text.withUnsafeBytes {
+      unsafe target.copyMemory(from: $0.baseAddress!, byteCount: $0.count)
+    }
   }
 
   public mutating func decimal(_ value: Int64) {
@@ -59,7 +86,7 @@ public struct ShortText {
     let (most, last) = value.quotientAndRemainder(dividingBy: part)
     decimal(most)
     let digits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    take(8).storeBytes(of: digits.littleEndian, as: UInt64.self)
+    unsafe take(8).storeBytes(of: digits.littleEndian, as: UInt64.self)
   }
 
   /// A number of up to eight digits, without zeros before it.
@@ -68,15 +95,31 @@ public struct ShortText {
     let digits = Self.eightDigits(value)
     // What is a zero is the byte 0x30.
     let zeros = (digits ^ Self.zeros).trailingZeroBitCount & ~7
-    let shown = (digits >> UInt64(zeros)).littleEndian
-    let length = 8 - zeros / 8
-    if capacity - count >= 8 {
-      // The bytes behind its digits are overwritten by what follows.
-      end.storeBytes(of: shown, as: UInt64.self)
-      end += length
-    } else {
-      withUnsafeBytes(of: shown) { raw(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
-    }
+    word(digits >> UInt64(zeros), count: 8 - zeros / 8)
+  }
+
+  /// So many bytes of a number, from the lowest on.
+  @inlinable @inline(__always)
+  public mutating func word(_ word: UInt64, count length: Int) {
+    precondition(length >= 0 && length <= 8)
+    guard room >= 8 else { return lastWord(word, count: length) }
+    // The bytes behind them are overwritten by what follows.
+    unsafe end.storeBytes(of: word.littleEndian, as: UInt64.self)
+    unsafe end += length
+  }
+
+  /// The same where there is no room for eight bytes.
+  @usableFromInline
+  mutating func lastWord(_ word: UInt64, count length: Int) {
+    precondition(length <= room, "the memory is large enough")
+    for place in 0..<UInt64(length) { byte(UInt8(truncatingIfNeeded: word >> (8 * place))) }
+  }
+
+  /// Writes over what was written at a place.
+  @inlinable @inline(__always)
+  public func overwrite(at place: Int, with number: UInt32) {
+    precondition(place >= 0 && place <= count - 4, "only what is there can be written over")
+    unsafe (start + place).storeBytes(of: number.littleEndian, as: UInt32.self)
   }
 
   private static let zeros: UInt64 = 0x3030_3030_3030_3030
@@ -102,10 +145,10 @@ public struct ShortText {
 
   @inlinable @inline(__always)
   public mutating func bulk(_ text: StaticString) {
-    bulk(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    bulk(text.bytes)
   }
 
-  public mutating func bulk(_ text: UnsafeRawBufferPointer) {
+  public mutating func bulk(_ text: Span<UInt8>) {
     byte(UInt8(ascii: "$"))
     decimal(UInt64(text.count))
     newline()
@@ -114,7 +157,7 @@ public struct ShortText {
   }
 
   /// Two parts of one string.
-  public mutating func bulk(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) {
+  public mutating func bulk(_ first: Span<UInt8>, _ second: Span<UInt8>) {
     byte(UInt8(ascii: "$"))
     decimal(UInt64(first.count + second.count))
     newline()

@@ -91,11 +91,9 @@ struct Session {
     repeat {
       let paging: Command.Options = ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": 1000]
       let reply = try await reply(Command(words, options).words + Command([], paging).words)
-      guard let parts = reply.elements, parts.count == 2, let page = parts[1].elements else {
-        throw CountdownClientError.protocolViolation("a reply that is not a page of a list")
-      }
-      cursor = parts[0].string ?? parts[0].int.map { String($0) } ?? "0"
-      guard try body(page) else { return }
+      let page = try reply.page
+      cursor = page.cursor
+      guard try body(page.elements) else { return }
     } while cursor != "0"
   }
 

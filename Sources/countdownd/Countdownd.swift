@@ -33,7 +33,7 @@ struct Countdownd: ParsableCommand {
 
       SIGNALS
         SIGTERM, SIGINT   take no new connections, write what is to be written, end.
-        SIGHUP            read the configuration anew, as countdownctl reload does; a bad one is logged, and the old one stays. \
+        SIGHUP            reload the configuration, as countdownctl reload does; a bad one is logged, and the old one stays. \
       From a terminal that is gone: end.
 
       ENVIRONMENT
@@ -66,7 +66,7 @@ struct Countdownd: ParsableCommand {
 
   @Option(
     help: """
-      What a reply promises: process (its changes survive kill -9), power (a loss of power as \
+      What a reply promises: process (its changes survive kill -9), power (a power failure as \
       well), none (they are in memory only); default: as configured, \
       \(Configuration().durability.rawValue).
       """)
@@ -352,7 +352,7 @@ extension Configuration.Durability: ExpressibleByArgument {}
 
 private func microsecondsSince1970() -> Int64 {
   var now = timespec()
-  clock_gettime(CLOCK_REALTIME, &now)
+  unsafe clock_gettime(CLOCK_REALTIME, &now)
   return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
 }
 
@@ -367,7 +367,7 @@ private func say(_ line: String) { print(line.printable) }
 /// A descriptor for each connection: as many as the system lets this process have.
 private func raiseDescriptorLimit() {
   var limit = rlimit()
-  guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+  guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
   limit.rlim_cur = limit.rlim_max
-  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

@@ -1,5 +1,5 @@
 /// Keeps a message that comes over and over from filling the log: so many of a kind get through in
-/// a while, the others are counted, and the count is told when the while is over.
+/// a while, the others are counted, and the count is logged when the while is over.
 struct FloodGate<Kind: Hashable> {
   /// So many of a kind are let through…
   let most: Int

@@ -9,7 +9,7 @@ struct LogLine: Sendable {
   var text: String
   /// What it is about, by name.
   var about: [(name: String, value: String)]
-  /// One of `LogMessage`, as it is written; nil for lines that are for people only.
+  /// One of `LogMessage`, as it is written; nil for lines that are only human-readable.
   var messageID: String?
   /// Where in the sources it comes from.
   var file: String

@@ -43,7 +43,7 @@ final class LogOutput: Sendable {
 
   private static var microseconds: Int64 {
     var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
+    unsafe clock_gettime(CLOCK_MONOTONIC, &now)
     return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
   }
 }

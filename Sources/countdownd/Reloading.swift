@@ -5,13 +5,13 @@ import Dispatch
 import Logging
 import Synchronization
 
-/// Reads the configuration anew when asked to: all of it that can change while the daemon runs
-/// counts from then on, or, if anything is wrong with it, nothing.
+/// Reloads the configuration. What can change while the daemon runs takes effect at once; if anything
+/// is wrong with it, nothing does.
 final class Reloading: Sendable {
   private struct State {
     var configuration: Configuration
     var server: Server?
-    /// Who has asked before there was a server, and is told once there is one.
+    /// Requests from before there was a server; they are answered once there is one.
     var waiting: [@Sendable (ReloadOutcome) -> Void] = []
   }
 
@@ -43,8 +43,8 @@ final class Reloading: Sendable {
     ask { outcome in for done in waiting { done(outcome) } }
   }
 
-  /// From any thread; `done` is told from one of its own what came of it. Before there is a server that
-  /// waits for it: it may be loading, and would be said to be ready too soon.
+  /// From any thread; `done` receives the outcome on another one. Before there is a server the request
+  /// waits for it: systemd would be notified of `ready` while it is still loading.
   func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
     queue.async { [self] in
       let server = state.withLock { state in

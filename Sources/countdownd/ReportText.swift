@@ -4,7 +4,7 @@ import Countdowns
 extension Store.Report {
   /// What is there, line by line.
   var text: String {
-    guard schemaVersion > 0 else { return "empty: a daemon begins anew with it" }
+    guard schemaVersion > 0 else { return "empty: a daemon starts fresh with it" }
     func count(_ kind: EntityKind) -> Int { counts[kind, default: 0] }
     let lines = """
       schema: \(schemaVersion), last written by \(product)

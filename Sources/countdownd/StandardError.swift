@@ -7,8 +7,10 @@ enum StandardError {
     bytes.append(UInt8(ascii: "\n"))
     var rest = bytes[...]
     while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
-      // Nobody is left to be told.
+      let written = unsafe rest.withUnsafeBytes {
+        unsafe Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count)
+      }
+      // Nobody is left to report to.
       guard written > 0 || errno == EINTR else { return }
       rest = rest.dropFirst(max(written, 0))
     }

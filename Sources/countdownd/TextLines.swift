@@ -1,6 +1,6 @@
 import Glibc
 
-/// Log lines for people, on standard error.
+/// Human-readable log lines, on standard error.
 enum TextLines {
   static func write(_ line: LogLine) {
     StandardError.write(line: "\(time()) \(line.level): \(line.wholeText)")
@@ -8,12 +8,13 @@ enum TextLines {
 
   private static func time() -> String {
     var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    var fields = tm()
-    localtime_r(&now.tv_sec, &fields)
+    unsafe clock_gettime(CLOCK_REALTIME, &now)
+    var fields = unsafe tm()
+    unsafe localtime_r(&now.tv_sec, &fields)
     var text = [CChar](repeating: 0, count: 32)
-    strftime(&text, text.count, "%F %T", &fields)
+    let length = unsafe strftime(&text, text.count, "%F %T", &fields)
     let milliseconds = String(now.tv_nsec / 1_000_000 + 1_000).dropFirst()
-    return text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) } + "." + milliseconds
+    let seconds = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return seconds + "." + milliseconds
   }
 }

@@ -116,9 +116,8 @@ final class Batches: @unchecked Sendable {
     guard nanoseconds() < end, next < keys else { return done.succeed() }
     let start = CountdownStart(Countdown.Plan(count: 3_600, every: .seconds(1))!)
     for _ in 0..<size {
-      key(next).withUnsafeBytes {
-        _ = try? engine.startCountdown($0, start, by: Client(connection: 1, uid: 0), at: Self.now)
-      }
+      _ = try? engine.startCountdown(
+        key(next).span, start, by: Client(connection: 1, uid: 0), at: Self.now)
       next += 1
     }
     let begin = nanoseconds()

@@ -11,7 +11,7 @@ import Testing
     ("count", ":60\r\n"), ("every_ms", ":1000\r\n"), ("title", bulk("60s后重发")),
     ("sends", ":1\r\n"), ("owner", bulk("none")), ("meta", bulk("m")))
 
-  @Test func startSaysAllOptionsAndReadsTheView() async throws {
+  @Test func startSendsAllOptionsAndReadsTheView() async throws {
     let server = try await StandInServer { _, _ in Self.counting }
     let client = try await CountdownClient.connect(path: server.path)
     let view = try await client.startCountdown(
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func policiesAreSaidAndTheirFieldsAreRead() async throws {
+  @Test func policiesAreSentAndTheirFieldsAreRead() async throws {
     let server = try await StandInServer { words, _ in
       map(
         ("key", bulk("+45")), ("state", bulk("counting")), ("generation", ":5\r\n"),
@@ -107,7 +107,7 @@ import Testing
     #expect(try await client.send("PING").string == "PONG")
   }
 
-  @Test func aClientThatIsReleasedLetsItsConnectionGo() async throws {
+  @Test func aReleasedClientClosesItsConnection() async throws {
     let server = try await StandInServer { _, _ in "+PONG\r\n" }
     do {
       let client = try await CountdownClient.connect(path: server.path)
@@ -117,7 +117,7 @@ import Testing
     try await eventually { server.connections.isEmpty }
   }
 
-  @Test func bytesThatAreNoReplyAreAViolation() async throws {
+  @Test func malformedRepliesAreAProtocolViolation() async throws {
     let server = try await StandInServer { _, _ in "?what\r\n" }
     let client = try await CountdownClient.connect(path: server.path)
     await #expect {
@@ -137,7 +137,7 @@ import Testing
     await #expect(throws: CountdownClientError.cancelled) { try await task.value }
   }
 
-  @Test func whatCannotBeReachedSaysWhatToDo() async throws {
+  @Test func connectionErrorsSayWhatToDo() async throws {
     let missing = "/tmp/there-is-no-such.sock"
     await #expect(throws: CountdownClientError.daemonNotRunning(path: missing)) {
       try await CountdownClient.connect(path: missing)
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test func hudAndTimerCommandsSayWhatTheyMean() async throws {
+  @Test func hudAndTimerCommandsSendTheirOptions() async throws {
     let server = try await StandInServer { words, _ in
       switch (words[0], words[1]) {
       case ("HUD", "POP"), ("TIMER", "GET"): return "_\r\n"

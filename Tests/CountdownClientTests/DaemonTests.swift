@@ -36,7 +36,7 @@ final class Daemon: Sendable {
 ///
 ///     COUNTDOWND=.build/debug/countdownd swift test --filter DaemonTests
 @Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct DaemonTests {
-  @Test func aMinuteOfEvents() async throws {
+  @Test func aCountdownTicksUntilItIsReady() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     let started = try await client.startCountdown(
@@ -71,7 +71,7 @@ final class Daemon: Sendable {
     }
   }
 
-  @Test func whatIsOwnedEndsWithTheClient() async throws {
+  @Test func ownedEntitiesEndWithTheClient() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     let owner = try await CountdownClient.connect(path: daemon.path)
@@ -81,7 +81,7 @@ final class Daemon: Sendable {
     try await eventually { try await client.countdown("k") == nil }
   }
 
-  @Test func pausedAndRetimed() async throws {
+  @Test func aPausedCountdownKeepsItsTimeAndCanBeRetimed() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     let view = try await client.startCountdown("k", count: 10)
@@ -96,7 +96,7 @@ final class Daemon: Sendable {
     #expect(try await client.countdown("k")?.state == .ready)
   }
 
-  @Test func hudsAndTimers() async throws {
+  @Test func hudsAndTimersSendTheirEvents() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     var events = client.events(channels: ["hud:main"], patterns: ["timer:*"]).makeAsyncIterator()
@@ -123,7 +123,7 @@ final class Daemon: Sendable {
     #expect(try await client.timer("t") == nil)
   }
 
-  @Test func readyIsToldAlsoAfterARestart() async throws {
+  @Test func onReadyIsCalledAfterARestartToo() async throws {
     final class Button: Sendable { let taps = Mutex(0) }
     let daemon = Daemon()
     let client = try await daemon.start()

@@ -62,7 +62,7 @@ import Testing
     #"{"event":"\#(name)","key":"\#(key)","generation":1,"seq":\#(number)}"#
   }
 
-  @Test func whatWasMissedIsToldOnce() async throws {
+  @Test func missedEventsAreDeliveredOnce() async throws {
     let asked = Mutex(0)
     let isBack = Mutex(false)
     let server = try await StandInServer { words, _ in
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// As with a state that has been removed, or a wall clock that has been set back.
-  @Test func numbersThatBeginAnewLowerCount() async throws {
+  @Test func sequenceNumbersThatRestartLowerAreFollowed() async throws {
     let newest = Mutex(1_000)
     let server = try await StandInServer { words, _ in
       guard words.starts(with: ["EVENTS", "SINCE"]), let from = Int(words[2]) else {
@@ -142,7 +142,7 @@ import Testing
     #expect(server.questions.dropFirst().map { $0[2] } == ["1000", "21", "22"])
   }
 
-  @Test func whoHasNoRoomWhenItComesBackWaitsForSome() async throws {
+  @Test func aReconnectionBeyondALimitIsRetried() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
     let client = try await CountdownClient.connect(path: server.path)
     var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: ["LIMIT max-connections is 1 and reached", "NOPERM uid 7 may not connect"])
-  func whoIsTurnedAwayFromTheBeginningIsToldWhy(text: String) async throws {
+  func aRefusedFirstConnectionThrowsTheReason(text: String) async throws {
     let server = try await StandInServer { _, _ in nil }
     server.refusal.withLock { $0 = "-\(text)\r\n" }
     // Whether it reads or writes first.
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func whoMayNoLongerConnectIsNotKeptWaiting() async throws {
+  @Test func aReconnectionWithoutPermissionEndsTheSequence() async throws {
     let server = try await StandInServer { words, _ in Self.subscribed(words) }
     let client = try await CountdownClient.connect(path: server.path)
     var iterator = client.events(channels: ["countdown:k"]).makeAsyncIterator()
@@ -199,7 +199,7 @@ import Testing
     #expect(server.commands.allSatisfy { $0.count == 2 })
   }
 
-  @Test func aDaemonThatIsLoadingIsWaitedFor() async throws {
+  @Test func theClientWaitsForADaemonThatIsLoading() async throws {
     let tries = Mutex(0)
     let server = try await StandInServer { words, _ in
       if words[0] == "SUBSCRIBE" {
@@ -217,7 +217,7 @@ import Testing
     #expect(tries.withLock { $0 } == 3)
   }
 
-  @Test func aDaemonWithoutATailLeavesAGap() async throws {
+  @Test func aDaemonWithoutAnEventLogLeavesAGap() async throws {
     let server = try await StandInServer { words, _ in
       words[0] == "EVENTS" ? "-ERR unknown command 'EVENTS'\r\n" : Self.subscribed(words)
     }
@@ -335,7 +335,7 @@ import Testing
     #expect(button.taps.withLock { $0 } == 12)
   }
 
-  @Test func readyAlreadyIsToldAtOnce() async throws {
+  @Test func onReadyIsCalledAtOnceIfReady() async throws {
     let server = try await StandInServer { words, _ in
       EventTests.subscribed(words, state: "ready")
     }

@@ -2,7 +2,7 @@ import CountdownClient
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct GuardTests {
-  @Test func throttlesAreSaidAndRead() async throws {
+  @Test func throttleCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
       ("reason", bulk("rate")), ("state", bulk("exhausted")), ("limit", ":3\r\n"),
@@ -28,7 +28,7 @@ import Testing
     await client.close()
   }
 
-  @Test func oncesAreSaidAndRead() async throws {
+  @Test func onceCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("k")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
       ("reason", bulk("duplicate")), ("state", bulk("done")), ("result", bulk("paid")),
@@ -51,7 +51,7 @@ import Testing
     await client.close()
   }
 
-  @Test func gatesAreSaidAndRead() async throws {
+  @Test func gateCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("s")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
       ("reason", bulk("login")), ("state", bulk("pending")), ("action", bulk("buy")),
@@ -80,7 +80,7 @@ import Testing
     await client.close()
   }
 
-  @Test func debouncesAreSaidAndRead() async throws {
+  @Test func debounceCommandsAreSentAndViewsRead() async throws {
     let view = map(
       ("key", bulk("k")), ("generation", ":5\r\n"), ("state", bulk("waiting")),
       ("calls", ":2\r\n"), ("remaining_ms", ":700\r\n"),

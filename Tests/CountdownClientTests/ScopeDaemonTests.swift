@@ -3,7 +3,7 @@ import Testing
 
 /// Scopes, stacks and pages by the library, against the daemon itself.
 @Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct ScopeDaemonTests {
-  @Test func whatAScopeOwnsEndsWithIt() async throws {
+  @Test func ownedEntitiesEndWithTheirScope() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     try await client.openScope("app", ttl: .seconds(30))
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func eventsGoToWhoHandlesThem() async throws {
+  @Test func emittedEventsReachTheirHandlers() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     try await client.openScope("controller")
@@ -53,7 +53,7 @@ import Testing
     await #expect(throws: CountdownClientError.self) { try await refused.next() }
   }
 
-  @Test func aSwipeAndALoad() async throws {
+  @Test func swipesAndPageLoadsAreReported() async throws {
     let daemon = Daemon()
     let client = try await daemon.start()
     try await client.pushPage("home", on: "main", bar: .hidden)

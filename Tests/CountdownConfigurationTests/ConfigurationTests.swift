@@ -4,7 +4,7 @@ import Testing
 /// Settings take the values that the files give them.
 @Suite struct ConfigurationTests {
   @Test(arguments: ["", "# nothing\n", "---\n", "{}", "limits:\n#  max-output: 1MiB\nhud:\n"])
-  func whatIsNotSetHasItsDefault(_ yaml: String) throws {
+  func unsetSettingsHaveTheirDefaults(_ yaml: String) throws {
     #expect(try Configuration(yaml: yaml, file: "f") == Configuration())
   }
 
@@ -118,7 +118,7 @@ import Testing
     #expect(values["hud.blocking.verbs"]?.hasPrefix("Create,Add,") == true)
   }
 
-  @Test func aReloadTellsWhatHasChanged() throws {
+  @Test func aReloadReportsWhatHasChanged() throws {
     let old = try Configuration(
       yaml: "countdown: {count: 5}\npolicies: {a: {count: 1}}\nsocket: {mode: 0600}", file: "f")
     var new = try Configuration(yaml: "limits: {max-arguments: 8}", file: "f")

@@ -47,7 +47,7 @@ import Testing
     #expect(configuration.logLevel == .debug)
   }
 
-  @Test func whatIsFineByItselfMayBeTooLongTogether() throws {
+  @Test func limitsOfSeveralFilesAreCheckedTogether() throws {
     let directory = try Directory()
     let file = try directory.write("c.yaml", "countdown: {count: 2147483647, every: 1ms}")
     #expect(try Configuration.load(path: file).countdown.count == 2_147_483_647)
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func theProblemsOfAllFilesComeTogether() throws {
+  @Test func problemsOfAllFilesAreReportedTogether() throws {
     let directory = try Directory()
     let file = try directory.write("c.yaml", "log-level: loud")
     try directory.make("c.yaml.d")
@@ -89,7 +89,7 @@ import Testing
     #expect(error?.description == "\(path): cannot be read: No such file or directory")
   }
 
-  @Test func aFileBeyondAnyUseIsNotReadWhole() throws {
+  @Test func aHugeFileIsRefusedUnread() throws {
     let directory = try Directory()
     let length = Configuration.fileLimitBytes
     let fits = try directory.write("a.yaml", String(repeating: "#", count: length))

@@ -74,7 +74,7 @@ import Testing
     #expect(configuration.policies.count == 3)
   }
 
-  @Test func whatIsWrongIsNamedWithItsPlace() {
+  @Test func wrongRulesAreReportedWithTheirPlace() {
     let yaml = """
       policies:
         login:
@@ -98,7 +98,7 @@ import Testing
       ])
   }
 
-  @Test func rulesThatMakeNoSenseTogetherAreNamedWithTheirPlace() {
+  @Test func conflictingRulesAreReportedWithTheirPlace() {
     let yaml = """
       policies:
         login:

@@ -11,7 +11,7 @@ import Wire
     return problems
   }
 
-  @Test func aMisspeltSettingIsNamedWithItsPlaceAndAGuess() {
+  @Test func aMisspeltSettingIsReportedWithItsPlaceAndAGuess() {
     #expect(
       problems("countdown:\n  count: 5\nlimits:\n\n  max-conections: 5\n") == [
         "f.yaml:5: limits.max-conections: unknown setting; did you mean max-connections?"
@@ -40,14 +40,14 @@ import Wire
       ])
   }
 
-  @Test func aSettingOfAnotherSectionIsFound() {
+  @Test func aSettingInTheWrongSectionIsReportedWithTheRightOne() {
     #expect(
       problems("max-connections: 5") == [
         "f.yaml:1: max-connections: unknown setting; did you mean limits.max-connections?"
       ])
   }
 
-  @Test func whatResemblesNothingGetsTheListOfWhatThereIs() {
+  @Test func anUnknownSettingIsReportedWithTheKnownOnes() {
     #expect(
       problems("slowlog: {frobnication: 5}") == [
         "f.yaml:1: slowlog.frobnication: unknown setting; known: threshold, length"
@@ -58,7 +58,7 @@ import Wire
       ])
   }
 
-  @Test func everythingWrongIsReportedAtOnceAndTheRestIsStillRead() {
+  @Test func allProblemsAreReportedAtOnce() {
     var configuration = Configuration()
     let yaml = """
       limits:
@@ -111,7 +111,7 @@ import Wire
     "hud: {blocking: {verbs: [Create, \"\"]}}", "hud: {blocking: {verbs: [A B]}}",
     "hud: {blocking: {paths: [https://h/api/x]}}", "? [a]\n: 5", "<<: {log-level: info}",
   ])
-  func refused(_ yaml: String) {
+  func refusesValuesOutOfRange(_ yaml: String) {
     #expect(problems(yaml).count == 1)
   }
 
@@ -120,7 +120,7 @@ import Wire
     "socket: {mode: \"0777\"}", "socket: {mode: 660}", "limits: {max-output: 1024MiB}",
     "slowlog: {threshold: 0s}", "hud: {screens: {}}", "hud: {blocking: {paths: [], verbs: []}}",
   ])
-  func accepted(_ yaml: String) {
+  func acceptsValuesInRange(_ yaml: String) {
     var configuration = Configuration()
     #expect(configuration.merge(yaml: yaml, file: "f") == [])
   }
@@ -132,7 +132,7 @@ import Wire
     #expect(problems("socket: {path: \(longest)a}").count == 1)
   }
 
-  @Test func whatIsNotYAMLIsRefusedWithItsLine() {
+  @Test func malformedYAMLIsRefusedWithItsLine() {
     #expect(problems("a: 1\nb: [1\n")[0].hasPrefix("f.yaml:3: not YAML: "))
     #expect(problems("a: 1\nb: [1")[0].hasPrefix("f.yaml:2: not YAML: "))
     #expect(problems("log-level: info\n\tx: 1\n")[0].hasPrefix("f.yaml:2: not YAML: "))

@@ -73,11 +73,11 @@ import Testing
   @Test func aPausedHUDStaysPaused() throws {
     try kept.show("s", durable: true) { $0.maximum = .seconds(10) }
     kept.pass(4_000)
-    _ = try kept.with("s") { try kept.engine.pauseHUD(HUDTarget(screen: $0), at: kept.now) }
+    _ = try kept.with("s") { try kept.engine.pauseHUD($0, HUDTarget(), at: kept.now) }
     try restart(away: 100_000, bootID: "boot-2")
     let paused = try #require(kept.hud("s"))
     #expect(paused.isPaused && paused.remainingMS == 6_000)
-    _ = try kept.with("s") { try kept.engine.resumeHUD(HUDTarget(screen: $0), at: kept.now) }
+    _ = try kept.with("s") { try kept.engine.resumeHUD($0, HUDTarget(), at: kept.now) }
     kept.pass(6_000)
     #expect(kept.hud("s") == nil)
   }
@@ -95,7 +95,7 @@ import Testing
     try kept.show("t", durable: true)
     _ = try kept.with("t") {
       try kept.engine.popHUD(
-        HUDTarget(screen: $0), by: Client(connection: 2, uid: 1_000), at: kept.now)
+        $0, HUDTarget(), by: Client(connection: 2, uid: 1_000), at: kept.now)
     }
     #expect(kept.hud("t")?.leases == 1)
     try restart()

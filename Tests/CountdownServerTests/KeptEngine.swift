@@ -66,7 +66,7 @@ final class KeptEngine {
   var hasChanges: Bool { engine.hasChanges }
   var entityCount: Int { engine.entityCount }
   var armedCount: Int { engine.armedCount }
-  var eventCount: Int { engine.eventTail.count }
+  var eventCount: Int { engine.eventLog.count }
   var latest: Int64 { Int64(engine.statistics.lateness.max) }
 
   /// What a batch says of the countdown at the first place: nothing, or whether it is stored.
@@ -112,8 +112,8 @@ final class KeptEngine {
 
   private let client = Client(connection: 1, uid: 1_000)
 
-  func with<R>(_ key: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
-    try Array(key.utf8).withUnsafeBytes { try body($0) }
+  func with<R>(_ key: String, _ body: (Span<UInt8>) throws -> R) rethrows -> R {
+    try body(key.utf8.span)
   }
 
   @discardableResult
@@ -193,9 +193,7 @@ final class KeptEngine {
 
   func dismiss(_ screen: String, level: Level? = nil) throws {
     _ = try with(screen) {
-      var target = HUDTarget(screen: $0)
-      target.level = level
-      return try engine.dismissHUD(target, delay: nil, at: now)
+      try engine.dismissHUD($0, HUDTarget(level: level), delay: nil, at: now)
     }
   }
 

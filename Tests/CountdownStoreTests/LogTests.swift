@@ -164,9 +164,11 @@ import Testing
     try change(path) { for place in frame.payload { $0[place] = 0 } }
     let rebooted = reading(5, wall: wallStart + 60_000_000, bootID: "boot-2")
     var findings: [Store.Finding] = []
-    let store = try Store(options(copy.state), at: rebooted) { findings.append($0) }
-    #expect(store.damage == nil && findings.count == 1)
-    #expect(try store.keys() == ["a"])
+    do {
+      let store = try Store(options(copy.state), at: rebooted) { findings.append($0) }
+      #expect(store.damage == nil && findings.count == 1)
+      #expect(try store.keys() == ["a"])
+    }
     let life = try Life(copy, at: rebooted)
     life.commit("d")
     life.close(at: rebooted)
@@ -200,27 +202,33 @@ import Testing
     let life = try Life(directory)
     let long = [UInt8](repeating: 0, count: 30_000)
     for n in 0..<9 { life.commit(batch([countdown(UInt32(n), "\(n)", meta: long)])) }
-    try copyState(directory, copy)
     life.close()
+    try copyState(directory, copy)
     let segments = StateFiles(directory: copy.state).segments()
-    let last = try #require(segments.last { (try? frames($0.path).isEmpty) == false })
-    let previous = segments.last { $0.number < last.number }
-    if let previous {
-      unlink(previous.path)
-      #expect(try open(copy).damage?.kind == .corrupt)
+    // Those that were used before have frames of then.
+    func newest(_ segment: FoundSegment) -> UInt64 {
+      (try? frames(segment.path))?.last?.number ?? 0
     }
+    let last = try #require(segments.max { newest($0) < newest($1) })
+    unlink(last.path)
+    #expect(try open(copy).damage?.kind == .corrupt)
   }
 
   @Test func theLogOfAnotherStateIsSetAside() throws {
     try killed(after: "a")
     // A backup is a state of its own.
-    try open(directory).write(batch([countdown(3, "backup")]))
     let backup = TemporaryDirectory()
-    mkdir(backup.state, 0o700)
-    try Life(backup).close()
-    try open(backup).write(batch([countdown(3, "backup")]))
+    let life = try Life(backup)
+    life.commit(batch([countdown(3, "backup")]))
+    let isMade = DispatchSemaphore(value: 0)
+    life.writer.backUp(to: backup.path + "/made", at: nil) { error in
+      #expect(error == nil)
+      isMade.signal()
+    }
+    isMade.wait()
+    life.close()
     unlink(copy.database)
-    try FileManager.default.copyItem(atPath: backup.database, toPath: copy.database)
+    try FileManager.default.copyItem(atPath: backup.path + "/made", toPath: copy.database)
     #expect(try problems() == [])
     var findings: [Store.Finding] = []
     let store = try Store(options(copy.state), at: reading()) { findings.append($0) }
@@ -242,9 +250,9 @@ import Testing
     let queue = DispatchQueue(label: "loop")
     let answers = Mutex<[Int]>([])
     let done = DispatchSemaphore(value: 0)
-    nonisolated(unsafe) let store = try Store(options(directory.state, .power), at: reading())
     let writer = try StoreWriter(
-      store, eventsAfter: 0, at: reading(), execute: { queue.async(execute: $0) },
+      Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
+      execute: { queue.async(execute: $0) },
       failed: { Issue.record($0) })
     queue.sync {
       for n in 0..<50 {
@@ -268,12 +276,16 @@ import Testing
     func problem(at now: Int64) -> StoreError.Kind? {
       life.writer.problem(atBootMicroseconds: now)?.kind
     }
-    #expect(problem(at: 0) == nil)
+    var now: Int64 = 0
+    #expect(problem(at: now) == nil)
     for path in [directory.database, StateFiles(directory: directory.state).segment(1)] {
       rename(path, path + ".away")
-      #expect(problem(at: 10_000) == .moved)
+      now += 1_000
+      #expect(problem(at: now) == .moved)
       rename(path + ".away", path)
-      #expect(problem(at: 20_000) == nil)
+      #expect(problem(at: now + 999) == .moved)
+      now += 1_000
+      #expect(problem(at: now) == nil)
     }
     life.close()
   }

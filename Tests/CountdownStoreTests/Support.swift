@@ -106,7 +106,7 @@ func events(
 ) -> TestBatch {
   TestBatch(
     events: LoggedEvents(
-      EventTail.Portion(lastSequence: last, count: count, bytes: Array(payload.utf8)),
+      EventLog.Portion(lastSequence: last, count: count, bytes: Array(payload.utf8)),
       missingThrough: missingThrough))
 }
 

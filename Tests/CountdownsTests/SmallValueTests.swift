@@ -37,7 +37,7 @@ import Testing
     #expect(text == [0xFF, 0x31, 0xFE])
   }
 
-  @Test("Any other % is a problem, as is half of %m:%02s, and too long a title")
+  @Test("Any other % is an error, as is half of %m:%02s, and too long a title")
   func problems() {
     func problem(_ format: String) -> String? { Title.problem(Array(format.utf8)) }
     for good in ["", "%d", "%ds", "%%", "100%%%d", "%m:%02s", "%02s %m", "日本 %d"] {
@@ -77,7 +77,7 @@ import Testing
     #expect(!rules.blocks("/api/\(verb.lowercased())rness"))
   }
 
-  @Test("A verb after an acronym is a word of its own")
+  @Test("A verb after an acronym is a separate word")
   func acronyms() {
     #expect(rules.blocks("/api/user/SMSSend"))
     #expect(rules.blocks("/api/user/getSMSCheckCode"))
@@ -105,7 +105,7 @@ import Testing
   let alice = Owner.connection(1)
   let bob = Owner.connection(2)
 
-  @Test("One gives back its own, else nobody's, else the oldest")
+  @Test("POP releases one's own hold, else nobody's, else the oldest")
   func givesBack() {
     var leases = Leases()
     leases.take(for: alice)
@@ -118,7 +118,7 @@ import Testing
     #expect(leases.count == 0)
   }
 
-  @Test("An owner that goes gives back all of its own, once")
+  @Test("An owner that ends releases all its holds, once")
   func drops() {
     var leases = Leases()
     for _ in 0..<3 { leases.take(for: alice) }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct TimeTests {
   let desk = Desk()
 
-  @Test("An 8 h jump is not replayed tick by tick: one ready, due at its deadline")
+  @Test("A jump of 8 h is not replayed tick by tick: one ready, due at its deadline")
   func eightHours() throws {
     desk.subscribe(1, "countdown:a")
     try desk.start("a", count: 60)
@@ -30,7 +30,7 @@ import Testing
     #expect(desk.engine.statistics.lateness.max <= 10_100)
   }
 
-  @Test("One moment has one number: that a deadline has come, and when it was, agree")
+  @Test("Deadline and due time of one moment are the same number")
   func oneMomentHasOneNumber() throws {
     // Neither clock is at a whole millisecond.
     desk.unnoticed(microseconds: 1_234_567)
@@ -49,7 +49,7 @@ import Testing
     #expect(desk.get("a")?.deadlineUnixMS == ready.dueUnixMS)
   }
 
-  @Test("Nothing counts or runs with no time left: replies, and events on the way")
+  @Test("No reply or event shows a running entity with no time left")
   func nothingCountsWithNoTimeLeft() throws {
     let desk = desk
     func states() -> [String] {
@@ -153,7 +153,7 @@ import Testing
     desk.at(13_000).hears(1, "13000 w fired 1")
   }
 
-  @Test("Wall timers with equal deadlines go off as they were armed, also after a step back")
+  @Test("Wall timers with equal deadlines fire in order of arming, also after a step back")
   func orderAfterStepBack() throws {
     let desk = Desk()
     desk.subscribe(1, pattern: "timer:*")
@@ -169,7 +169,9 @@ import Testing
     desk.at(65_001).hears(1, "65001 d fired 1", "65001 e fired 1", "65001 f fired 1")
   }
 
-  @Test("A repeating wall timer set forward counts what it missed, set back waits in phase")
+  @Test(
+    "A repeating wall timer counts what it missed after a step forward, and waits in phase after a step back"
+  )
   func repeatingWallTimer() throws {
     desk.subscribe(1, "timer:w")
     try desk.set("w", 1_000, every: 1_000, clock: .wall)
@@ -210,7 +212,7 @@ import Testing
     #expect(desk.timer("f")?.missed == 2)
   }
 
-  @Test("Order among equal deadlines: as they were armed")
+  @Test("Equal deadlines fire in order of arming")
   func orderOfEqualDeadlines() throws {
     desk.subscribe(1, pattern: "timer:*")
     for key in ["d", "a", "c", "b"] { try desk.set(key, 1_000) }
@@ -219,7 +221,7 @@ import Testing
       1, "5000 d fired 1", "5000 a fired 1", "5000 c fired 1", "5000 b fired 1")
   }
 
-  @Test("Order of deadlines, across kinds")
+  @Test("Deadlines fire in order, across kinds")
   func orderOfDeadlines() throws {
     desk.subscribe(1, pattern: "*")
     try desk.set("t", 3_000)
@@ -229,7 +231,7 @@ import Testing
     desk.late(at: 9_000).hears(1, "9000 h will-appear", "9000 c ready 0", "9000 t fired 1")
   }
 
-  @Test("A budget that runs out goes on where it stopped", arguments: [1, 2, 7])
+  @Test("After a budget runs out, due work continues where it stopped", arguments: [1, 2, 7])
   func budgets(_ budget: Int) throws {
     desk.subscribe(1, pattern: "timer:*")
     for index in 0..<50 { try desk.set("\(index)", Int64(1 + index / 5)) }
@@ -245,7 +247,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A timer made for now fires now, not one round later")
+  @Test("A timer armed for now fires now, not one round later")
   func zeroDelay() throws {
     desk.subscribe(1, "timer:t")
     try desk.at(5).set("t", 0)

@@ -6,7 +6,7 @@ import Testing
 @Suite struct DispatchAlarmTests {
   private let queue = DispatchQueue(label: "alarm")
 
-  @Test("Fires once for each deadline, never before its clock has reached it")
+  @Test("An alarm fires once for each deadline, never before its clock has reached it")
   func isNeverEarly() async throws {
     for clock in [AlarmClock.boot, .wall] {
       let firedAt = Log<UInt64>()
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("go-24595, tokio-3185: its clock runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
+  @Test("go-24595, tokio-3185: a boot alarm runs on in suspend (a timerfd of CLOCK_BOOTTIME)")
   func runsOnInSuspend() async {
     // In a process of its own, because libdispatch has one timerfd per clock for all timers.
     await #expect(processExitsWith: .success) {
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("Setting the system's timer costs something; it is set only for a change")
+  @Test("The system's timer is set only for a change")
   func isSetForChangesOnly() {
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
     alarm.setHandler {}
@@ -79,7 +79,7 @@ import Testing
     #expect(alarm.timesSet == 4 && alarm.deadline == start + 10)
   }
 
-  @Test("What is past fires at once, also when armed from within the handler")
+  @Test("A deadline in the past fires at once, also when armed from within the handler")
   func firesThePast() async throws {
     let fired = Counter()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
@@ -91,7 +91,7 @@ import Testing
     try await eventually { fired.value == 20 }
   }
 
-  @Test("node-4541, tokio-5536: what a dispatch time cannot say is far off, not due")
+  @Test("node-4541, tokio-5536: a deadline beyond the range of a dispatch time is not due")
   func reachesFar() async throws {
     for clock in [AlarmClock.boot, .wall] {
       let fired = Counter()
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("Disarmed while its event was on its way, it does not fire")
+  @Test("An alarm disarmed while its event was on the way does not fire")
   func isDisarmedInTime() async throws {
     let fired = Counter()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
@@ -122,7 +122,7 @@ import Testing
     #expect(fired.value == 0)
   }
 
-  @Test("Armed for later while its event was on its way, it fires then and not before")
+  @Test("An alarm moved while its event was on the way fires at the new deadline")
   func isMovedInTime() async throws {
     let firedAt = Log<UInt64>()
     let alarm = DispatchAlarm(clock: .boot, queue: queue)
@@ -137,7 +137,7 @@ import Testing
     #expect(firedAt.all.allSatisfy { $0 >= deadline })
   }
 
-  @Test("It may go in any state, and its handler with it")
+  @Test("An alarm can be released in any state, and releases its handler")
   func goesInAnyState() async throws {
     let living = Counter()
     let fired = Counter()
@@ -164,7 +164,7 @@ import Testing
     try await eventually { living.value == 0 }
   }
 
-  @Test("It may go from within its handler")
+  @Test("An alarm can be released from within its handler")
   func goesFromWithinItsHandler() async throws {
     let living = Counter()
     let place = Box<DispatchAlarm>()
@@ -179,7 +179,7 @@ import Testing
     try await eventually { living.value == 0 }
   }
 
-  @Test("A wall clock beyond 2116, which no dispatch time can say, is looked at now and then")
+  @Test("A wall clock beyond 2116, out of the range of a dispatch time, is polled")
   func isBeyondWhatDispatchCanSay() {
     let latest: UInt64 = (1 << 62 - 1) / 1_000
     let day: UInt64 = 86_400_000_000

@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("What is too far is never, and never early")
+  @Test("A deadline too far to represent is never due")
   func saturates() {
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 999_999_999_999_999_999)
     #expect(longest.microsecondsRoundedUp == .max)
@@ -37,7 +37,7 @@ import Testing
     #expect(centuries.microsecondsRoundedUp == (1 << 40) * 1_000_000)
   }
 
-  @Test("A late period is told how late, and the phase stays")
+  @Test("A late period reports its lateness, and the phase stays")
   func staysInPhase() {
     var phase = Phase(deadline: 1_000, interval: 10)
     func expect(at now: UInt64, lateness: Int, missed: Int, deadline: UInt64) {
@@ -51,7 +51,7 @@ import Testing
     #expect(phase.deadline == 1_060)
   }
 
-  @Test("A period missed to the microsecond is missed: the next deadline lies ahead")
+  @Test("A period late by exactly its length is missed, and the next deadline lies ahead")
   func missesExactly() {
     var phase = Phase(deadline: 100, interval: 10)
     #expect(phase.fire(at: 120).missed == 2)

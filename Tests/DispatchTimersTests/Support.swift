@@ -17,9 +17,9 @@ nonisolated(nonsending) func eventually(
 }
 
 /// What holds for timers holds for those of either clock.
-let bothClocks: [TimerQueue.Clock] = [.continuous, .wall]
+let bothClocks: [TimerQueue.TimeBase] = [.continuous, .wall]
 
-extension TimerQueue.Clock {
+extension TimerQueue.TimeBase {
   /// The machine's.
   var machine: AlarmClock {
     switch self {

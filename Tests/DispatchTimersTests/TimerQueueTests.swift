@@ -8,7 +8,7 @@ import Testing
   @Test(
     "libuv-4773: 2,000 random timers, none early by a nanosecond, each called once",
     arguments: bothClocks)
-  func isNeverEarly(clock: TimerQueue.Clock) async throws {
+  func isNeverEarly(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
     let early = Log<Int>()
     for id in 0..<2_000 {
@@ -27,9 +27,9 @@ import Testing
   }
 
   @Test(
-    "Timers are called in the order of their deadlines, from whatever order they came in",
+    "Timers are called in order of their deadlines, in whatever order they were made",
     arguments: bothClocks)
-  func keepsTheOrder(clock: TimerQueue.Clock) async throws {
+  func keepsTheOrder(clock: TimerQueue.TimeBase) async throws {
     let deadlines = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
     for delay in (0..<1_000).shuffled() {
@@ -42,7 +42,7 @@ import Testing
     #expect(deadlines.all == deadlines.all.sorted())
   }
 
-  @Test("After a peak of 200,000, old handles mean nothing to the timers that come after")
+  @Test("After a peak of 200,000 timers, old handles do not affect new timers")
   func goesOnAfterAPeak() async throws {
     var peak: [TimerHandle] = []
     for _ in 0..<200_000 { peak.append(timers.schedule(after: .seconds(3_600)) {}) }
@@ -63,7 +63,7 @@ import Testing
   @Test(
     "A repeating timer stays in phase with its first deadline, however slow its callback",
     arguments: bothClocks)
-  func staysInPhase(clock: TimerQueue.Clock) async throws {
+  func staysInPhase(clock: TimerQueue.TimeBase) async throws {
     let firings = Log<Firing>()
     let early = Counter()
     let interval: UInt64 = 2_000
@@ -95,7 +95,7 @@ import Testing
   @Test(
     "Missed periods are reported in one call and not replayed in a burst",
     arguments: bothClocks)
-  func doesNotReplay(clock: TimerQueue.Clock) async throws {
+  func doesNotReplay(clock: TimerQueue.TimeBase) async throws {
     let firings = Log<Firing>()
     let calledAt = Log<UInt64>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test("A timer made inside a callback for now is called too", arguments: bothClocks)
-  func servesWhatIsDueAtOnce(clock: TimerQueue.Clock) async throws {
+  func servesWhatIsDueAtOnce(clock: TimerQueue.TimeBase) async throws {
     let order = Log<Int>()
     timers.schedule(after: .zero, clock: clock) { [timers] in
       order.append(1)
@@ -129,7 +129,7 @@ import Testing
 
   /// Schedules itself for now, again and again, until `isOver` or out of patience.
   private static func chain(
-    _ timers: TimerQueue, _ clock: TimerQueue.Clock, _ length: Counter, until isOver: Counter
+    _ timers: TimerQueue, _ clock: TimerQueue.TimeBase, _ length: Counter, until isOver: Counter
   ) {
     length.add()
     guard isOver.value == 0, length.value < 10_000_000 else { return }
@@ -138,8 +138,8 @@ import Testing
     }.detach()
   }
 
-  @Test("Timers that are always due leave other work on the queue its turn", arguments: bothClocks)
-  func isFair(clock: TimerQueue.Clock) async throws {
+  @Test("Timers that are always due do not block other work on the queue", arguments: bothClocks)
+  func isFair(clock: TimerQueue.TimeBase) async throws {
     let length = Counter()
     let isOver = Counter()
     Self.chain(timers, clock, length, until: isOver)
@@ -148,8 +148,8 @@ import Testing
     #expect(length.value < 10_000_000)
   }
 
-  @Test("10,000 timers for later: the system's timer is set once", arguments: bothClocks)
-  func setsTheAlarmOnce(clock: TimerQueue.Clock) {
+  @Test("10,000 later timers set the system's timer once", arguments: bothClocks)
+  func setsTheAlarmOnce(clock: TimerQueue.TimeBase) {
     var handles: [TimerHandle] = []
     for index in 0..<10_000 {
       handles.append(timers.schedule(after: .seconds(3_600 + index), clock: clock) {})
@@ -165,8 +165,8 @@ import Testing
     #expect(timers.alarm(clock).timesSet == 2)
   }
 
-  @Test("With nothing left to do the alarm is disarmed", arguments: bothClocks)
-  func comesToRest(clock: TimerQueue.Clock) async throws {
+  @Test("Without timers the alarm is disarmed", arguments: bothClocks)
+  func comesToRest(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let cancelled = timers.schedule(after: .milliseconds(1), clock: clock) { called.add() }
     cancelled.cancel()
@@ -177,9 +177,9 @@ import Testing
   }
 
   @Test(
-    "Cancelled from other threads as they fall due: each is either called or cancelled",
+    "A timer cancelled from another thread as it falls due is either called or cancelled",
     arguments: bothClocks)
-  func cancelsFromAnyThread(clock: TimerQueue.Clock) async throws {
+  func cancelsFromAnyThread(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let cancelled = Counter()
     await withTaskGroup { group in
@@ -200,9 +200,9 @@ import Testing
   }
 
   @Test(
-    "Cancelled from other threads: a call that was due is over before later work on the queue",
+    "After cancelling from another thread, a due call is over before later work on the queue",
     arguments: bothClocks)
-  func callsNothingOnceTheQueueHasMovedOn(clock: TimerQueue.Clock) async throws {
+  func callsNothingOnceTheQueueHasMovedOn(clock: TimerQueue.TimeBase) async throws {
     let late = Counter()
     let called = Counter()
     await withTaskGroup { group in
@@ -228,9 +228,9 @@ import Testing
   }
 
   @Test(
-    "A repeating timer may cancel itself in its callback, and is not called again",
+    "A repeating timer that cancels itself in its callback is not called again",
     arguments: bothClocks)
-  func cancelsItself(clock: TimerQueue.Clock) async throws {
+  func cancelsItself(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let handle = Box<TimerHandle>()
     let kept = Log<Bool>()
@@ -254,7 +254,7 @@ import Testing
   @Test(
     "node-4541, tokio-5536: delays beyond 2³¹ ms, 2³⁶ ms and all time are not due now",
     arguments: bothClocks)
-  func reachesFar(clock: TimerQueue.Clock) async throws {
+  func reachesFar(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let longest = Duration(secondsComponent: .max, attosecondsComponent: 0)
     let handles = [.milliseconds(1 << 31), .milliseconds(1 << 36), longest].map { delay in
@@ -268,7 +268,7 @@ import Testing
     #expect(handles.allSatisfy { $0.isPending } && repeating.isPending)
   }
 
-  @Test("A 0 ms repeat that would spin is refused")
+  @Test("A period of 0 ms is refused")
   func refusesToSpin() async {
     await #expect(processExitsWith: .failure) {
       _ = TimerQueue().schedule(after: .zero, repeating: .zero) {}

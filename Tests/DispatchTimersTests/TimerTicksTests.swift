@@ -6,7 +6,7 @@ import Testing
   private let timers = TimerQueue()
 
   @Test("Ticks stay in phase, and count what a slow loop missed", arguments: bothClocks)
-  func staysInPhase(clock: TimerQueue.Clock) async throws {
+  func staysInPhase(clock: TimerQueue.TimeBase) async throws {
     var deadline: UInt64?
     var count = 0
     var missed = 0
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test("The loop ends with its task, and leaves no timer behind", arguments: bothClocks)
-  func endsWithItsTask(clock: TimerQueue.Clock) async throws {
+  func endsWithItsTask(clock: TimerQueue.TimeBase) async throws {
     let ticks = Counter()
     let loops = (0..<100).map { index in
       Task { [timers] in
@@ -39,8 +39,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("A task that was cancelled before gets no tick", arguments: bothClocks)
-  func isCancelledBefore(clock: TimerQueue.Clock) async {
+  @Test("A task that is already cancelled gets no tick", arguments: bothClocks)
+  func isCancelledBefore(clock: TimerQueue.TimeBase) async {
     let ticks = Counter()
     let loop = Task { [timers] in
       withUnsafeCurrentTask { $0?.cancel() }
@@ -51,8 +51,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("While a loop waits, its timers do not end", arguments: bothClocks)
-  func keepsItsQueue(clock: TimerQueue.Clock) async {
+  @Test("A loop keeps its queue alive while it waits", arguments: bothClocks)
+  func keepsItsQueue(clock: TimerQueue.TimeBase) async {
     weak var ended: TimerQueue?
     do {
       let ticks = {
@@ -67,8 +67,8 @@ import Testing
     #expect(ended == nil)
   }
 
-  @Test("Each iteration has a phase of its own, on any actor", arguments: bothClocks)
-  @MainActor func iteratesAnew(clock: TimerQueue.Clock) async {
+  @Test("Each iteration has its own phase, on any actor", arguments: bothClocks)
+  @MainActor func startsEachIterationAgain(clock: TimerQueue.TimeBase) async {
     let ticks = timers.ticks(every: .milliseconds(1), clock: clock)
     for _ in 0..<3 {
       let start = clock.machine.now
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test("The clock is set back between a tick and the loop's turn: on time, and no further back")
+  @Test("A tick is on time if the clock is set back before the loop runs")
   @MainActor func survivesAStepBack() async throws {
     let clock = SettableClock(at: 1_000)
     let timers = TimerQueue(queue: DispatchQueue(label: "ticks"), wallClock: clock.alarmClock)
@@ -106,7 +106,7 @@ import Testing
       ])
   }
 
-  @Test("Ticks from a wall time on are in phase with it, also if it has passed")
+  @Test("Ticks from a wall time on are in phase with it, even if it has passed")
   func startsAtAWallTime() async throws {
     let clock = SettableClock(at: 10_030)
     let timers = TimerQueue(queue: DispatchQueue(label: "ticks"), wallClock: clock.alarmClock)

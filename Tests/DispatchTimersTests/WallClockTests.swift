@@ -55,7 +55,7 @@ import Testing
     #expect(calls.all == expected, sourceLocation: location)
   }
 
-  @Test("The clock is set forward: what is due by it fires at once, the rest waits")
+  @Test("When the clock is set forward, due timers fire at once and the others wait")
   func isSetForward() async throws {
     let handles = [
       schedule(1, at: 2_000), schedule(2, at: 3_000), schedule(3, at: 3_001),
@@ -71,7 +71,7 @@ import Testing
     #expect(timers.alarm(.wall).deadline == 3_001)
   }
 
-  @Test("The clock is set back: timers wait for it to show their deadlines again")
+  @Test("When the clock is set back, timers wait until it shows their deadlines again")
   func isSetBack() async throws {
     let late = schedule(1, at: 9_000)
     let once = schedule(2, at: 5_000)
@@ -99,7 +99,7 @@ import Testing
     withExtendedLifetime((late, once, handles)) {}
   }
 
-  @Test("A callback sets the clock back: what was due with it is not any more")
+  @Test("If a callback sets the clock back, timers due with it wait again")
   func isSetBackInACallback() async throws {
     let third = Box<TimerHandle>()
     let first = schedule(1, at: 2_000) { [self] in
@@ -135,7 +135,7 @@ import Testing
     withExtendedLifetime((start, handles)) {}
   }
 
-  @Test("A repeating timer stays in phase with the wall, whoever sets it")
+  @Test("A repeating timer stays in phase with the wall clock through steps")
   func staysInPhase() async throws {
     let handle = schedule(1, at: 1_100, every: 100)
     clock.set(to: 1_100)
@@ -156,7 +156,7 @@ import Testing
     try await expect(two + [Call(1, at: 3_700)])
   }
 
-  @Test("What was due before it was scheduled, back to before 1970, is due at once")
+  @Test("Deadlines in the past, even before 1970, are due at once")
   func servesThePast() async throws {
     let handles = [
       schedule(1, at: 400), schedule(2, at: 0),
@@ -173,7 +173,9 @@ import Testing
     withExtendedLifetime(handles) {}
   }
 
-  @Test("A weak target is let go on this clock too, and cancelled timers stay cancelled over steps")
+  @Test(
+    "Weak targets are released on the wall clock too, and cancelled timers stay cancelled over steps"
+  )
   func letsGo() async throws {
     let living = Counter()
     var target: Witness? = Witness(living)

@@ -2,7 +2,7 @@ import DispatchTimers
 import Testing
 
 @Suite struct WallTimeTests {
-  @Test("Seconds since 1970 are taken as they are: whole ones to the attosecond")
+  @Test("Seconds since 1970 are exact, whole ones to the attosecond")
   func takesSeconds() {
     #expect(WallTime(secondsSince1970: 0).since1970 == .zero)
     #expect(WallTime(secondsSince1970: 1_790_000_000).since1970 == .seconds(1_790_000_000))
@@ -15,7 +15,8 @@ import Testing
     #expect(WallTime(secondsSince1970: 64_092_211_200).since1970 == .seconds(64_092_211_200))
   }
 
-  @Test("What is no time is refused", arguments: ["nan", "inf", "-inf", "1e30"])
+  @Test(
+    "NaN, infinity and seconds out of range are refused", arguments: ["nan", "inf", "-inf", "1e30"])
   func refusesWhatIsNoTime(text: String) async {
     await #expect(processExitsWith: .failure) { [text] in
       // As text, because the process is told in JSON, which does not know these numbers.
@@ -23,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("It is an instant like those of Swift's clocks")
+  @Test("WallTime is an InstantProtocol like those of Swift's clocks")
   func isAnInstant() {
     let time = WallTime(secondsSince1970: 100)
     let later = time.advanced(by: .nanoseconds(1))
@@ -33,7 +34,7 @@ import Testing
     #expect(later.since1970 == .seconds(100) + .nanoseconds(1))
   }
 
-  @Test("Now is what the system's clock shows")
+  @Test("now is what the system's clock shows")
   func isNow() {
     let before = WallClock.nanoseconds
     let now = WallTime.now

@@ -18,7 +18,7 @@ import Testing
 
     func start(
       _ timers: TimerQueue, after delay: Duration, repeating interval: Duration?,
-      clock: TimerQueue.Clock,
+      clock: TimerQueue.TimeBase,
       _ callback: @escaping @Sendable (Owner) -> Void = { _ in }
     ) {
       timer.put(
@@ -30,9 +30,9 @@ import Testing
   }
 
   @Test(
-    "The owner dies in its own callback: it lives to the end of it, and there is no other",
+    "An owner released in its own callback lives until the callback returns, and is called no more",
     arguments: bothClocks)
-  func ownerDiesInItsOwnCallback(clock: TimerQueue.Clock) async throws {
+  func ownerDiesInItsOwnCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let place = Box<Owner>()
     let livingAtTheEnd = Log<Int>()
@@ -57,9 +57,9 @@ import Testing
   }
 
   @Test(
-    "The owner dies on another thread, at any moment of its timer's life",
+    "An owner can be released on another thread at any moment of its timer's life",
     arguments: bothClocks)
-  func ownerDiesOnAnotherThread(clock: TimerQueue.Clock) async throws {
+  func ownerDiesOnAnotherThread(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     for round in 0..<400 {
       let owner = Owner(living)
@@ -74,9 +74,9 @@ import Testing
   }
 
   @Test(
-    "The last release happens inside the callback: the target's deinit runs on the queue",
+    "If the last release happens in the callback, the target's deinit runs on the queue",
     arguments: bothClocks)
-  func lastReleaseIsInsideTheCallback(clock: TimerQueue.Clock) async throws {
+  func lastReleaseIsInsideTheCallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let diedOnTheQueue = Counter()
     let isInside = Counter()
@@ -103,8 +103,8 @@ import Testing
     #expect(timers.count == 0)
   }
 
-  @Test("Cancel against a fire already queued: the callback does not come", arguments: bothClocks)
-  func cancelAgainstAQueuedFire(clock: TimerQueue.Clock) async throws {
+  @Test("Cancelling prevents a call that is already queued", arguments: bothClocks)
+  func cancelAgainstAQueuedFire(clock: TimerQueue.TimeBase) async throws {
     let called = Counter()
     let roadblock = try await Roadblock(on: timers.queue)
     let once = timers.schedule(after: .zero, clock: clock) { called.add() }
@@ -123,9 +123,9 @@ import Testing
   }
 
   @Test(
-    "Cancel on the owning queue against another timer of the same wake-up",
+    "A timer can be cancelled by another one of the same wake-up",
     arguments: bothClocks)
-  func cancelWithinTheSameWakeUp(clock: TimerQueue.Clock) async throws {
+  func cancelWithinTheSameWakeUp(clock: TimerQueue.TimeBase) async throws {
     let called = Log<Int>()
     let second = Box<TimerHandle>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test("A discarded handle cancels; a detached one does not", arguments: bothClocks)
-  func discardedHandle(clock: TimerQueue.Clock) async throws {
+  func discardedHandle(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Log<Int>()
     let roadblock = try await Roadblock(on: timers.queue)
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test("A repeating timer whose target is dead leaves the wheel", arguments: bothClocks)
-  func deadTargetLeavesTheWheel(clock: TimerQueue.Clock) async throws {
+  func deadTargetLeavesTheWheel(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     do {
@@ -185,9 +185,9 @@ import Testing
   }
 
   @Test(
-    "A timer does not keep its target: it dies at once, not when the timer is due",
+    "A timer does not keep its target alive",
     arguments: bothClocks)
-  func targetDiesAtOnce(clock: TimerQueue.Clock) {
+  func targetDiesAtOnce(clock: TimerQueue.TimeBase) {
     let living = Counter()
     var handles: [TimerHandle] = []
     do {
@@ -204,9 +204,9 @@ import Testing
   }
 
   @Test(
-    "What a callback captured goes at once with cancel(), and may cancel other timers then",
+    "cancel() releases the callback's captures at once, and they may cancel other timers",
     arguments: bothClocks)
-  func letsGoOutsideOfItsLock(clock: TimerQueue.Clock) {
+  func letsGoOutsideOfItsLock(clock: TimerQueue.TimeBase) {
     let living = Counter()
     let inner = timers.schedule(after: .seconds(3_600), clock: clock) {
       [witness = Witness(living)] in
@@ -228,9 +228,9 @@ import Testing
   }
 
   @Test(
-    "The timers end with their queue, detached or not, and everything they captured",
+    "Timers end with their queue, detached or not, and release their captures",
     arguments: bothClocks)
-  func timersEndWithTheirQueue(clock: TimerQueue.Clock) async throws {
+  func timersEndWithTheirQueue(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     weak var endedQueue: TimerQueue?
@@ -261,8 +261,8 @@ import Testing
     try await eventually { endedAlarm == nil }
   }
 
-  @Test("The queue may end within a callback of its own", arguments: bothClocks)
-  func queueEndsWithinACallback(clock: TimerQueue.Clock) async throws {
+  @Test("The queue may end within one of its callbacks", arguments: bothClocks)
+  func queueEndsWithinACallback(clock: TimerQueue.TimeBase) async throws {
     let living = Counter()
     let called = Counter()
     let place = Box<TimerQueue>(TimerQueue())

@@ -55,9 +55,9 @@ final class Conversation {
   var isOver: Bool { client.isClosing }
 
   /// Bytes that have come from the client; what can be done of them is.
-  func receive(_ bytes: UnsafeRawBufferPointer) {
+  func receive(_ bytes: [UInt8]) {
     guard !isOver else { return }
-    decoder.append(bytes)
+    decoder.append(bytes.span.bytes)
     do {
       while !isOver, try decoder.next() {
         decoder.withArguments { _ = dispatcher.execute($0, for: client, at: host.now) }
@@ -71,8 +71,6 @@ final class Conversation {
     }
     take()
   }
-
-  func receive(_ bytes: [UInt8]) { bytes.withUnsafeBytes { receive($0) } }
 
   func pass(_ milliseconds: Int64) {
     host.clock.advance(by: milliseconds * 1_000)
@@ -91,7 +89,7 @@ final class Conversation {
     request.array(words.count)
     for word in words { request.bulk(word) }
     var decoder = RequestDecoder()
-    request.bytes.withUnsafeBytes { decoder.append($0) }
+    decoder.append(request.bytes.span.bytes)
     guard (try? decoder.next()) == true else { return }
     decoder.withArguments { _ = dispatcher.execute($0, for: listener, at: host.now) }
   }

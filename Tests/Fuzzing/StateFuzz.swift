@@ -57,6 +57,12 @@ package final class StateFuzz: FuzzTarget {
       wallMicroseconds: now.wall.microseconds)
   }
 
+  private func go(on now: Moment) throws -> StoreWriter {
+    nonisolated(unsafe) let store = try open(now)
+    return try StoreWriter(
+      store, eventsAfter: 1, at: reading(now), execute: { $0() }, failed: { _ in abort() })
+  }
+
   /// Something of everything that lasts.
   private static let lasting = [
     "COUNTDOWN START c# POLICY p TITLE %ds META m TOKEN t", "COUNTDOWN ATTEMPT c#",
@@ -75,10 +81,7 @@ package final class StateFuzz: FuzzTarget {
     var random = SeededGenerator(seed: 1)
     let talk = Conversation(seed: 1, settings, movesTime: false)
     talk.dispatcher.engine.noteChanges()
-    nonisolated(unsafe) let opened = try open(talk.now)
-    let writer = try StoreWriter(
-      opened, eventsAfter: 1, at: reading(talk.now), execute: { $0() },
-      failed: { _ in abort() })
+    let writer = try go(on: talk.now)
     for round in 0..<20 {
       talk.pass(700)
       for _ in 0..<30 { talk.receive(encode(grammar.command(&random))) }
@@ -201,7 +204,7 @@ package final class StateFuzz: FuzzTarget {
     let now = talk.now
     for row in rows.records { row.restore(in: dispatcher.engine, offset: offset, now: now) }
     for events in rows.events {
-      dispatcher.engine.eventTail.restore(
+      dispatcher.engine.eventLog.restore(
         events.payload, after: events.after, through: events.last)
     }
     talk.receive(Array("EVENTS SINCE 0\r\n".utf8))

@@ -86,7 +86,7 @@ def say_as(user, daemon, *commands, groups=()):
 
 
 @needs_root
-def test_admin_commands_are_for_the_daemons_user_and_whom_the_rules_name(daemon, client):
+def test_only_the_daemons_user_and_named_users_may_manage_it(daemon, client):
     open_up(daemon)
     ping, refusal = say_as(OTHER, daemon, "PING", "SLOWLOG RESET")
     assert ping == "PONG"
@@ -108,7 +108,7 @@ def test_admin_commands_are_for_the_daemons_user_and_whom_the_rules_name(daemon,
 
 
 @needs_root
-def test_only_whom_the_rules_name_may_connect(start_daemon):
+def test_only_named_users_may_connect(start_daemon):
     daemon = start_daemon(config=f"access: {{connect: {{users: [{OTHER}], groups: [4242]}}}}")
     open_up(daemon)
     assert say_as(OTHER, daemon, "PING") == ["PONG"]
@@ -131,7 +131,7 @@ def test_only_whom_the_rules_name_may_connect(start_daemon):
 # Reload
 
 
-def test_config_reload_tells_what_has_changed_or_is_wrong(start_daemon):
+def test_config_reload_reports_what_changed_or_is_wrong(start_daemon):
     daemon = start_daemon(config="countdown: {count: 5}")
     client = daemon.connect(protocol=3)
     assert client("CONFIG", "RELOAD") == {b"changed": [], b"needs_restart": []}
@@ -167,7 +167,7 @@ def test_what_follows_a_reload_in_a_pipeline_is_answered_after_it(start_daemon):
     assert client.is_closed()
 
 
-def test_countdownctl_reload(start_daemon):
+def test_countdownctl_reload_reports_what_changed(start_daemon):
     daemon = start_daemon(config="countdown: {count: 5}")
     tool = PROJECT / ".build/debug/countdownctl"
     if not tool.exists():
@@ -334,7 +334,9 @@ def test_secrets_are_never_logged(start_daemon):
         ["COUNTDOWN", "START", "b", "TOKEN", secret * 9],
         ["COUNTDOWN", "START", "b", "META", secret * 999],
         ["COUNTDOWN", "START", "b", "META", secret, secret],
-        ["TIMER", "SET", "t", "10ms", "PAYLOAD", secret],
+        ["COUNTDOWN", "START", "b", "META", secret, "NONSENSE"],
+        ["AUTH", secret],
+        ["TIMER", "SET", "t", "10ms", "PAYLOAD", secret, "OWNER", "connection"],
         ["TIMER", "SET", "u", "1h", "PAYLOAD", secret],
         ["COUNTDOWN", "START", "c", "META", secret],
         ["COUNTDOWN", "START", "d", "META", secret],

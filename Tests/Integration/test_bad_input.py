@@ -85,7 +85,7 @@ def refused(client, data):
     ],
     ids=lambda value: str(value[:24]) if isinstance(value, bytes) else None,
 )
-def test_protocol_errors(daemon, client, data, reason):
+def test_protocol_errors_are_answered_and_close_the_connection(daemon, client, data, reason):
     before = int(daemon.info("stats")["protocol_errors"])
     replies = refused(client, request("PING") + data)
     assert replies[0] == Simple("PONG"), "what came before is answered"
@@ -96,13 +96,13 @@ def test_protocol_errors(daemon, client, data, reason):
 
 
 @pytest.mark.parametrize("data", [b"*0\r\n", b"*-1\r\n", b"\r\n", b"\n", b" \r\n", b"*-5\r\n"])
-def test_nothing_is_no_error(client, data):
+def test_empty_requests_are_ignored(client, data):
     client.send_bytes(data + request("PING"))
     assert client.receive() == Simple("PONG")
     assert not client.has_more(0.05)
 
 
-def test_the_largest_that_is_allowed(client):
+def test_the_largest_requests_are_accepted(client):
     assert client("ECHO", "x" * 65_536) == b"x" * 65_536
     names = ["x"] * 16_381
     assert len(client("PUBSUB", "NUMSUB", *names)) == 2 * len(names)
@@ -116,7 +116,7 @@ def test_the_largest_that_is_allowed(client):
     ("max-arguments", 10, request(*["ECHO"] * 11)),
     ("max-request-length", 100, request("ECHO", "x" * 60, "x" * 60)),
 ])  # fmt: skip
-def test_limits_of_the_configuration(start_daemon, name, value, data):
+def test_configured_limits_are_enforced_and_named(start_daemon, name, value, data):
     daemon = start_daemon(config=f"limits: {{{name}: {value}}}")
     (error,) = refused(daemon.connect(), data)
     assert name in error and str(value) in error
@@ -126,7 +126,7 @@ def test_limits_of_the_configuration(start_daemon, name, value, data):
 
 
 @pytest.mark.parametrize("name", ["max-connections", "max-connections-per-uid"])
-def test_too_many_connections(start_daemon, name):
+def test_connections_beyond_the_limit_are_refused(start_daemon, name):
     daemon = start_daemon(config=f"limits: {{{name}: 3}}")
     clients = [eventually(lambda: can_ping(daemon) and daemon.connect(), "it answers")]
     eventually(lambda: b"connected_clients:1\r" in clients[0]("INFO", "clients"), "none but it")
@@ -157,7 +157,7 @@ def can_ping(daemon):
 
 
 @pytest.mark.parametrize("name", ["max-entities", "max-entities-per-uid"])
-def test_too_many_entities(start_daemon, name):
+def test_entities_beyond_the_limit_are_refused(start_daemon, name):
     daemon = start_daemon(config=f"limits: {{{name}: 3}}")
     client = daemon.connect()
     client("COUNTDOWN", "START", "k")
@@ -182,7 +182,7 @@ def returns(daemon, before, slack=24 << 20):
 
 
 @pytest.mark.parametrize("kind", ["random", "lines", "zeros", "frames"])
-def test_100_mb_of_garbage(daemon, kind):
+def test_the_daemon_survives_100_mb_of_garbage(daemon, kind):
     generator = random.Random(1)
     block = {
         "random": generator.randbytes(1 << 20),
@@ -247,7 +247,7 @@ def test_commands_faster_than_they_are_done_wait_within_bounds(daemon):
     returns(daemon, before)
 
 
-def test_a_client_that_never_reads(daemon):
+def test_a_client_that_never_reads_takes_bounded_memory(daemon):
     before = daemon.resident()
     client = daemon.connect()
     client.socket.settimeout(0.5)
@@ -263,7 +263,7 @@ def test_a_client_that_never_reads(daemon):
     returns(daemon, before)
 
 
-def test_1000_clients_that_connect_and_vanish(daemon):
+def test_the_daemon_survives_1000_clients_that_vanish(daemon):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 2_100:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(4_096, hard), hard))

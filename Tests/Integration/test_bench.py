@@ -71,7 +71,7 @@ def test_commands_are_counted_by_both_ends(daemon, options, commands, pipeline):
         (["--mix", "watched", "--steps", 3, "--every", "200ms", "-P", 5], 1000),
     ],
 )
-def test_every_event_is_heard(daemon, options, ticks):
+def test_bench_receives_every_event(daemon, options, ticks):
     shown = report(daemon, "-n", 500, "-c", 4, *options)
     events = shown["events"]
     assert (events["ready"], events["early"], events["lost"]) == (500, 0, 0)
@@ -90,13 +90,13 @@ def test_every_event_is_heard(daemon, options, ticks):
     assert int(daemon.info("lateness")["expired"]) == 500 + ticks
 
 
-def test_the_report_for_people(daemon):
+def test_the_report_is_human_readable(daemon):
     output = run(daemon, "-n", 100, "--mix", "spread", "--due", "50ms").stdout
     assert "spread: 100 countdowns over 50 connections, pipeline 1, flat out" in output
     assert "100 ready" in output and "all accepted, none early, none lost" in output
 
 
-def test_kept_countdowns_are_under_the_prefix_it_names(daemon, client):
+def test_countdowns_are_kept_under_the_prefix_in_the_report(daemon, client):
     shown = report(daemon, "-n", 100, "--keep", "--due", "1h")
     assert re.fullmatch("bench:[0-9a-f]{8}:", shown["key_prefix"])
     _, page = client("COUNTDOWN", "LIST", "MATCH", shown["key_prefix"] + "*", "LIMIT", 1000)
@@ -124,7 +124,7 @@ def test_latency_counts_from_when_a_command_should_have_been_sent(daemon):
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("options", [["--mix", "burst", "--due", "1h"], ["--rate", 100]])
-def test_an_interrupted_one_cleans_up(daemon, name, options):
+def test_an_interrupted_bench_cleans_up(daemon, name, options):
     process = subprocess.Popen(
         command(daemon, "--json", "-n", 2000, *options), stdout=subprocess.PIPE
     )
@@ -140,7 +140,7 @@ def test_an_interrupted_one_cleans_up(daemon, name, options):
     assert int(info["starts_accepted"]) == shown["started"]
 
 
-def test_a_progress_bar_on_a_terminal(daemon):
+def test_a_terminal_shows_a_progress_bar(daemon):
     master, terminal = pty.openpty()
     process = subprocess.Popen(
         command(daemon, "-n", 500, "--rate", 500),
@@ -168,27 +168,27 @@ def test_a_progress_bar_on_a_terminal(daemon):
 
 
 @pytest.mark.daemon(config="limits:\n  max-connections: 5\n")
-def test_too_many_connections(daemon):
+def test_bench_reports_too_many_connections(daemon):
     error = run(daemon, "-n", 100, "-c", 10, status=4).stderr
     assert "LIMIT max-connections is 5" in error
     eventually(lambda: int(daemon.info()["connected_clients"]) == 1, "its connections are closed")
 
 
 @pytest.mark.daemon(config="limits:\n  max-entities: 50\n")
-def test_too_many_countdowns(daemon):
+def test_bench_reports_too_many_countdowns(daemon):
     error = run(daemon, "-n", 100, "-P", 4, status=4).stderr
     assert "LIMIT max-entities is 50" in error
     assert int(daemon.info()["countdowns"]) == 0
 
 
 @pytest.mark.daemon(config="limits:\n  max-output: 1KiB\n")
-def test_a_daemon_that_finds_the_listener_too_slow(daemon):
+def test_bench_reports_a_listener_that_was_dropped(daemon):
     error = run(daemon, "-n", 5000, "-P", 100, "--mix", "burst", "--due", "100ms", status=4).stderr
     assert "max-output" in error
     assert int(daemon.info()["countdowns"]) == 0
 
 
-def test_without_a_daemon(daemon):
+def test_bench_without_a_daemon_says_how_to_start_one(daemon):
     daemon.terminate()
     error = run(daemon, "-n", 10, status=3).stderr
     assert "no countdownd listens" in error and "countdownd --socket" in error

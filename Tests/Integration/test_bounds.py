@@ -128,7 +128,7 @@ def test_readers_that_are_dropped_free_their_output_at_once(daemon, client):
 
 
 @pytest.mark.daemon(config=LIMITS)
-def test_what_waits_in_buffers_of_the_transport_counts_as_well(daemon, client):
+def test_output_in_transport_buffers_counts_towards_the_limit(daemon, client):
     """Each has less to read than would make its connection count as slow."""
     readers = [daemon.connect(receive_buffer=4_096) for _ in range(200)]
     for reader in readers:

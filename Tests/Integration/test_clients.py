@@ -39,7 +39,7 @@ def cli(request, daemon):
 
 
 @needs_redis_tools
-def test_redis_cli(cli):
+def test_redis_cli_prints_replies(cli):
     assert cli("PING") == "PONG"
     started = cli("COUNTDOWN", "START", "+45", "COUNT", "5", "TITLE", "%ds")
     assert re.search(r"^remaining[ \n]5$", started, re.M), started
@@ -64,7 +64,7 @@ def test_redis_cli_with_commands_on_its_input(cli):
 
 
 @needs_redis_tools
-def test_redis_cli_pipe_mode(cli):
+def test_redis_cli_pipe_mode_works(cli):
     data = "".join(f"TIMER SET t{number} 1h\r\n" for number in range(10_000))
     assert "errors: 0, replies: 10000" in cli("--pipe", input=data)
     assert cli("DBSIZE") == "10000"
@@ -138,7 +138,7 @@ def test_redis_cli_subscribes(daemon, client, version):
 
 @needs_redis_tools
 @pytest.mark.parametrize("options", [["-3"], ["-P", "32"], []])
-def test_redis_benchmark(daemon, options):
+def test_redis_benchmark_runs(daemon, options):
     for words in (
         ["-t", "ping_inline,ping_mbulk"],
         ["COUNTDOWN", "START", "key:__rand_int__", "META", "x"],
@@ -187,7 +187,7 @@ def fields(reply):
     return dict(zip(reply[::2], reply[1::2])) if isinstance(reply, list) else reply
 
 
-def test_redis_py(library):
+def test_redis_py_runs_commands(library):
     assert library.ping()
     assert library.echo("ü") == "ü"
     assert library.dbsize() == 0

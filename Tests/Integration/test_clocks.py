@@ -61,7 +61,7 @@ def test_a_step_of_the_wall_clock_moves_wall_timers_only_and_at_once(daemon, clo
     assert view(client("COUNTDOWN", "GET", "c"))["state"] == b"counting"
 
 
-def test_after_a_sleep_what_is_due_happens_late_and_the_rest_has_slept_too(daemon, clocks):
+def test_after_a_sleep_due_timers_fire_late_and_the_others_are_nearer(daemon, clocks):
     client, listener = daemon.connect(), listen(daemon)
     client("COUNTDOWN", "START", "due", "COUNT", 60)
     client("COUNTDOWN", "START", "later", "COUNT", 2, "EVERY", "1h")
@@ -86,7 +86,7 @@ def test_after_a_sleep_what_is_due_happens_late_and_the_rest_has_slept_too(daemo
 
 
 @pytest.mark.alone
-def test_waking_up_to_many_that_are_due_starves_nobody(daemon, clocks):
+def test_many_due_timers_after_a_sleep_starve_nobody(daemon, clocks):
     """All of them happen in slices, and between these others are answered."""
     count = 30_000
     client = daemon.connect()
@@ -107,7 +107,7 @@ def test_waking_up_to_many_that_are_due_starves_nobody(daemon, clocks):
     assert between, seen
 
 
-def test_a_sleep_ends_in_the_state_as_well(daemon, clocks):
+def test_deadlines_survive_a_sleep_and_a_restart(daemon, clocks):
     """What is stored means the same after a sleep and a restart: sleeping is time that passes."""
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "COUNT", 3, "EVERY", "1h")
@@ -194,7 +194,7 @@ def test_a_wall_timer_that_is_paused_after_a_step_back_is_kept(daemon, clocks):
     assert "set aside" not in daemon.log
 
 
-def test_a_clock_beyond_what_dispatch_can_say(daemon, clocks):
+def test_a_wall_clock_beyond_dispatch_times_works(daemon, clocks):
     clocks.set_wall(150 * 365 * 86_400)
     client, listener = daemon.connect(), listen(daemon)
     client("TIMER", "SET", "soon", "300ms", "CLOCK", "wall")
@@ -210,7 +210,7 @@ def test_a_clock_beyond_what_dispatch_can_say(daemon, clocks):
 
 
 @pytest.mark.parametrize("is_down", [False, True])
-def test_what_fires_once_fires_however_late_it_is(daemon, clocks, is_down):
+def test_one_shot_timers_fire_however_late(daemon, clocks, is_down):
     client = daemon.connect()
     last = client("EVENTS", "LAST")
     for late in ["fire", "skip", "coalesce"]:

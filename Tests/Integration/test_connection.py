@@ -7,17 +7,17 @@ import pytest
 from countdownd import Closed, Error, Simple, Verbatim, eventually, request, view
 
 
-def test_ping(speaker):
+def test_ping_is_answered(speaker):
     assert speaker("PING") == Simple("PONG")
     assert speaker("ping", b"\x00\xff\r\n") == b"\x00\xff\r\n"
 
 
-def test_echo(speaker):
+def test_echo_repeats_its_argument(speaker):
     assert speaker("ECHO", "") == b""
     assert speaker("ECHO", b"a\r\nb") == b"a\r\nb"
 
 
-def test_hello_tells_what_the_daemon_is(client):
+def test_hello_replies_with_the_daemons_properties(client):
     reply = client("HELLO")
     assert isinstance(reply, list)
     hello = view(reply)
@@ -27,7 +27,7 @@ def test_hello_tells_what_the_daemon_is(client):
     assert hello["modules"] == []
 
 
-def test_hello_chooses_the_version_and_back(client):
+def test_hello_switches_the_protocol_version(client):
     assert view(client("HELLO", "3"))["proto"] == 3
     assert client("COUNTDOWN", "GET", "none") is None
     reply = client("HELLO", "2")
@@ -53,13 +53,13 @@ def test_auth_is_refused(speaker, words):
     assert error.code == "ERR" and "no password" in error and "secret" not in error
 
 
-def test_quit(client):
+def test_quit_closes_the_connection(client):
     assert client("QUIT") == Simple("OK")
     with pytest.raises(Closed):
         client.receive()
 
 
-def test_quit_after_it_nothing_is_done(client, daemon):
+def test_commands_after_quit_are_not_run(client, daemon):
     client.send_bytes(request("QUIT") + request("TIMER", "SET", "t", "1h"))
     assert client.receive() == Simple("OK")
     with pytest.raises(Closed):
@@ -72,7 +72,7 @@ def test_select_knows_one_database(client):
     assert client("SELECT", "1").code == "ERR"
 
 
-def test_reset_makes_it_as_new(daemon, client):
+def test_reset_restores_a_new_connection(daemon, client):
     client("HELLO", "3", "SETNAME", "me")
     client.send("SUBSCRIBE", "timer:t")
     assert [client.push()[0], client.push()[0]] == [b"subscribe", b"message"]
@@ -97,7 +97,7 @@ def test_reset_ends_the_backup_of_the_connection(daemon, client):
 # CLIENT
 
 
-def test_client_names(speaker):
+def test_client_setname_sets_the_name(speaker):
     assert speaker("CLIENT", "GETNAME") is None
     assert speaker("CLIENT", "SETNAME", "worker-1") == Simple("OK")
     assert speaker("CLIENT", "GETNAME") == b"worker-1"
@@ -148,7 +148,7 @@ def test_client_kill_by_id(daemon, speaker):
     eventually(lambda: "connection closed: CLIENT KILL" in daemon.log, "the log says so")
 
 
-def test_client_kill_by_user_spares_oneself(daemon, client):
+def test_client_kill_by_user_spares_the_caller(daemon, client):
     others = [daemon.connect() for _ in range(3)]
     uid = fields(client("CLIENT", "INFO"))["user"]
     assert client("CLIENT", "KILL", "USER", uid) == 3
@@ -158,7 +158,7 @@ def test_client_kill_by_user_spares_oneself(daemon, client):
         client.receive()
 
 
-def test_client_kill_of_one_that_never_reads(daemon, client):
+def test_client_kill_closes_a_client_that_never_reads(daemon, client):
     deaf = daemon.connect()
     deaf("CLIENT", "SETNAME", "deaf")
     deaf.socket.settimeout(0.5)
@@ -180,7 +180,7 @@ def test_client_kill_of_one_that_never_reads(daemon, client):
     eventually(lambda: b"name=deaf" not in client("CLIENT", "LIST"), "it is gone")
 
 
-def test_client_reply(client):
+def test_client_reply_turns_replies_off_and_on(client):
     data = [("OFF",), ("ON",), ("SKIP",)]
     off, on, skip = (request("CLIENT", "REPLY", *words) for words in data)
     client.send_bytes(off + request("ECHO", "a") * 100 + on + skip + request("ECHO", "b"))
@@ -298,7 +298,7 @@ def test_unknown_commands_are_named(client):
     assert client("").code == "ERR"
 
 
-def test_a_wrong_number_of_arguments_is_told_with_the_usage(client):
+def test_a_wrong_number_of_arguments_gets_the_usage(client):
     assert "usage: ECHO message" in client("ECHO")
     assert "usage: COUNTDOWN GET key" in client("COUNTDOWN", "GET", "a", "b")
     assert "wrong number" in client("COUNTDOWN", "START")

@@ -45,7 +45,7 @@ def test_start_replies_with_the_whole_view(speaker):
     assert shown["deadline_unix_ms"] - now in (60_000, 60_001)
 
 
-def test_get_of_nothing_is_null(speaker):
+def test_get_of_an_unknown_key_is_null(speaker):
     assert speaker("COUNTDOWN", "GET", "nothing") is None
 
 
@@ -57,7 +57,7 @@ def test_get_replies_with_the_view(speaker):
     assert shown["title"] == b"60s left 100%"
 
 
-def test_a_start_while_it_counts_is_refused_and_changes_nothing(speaker):
+def test_start_in_cooldown_is_refused_and_changes_nothing(speaker):
     first = start(speaker, "k", "META", "a")
     advance(speaker, "1500ms")
     again = start(speaker, "k", "COUNT", "5", "META", "b")
@@ -114,7 +114,7 @@ def test_options_come_in_any_order_and_case(client):
     assert (shown["remaining_ms"], shown["count"]) == (4_000, 3)
 
 
-def test_resend(speaker):
+def test_resend_starts_again_with_the_last_options(speaker):
     assert speaker("COUNTDOWN", "RESEND", "k").code == "NOTFOUND"
     first = start(speaker, "k", "COUNT", "3", "META", "m", "TITLE", "%d", "OWNER", "connection")
     refused = view(speaker("COUNTDOWN", "RESEND", "k"))
@@ -127,7 +127,7 @@ def test_resend(speaker):
         assert again[name] == first[name]
 
 
-def test_cancel(speaker):
+def test_cancel_ends_a_countdown(speaker):
     assert speaker("COUNTDOWN", "CANCEL", "k") == 0
     start(speaker, "k")
     assert speaker("COUNTDOWN", "CANCEL", "k") == 1
@@ -155,7 +155,7 @@ def test_pause_and_resume(speaker):
         assert speaker("COUNTDOWN", name, "nothing").code == "NOTFOUND"
 
 
-def test_retime(speaker):
+def test_retime_moves_the_end(speaker):
     assert speaker("COUNTDOWN", "RETIME", "k", "5s").code == "NOTFOUND"
     start(speaker, "k", "COUNT", "10")
     assert view(speaker("COUNTDOWN", "RETIME", "k", "25s"))["remaining"] == 25
@@ -169,7 +169,7 @@ def test_retime(speaker):
     assert speaker("COUNTDOWN", "RETIME", "k", "soon").code == "ERR"
 
 
-def test_a_generation_never_hits_a_successor(speaker):
+def test_a_stale_generation_is_refused(speaker):
     old = start(speaker, "k", "COUNT", "1")["generation"]
     advance(speaker, "1s")
     new = start(speaker, "k")["generation"]
@@ -222,7 +222,7 @@ def pages(client, family, *words):
 
 
 @pytest.mark.parametrize("family", CREATE)
-def test_list(speaker, family):
+def test_list_pages_through_countdowns(speaker, family):
     assert speaker(family, "LIST") == [b"0", []]
     keys = {b"key:%d" % number for number in range(250)}
     for key in keys:
@@ -263,11 +263,11 @@ def test_list_by_owner(daemon, client, family):
     [["LIMIT", "0"], ["LIMIT", "1001"], ["CURSOR", "x"], ["CURSOR", "-1"], ["MATCH"], ["OWNER", "x"]]
     + [["OWNER", "connection:x"], ["CURSOR", "99999999999"], ["WHAT"], ["MATCH", "a", "MATCH", "b"]],
 )
-def test_list_with_bad_options(client, family, words):
+def test_bad_list_options_are_refused(client, family, words):
     assert client(family, "LIST", *words).code == "ERR"
 
 
-def test_one_key_can_be_all_three(client):
+def test_kinds_have_separate_keys(client):
     client("COUNTDOWN", "START", "k")
     client("HUD", "SHOW", "k")
     client("TIMER", "SET", "k", "1h")

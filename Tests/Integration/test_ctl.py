@@ -46,21 +46,21 @@ def deaf(tmp_path):
 
 @pytest.mark.parametrize(
     "words", [["ping"], ["start", "k"], ["list"], ["info"], ["raw", "PING"], ["watch"], ["monitor"]])
-def test_who_does_not_answer_is_not_waited_for(deaf, words):
+def test_a_daemon_that_does_not_answer_is_given_up(deaf, words):
     command, *rest = words
     done = ctl(command, "--socket", deaf, "--wait", "200ms", *rest)
     assert done.returncode == 3, done
     assert done.stderr == f"countdownctl: {deaf} did not answer within 200 ms\n"
 
 
-def test_a_repeated_start_is_no_send(daemon):
+def test_a_repeated_start_sends_nothing(daemon):
     for command in ("start", "resend"):
         says(daemon, 0, "accepted", command, "k", "--token", command)
         says(daemon, 2, "was accepted before", command, "k", "--token", command)
         says(daemon, 0, "", "retime", "k", "0s")
 
 
-def test_ping_gives_up_by_itself(deaf):
+def test_ping_gives_up_after_a_while(deaf):
     done = ctl("ping", "--socket", deaf)
     assert (done.returncode, done.stderr) == (
         3, f"countdownctl: {deaf} did not answer within 5 s\n")
@@ -76,7 +76,7 @@ def test_a_daemon_that_is_stopped_does_not_answer(daemon):
     says(daemon, 0, "PONG", "ping")
 
 
-def test_an_owner_that_would_be_gone_at_once(daemon):
+def test_owner_connection_is_refused(daemon):
     commands = [
         ["start", "k"], ["timer", "set", "k", "1h"], ["hud", "show", "k"], ["scope", "open", "k"],
         ["nav", "push", "k", "p"], ["page", "appear", "k"],
@@ -88,7 +88,7 @@ def test_an_owner_that_would_be_gone_at_once(daemon):
     says(daemon, 0, "running", "timer", "set", "k", "1h", "--owner", "scope:k")
 
 
-def test_what_is_not_there_is_status_1(daemon):
+def test_missing_entities_are_status_1(daemon):
     commands = [
         ["resend", "k"], ["pause", "k"], ["retime", "k", "5s"], ["attempt", "k"], ["get", "k"],
         ["timer", "pause", "k"], ["hud", "status", "k", "text"], ["once", "done", "k", "result"],
@@ -101,7 +101,7 @@ def test_what_is_not_there_is_status_1(daemon):
     says(daemon, 4, "STALE", "cancel", "k", "--generation", "1")
 
 
-def test_info_knows_its_sections(daemon):
+def test_info_lists_its_sections_in_errors_and_help(daemon):
     headings = re.findall(r"^# (\w+)$", ctl("info", "--socket", daemon.path).stdout, re.M)
     names = " ".join(heading.lower() for heading in headings)
     assert f"no section 'foo'; sections: {names}" in refused("info", "foo")
@@ -110,7 +110,7 @@ def test_info_knows_its_sections(daemon):
     assert list(shown) == ["cpu", "timers"]
 
 
-def test_where_there_is_no_daemon(tmp_path):
+def test_without_a_daemon_the_error_says_how_to_start_one(tmp_path):
     missing, file = tmp_path / "none.sock", tmp_path / "file"
     file.write_text("")
     for path, text in [
@@ -122,7 +122,7 @@ def test_where_there_is_no_daemon(tmp_path):
         assert done.returncode == 3 and text in done.stderr and "systemctl" not in done.stderr, done
 
 
-def test_something_else_answers(tmp_path):
+def test_an_answer_that_is_not_resp_is_reported(tmp_path):
     path = tmp_path / "http.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -139,7 +139,7 @@ def test_something_else_answers(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_the_group_of_root_is_not_for_joining(daemon):
+def test_the_error_does_not_suggest_joining_the_group_of_root(daemon):
     os.chmod(daemon.path.parent, 0o755)
     os.chmod(daemon.path, 0o660)
     done = ctl("ping", "--socket", daemon.path, user=65534, group=65534, extra_groups=[])
@@ -147,7 +147,7 @@ def test_the_group_of_root_is_not_for_joining(daemon):
     assert "usermod" not in done.stderr and "ask its owner, or give --socket" in done.stderr, done
 
 
-def test_wrong_values_say_what_is_right():
+def test_wrong_values_are_refused_with_the_allowed_ones():
     duration = "not a duration: an integer with ms, s, m, h or d, 0 to 3650d"
     assert duration in refused("start", "k", "--every", "1.5s")
     assert duration in refused("timer", "set", "k", "soon")
@@ -161,7 +161,7 @@ def test_wrong_values_say_what_is_right():
         assert "Unknown option '--owner'" in refused(family, "list", "--owner", "none")
 
 
-def test_hud_pause_of_a_generation(daemon):
+def test_hud_pause_refuses_a_stale_generation(daemon):
     says(daemon, 0, "visible", "hud", "show", "s", "--fade-in", "0")
     for command in ["pause", "resume"]:
         says(daemon, 4, "STALE", "hud", command, "s", "--generation", "1")
@@ -169,7 +169,7 @@ def test_hud_pause_of_a_generation(daemon):
     assert "normal (unless given), statusbar or alert" in ctl("hud", "show", "--help").stdout
 
 
-def test_no_policies(tmp_path):
+def test_a_configuration_without_policies_is_good(tmp_path):
     file = tmp_path / "countdownd.yaml"
     file.write_text("log-level: info\n")
     done = ctl("policy", "explain", "--config", file)
@@ -181,7 +181,7 @@ STANDARD = "/etc/countdownd/countdownd.yaml"
 
 
 @pytest.mark.skipif(os.path.exists("/etc/countdownd"), reason="there is a configuration here")
-def test_policies_where_no_configuration_is():
+def test_without_a_configuration_there_are_no_policies():
     done = ctl("policy", "check")
     assert (done.returncode, done.stdout) == (
         0, f"{STANDARD}: not there; the defaults count; no policies\n")
@@ -198,7 +198,7 @@ TRICKS = "\x1b[2J\x9b2J\u202e"
     ["resend", "no" + TRICKS], ["raw", TRICKS], ["raw", "--pretty", "CLIENT", "LIST"],
     ["policy", "check", TRICKS], ["--socket", TRICKS, "ping"], ["get", "--" + TRICKS],
 ], ids=lambda words: ascii(" ".join(words)))  # fmt: skip
-def test_what_others_choose_does_not_act_on_the_terminal(daemon, words):
+def test_control_characters_of_others_do_not_reach_the_terminal(daemon, words):
     daemon.connect()("COUNTDOWN", "START", TRICKS, "TITLE", TRICKS, "READYTITLE", TRICKS, "META", TRICKS)
     socket = [] if words[0] in ("policy", "--socket") else ["--socket", daemon.path]
     done = ctl(words[0], *socket, *words[1:])
@@ -206,6 +206,6 @@ def test_what_others_choose_does_not_act_on_the_terminal(daemon, words):
     assert said and not set("\x1b\x9b\u202e") & set(said), said
 
 
-def test_what_goes_into_a_pipe_is_as_it_was(daemon):
+def test_output_into_a_pipe_is_unchanged(daemon):
     daemon.connect()("COUNTDOWN", "START", TRICKS, "META", TRICKS)
     assert ctl("raw", "--socket", daemon.path, "ECHO", TRICKS).stdout == TRICKS + "\n"

@@ -35,7 +35,7 @@ def collect(client, seconds=0.3):
 
 
 @virtual
-def test_the_life_of_a_countdown(client, watcher):
+def test_a_countdown_sends_its_events(client, watcher):
     subscribe(watcher, "countdown:k")
     channel, snapshot = watcher.event()
     assert channel == b"countdown:k"
@@ -111,7 +111,7 @@ def test_a_presentation_appears_and_disappears_in_pairs(client, watcher):
 
 
 @virtual
-def test_the_life_of_timers(client, watcher):
+def test_timers_send_their_events(client, watcher):
     subscribe(watcher, "timer:t")
     assert watcher.event()[1]["state"] == "idle"
     client("TIMER", "SET", "t", "1s", "PAYLOAD", "hello")
@@ -133,7 +133,7 @@ def test_the_life_of_timers(client, watcher):
 
 
 @virtual
-def test_frames(client, watcher):
+def test_events_are_pushes_in_resp3_and_arrays_in_resp2(client, watcher):
     """RESP3 pushes, RESP2 arrays; one line of JSON."""
     subscribe(watcher, "timer:t")
     first = watcher.receive()
@@ -150,7 +150,7 @@ def test_frames(client, watcher):
 
 
 @virtual
-def test_keys_of_any_bytes(client, watcher):
+def test_channels_of_binary_keys_work(client, watcher):
     key = b"\xff\x00\n\"\\"
     watcher.send("SUBSCRIBE", b"timer:" + key)
     watcher.push()
@@ -190,7 +190,7 @@ def test_a_snapshot_comes_first(client, watcher):
 
 
 @virtual
-def test_snapshots_for_a_pattern(client, watcher):
+def test_a_pattern_gets_snapshots_of_all_matches(client, watcher):
     for number in range(5):
         client("COUNTDOWN", "START", f"a{number}")
         client("TIMER", "SET", f"a{number}", "1h")
@@ -215,7 +215,7 @@ def fill(client, count, command=lambda number: ("TIMER", "SET", f"t{number}", "1
 
 
 @pytest.mark.alone
-def test_thousands_of_snapshots_for_a_slow_reader(daemon, client):
+def test_a_slow_reader_gets_thousands_of_snapshots(daemon, client):
     count = 20_000
     fill(client, count, lambda n: ("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", "x" * 500))
     daemon.reset_peak()
@@ -243,7 +243,7 @@ def test_thousands_of_snapshots_for_a_slow_reader(daemon, client):
     assert int(daemon.info("stats")["output_limit_disconnections"]) == 0
 
 
-def test_nobody_watching_no_tick(daemon, client):
+def test_unwatched_countdowns_have_no_ticks(daemon, client):
     for number in range(100):
         client("COUNTDOWN", "START", number, "COUNT", "1000", "EVERY", "10ms")
     before = int(daemon.info("stats")["events"])
@@ -322,7 +322,7 @@ def test_beyond_max_output_the_connection_is_closed(daemon, client):
     eventually(lambda: daemon.info("clients")["output_bytes"] == "0", "memory is let go")
 
 
-def test_unsubscribing(watcher):
+def test_unsubscribing_ends_events(watcher):
     watcher.send("UNSUBSCRIBE")
     assert watcher.push() == [b"unsubscribe", None, 0]
     watcher.send("PUNSUBSCRIBE")
@@ -341,7 +341,7 @@ def test_unsubscribing(watcher):
     assert watcher.push() == [b"punsubscribe", b"x*", 0]
 
 
-def test_pubsub(daemon, client, watcher):
+def test_pubsub_lists_channels_and_subscribers(daemon, client, watcher):
     subscribe(watcher, "timer:a", "timer:b", "other")
     third = daemon.connect()
     subscribe(third, "timer:a")
@@ -384,7 +384,7 @@ def test_the_reply_comes_before_the_event_it_causes(daemon):
     assert isinstance(client.receive(), Push)
 
 
-def test_closed_while_subscribed(daemon, client):
+def test_closing_a_connection_ends_its_subscriptions(daemon, client):
     for _ in range(50):
         watcher = daemon.connect()
         subscribe(watcher, "timer:t")
@@ -411,7 +411,7 @@ def burst(daemon, count):
 
 
 @pytest.mark.alone
-def test_sockets_are_looked_at_while_very_many_become_ready(daemon):
+def test_commands_are_answered_while_very_many_become_ready(daemon):
     count = 20_000
     client = burst(daemon, count)
     before = client("EVENTS", "LAST")
@@ -425,7 +425,7 @@ def test_sockets_are_looked_at_while_very_many_become_ready(daemon):
 
 
 @pytest.mark.alone
-def test_who_reads_slowly_gets_every_event_of_a_mass_expiry(daemon):
+def test_a_slow_reader_gets_every_event_of_a_mass_expiry(daemon):
     count = 20_000
     burst(daemon, count)
     slow = daemon.connect(receive_buffer=4_096)
@@ -443,7 +443,7 @@ def test_who_reads_slowly_gets_every_event_of_a_mass_expiry(daemon):
 
 @pytest.mark.alone
 @pytest.mark.daemon(config="limits: {max-output: 256KiB}")
-def test_time_does_not_wait_for_who_does_not_read(daemon):
+def test_a_client_that_does_not_read_does_not_delay_timers(daemon):
     count = 20_000
     client = burst(daemon, count)
     before = client("EVENTS", "LAST")

@@ -102,7 +102,7 @@ def test_events_of_owned_entities_are_not_logged(client):
 
 
 @virtual
-def test_a_page_is_no_longer_than_it_takes(daemon, client):
+def test_a_page_is_bounded_by_its_encoded_length(daemon, client):
     """What it has to be encoded as counts: base64 makes it longer."""
     sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
     client.send_bytes(sent)
@@ -140,7 +140,7 @@ def test_a_log_that_keeps_nothing_is_never_complete(daemon, client):
         ["LAST", "1"], ["NOTHING"],
     ],
 )  # fmt: skip
-def test_bad_input(client, words):
+def test_bad_arguments_are_refused(client, words):
     assert isinstance(client("EVENTS", *words), Error)
     assert client("PING") == "PONG"
 
@@ -195,7 +195,7 @@ def test_without_durability_the_log_ends_with_the_daemon(start_daemon):
     assert not reply["complete"] and reply["events"] == []
 
 
-def test_a_smaller_log_and_none(start_daemon):
+def test_a_smaller_log_drops_the_oldest_events(start_daemon):
     daemon = start_daemon()
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -217,7 +217,7 @@ def test_a_smaller_log_and_none(start_daemon):
     assert not reply["complete"] and reply["events"] == []
 
 
-def test_subscribe_first_then_ask(daemon):
+def test_subscribing_before_asking_misses_and_repeats_nothing(daemon):
     """Between what is read and what is heard nothing is missing, and nothing is twice."""
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -249,7 +249,7 @@ def numbers_of(messages):
     return [event["seq"] for event in events if event["event"] == "started"]
 
 
-def test_only_ones_own_channels(daemon):
+def test_subscribed_limits_events_to_own_subscriptions(daemon):
     client = daemon.connect(protocol=3)
     client("COUNTDOWN", "START", "a")
     client("COUNTDOWN", "START", "b")

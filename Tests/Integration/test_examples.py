@@ -119,7 +119,7 @@ def other(code):
 
 
 @pytest.mark.daemon(virtual_time=True, config=POLICY)
-def test_a_login(service):
+def test_the_login_example_works(service):
     status, page = service.http("/")
     assert status == 200 and 'id="resend"' in page
     assert service.button()["state"] == "ready"

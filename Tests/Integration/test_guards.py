@@ -39,7 +39,7 @@ def happened(client, sequence, pattern="*"):
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_once_the_whole_view(speaker):
+def test_once_replies_with_the_whole_view(speaker):
     first = say(speaker, "ONCE", "k", "TTL", "5s")
     assert first.pop("accepted") in (1, True)
     assert first.pop("generation") > 0
@@ -91,7 +91,7 @@ def test_once_survives_a_restart(daemon, how):
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_gate_log_in_and_out(speaker):
+def test_a_gate_opens_and_closes(speaker):
     asked = say(speaker, "GATE", "CHECK", "s", "buy", "PAYLOAD", b"\x00p")
     assert not asked["accepted"]
     assert (asked["reason"], asked["state"], asked["action"]) == (b"login", b"pending", b"buy")
@@ -237,7 +237,7 @@ def test_the_log_counts_what_was_loaded(daemon):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_however_often_it_is_killed_no_more_than_the_limit_is_accepted(daemon, seed):
+def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
     """Loaded with requests it is killed again and again; what was accepted stays so, to the last one."""
     chance = random.Random(seed)
     limit = 3_000

@@ -26,7 +26,7 @@ def says(daemon, status, text, *words):
     assert text in done.stdout + done.stderr, done
 
 
-def test_throttle(daemon):
+def test_throttle_commands_print_their_views(daemon):
     limit = ["--burst", "2", "--rate", "2/60s"]
     says(daemon, 0, "accepted  k  2 of 2 left", "throttle", "take", "k", *limit, "--peek")
     says(daemon, 0, "accepted  k  1 of 2 left, all again in 30 s", "throttle", "take", "k", *limit)
@@ -42,7 +42,7 @@ def test_throttle(daemon):
     says(daemon, 1, "nothing of 'k' is used", "throttle", "get", "k")
 
 
-def test_once(daemon):
+def test_once_commands_print_their_views(daemon):
     says(daemon, 0, "accepted  k  running", "once", "begin", "k", "--ttl", "1h")
     says(daemon, 1, "refused   k was asked for before; running", "once", "begin", "k", "--ttl", "1h")
     says(daemon, 0, "accepted  k  done: paid", "once", "done", "k", "paid")
@@ -54,7 +54,7 @@ def test_once(daemon):
     says(daemon, 1, "nothing is known of 'k'", "once", "get", "k")
 
 
-def test_gate(daemon):
+def test_gate_commands_print_their_views(daemon):
     asked = ["gate", "check", "s", "buy", "--payload", "p", "--ttl", "30s"]
     says(daemon, 1, "login     s: 'buy' waits for 30 s", *asked)
     says(daemon, 0, "buy", "gate", "list")
@@ -67,7 +67,7 @@ def test_gate(daemon):
     says(daemon, 1, "'s' is closed, and nothing waits", "gate", "get", "s")
 
 
-def test_debounce(daemon):
+def test_debounce_commands_print_their_views(daemon):
     says(daemon, 0, "k  waiting  1 call, fires in 2 s", "debounce", "call", "k", "2s", "--payload", "p")
     says(daemon, 0, "2 calls", "debounce", "call", "k", "2s", "--max-wait", "9s")
     says(daemon, 0, "waiting", "debounce", "list")
@@ -79,7 +79,7 @@ def test_debounce(daemon):
 
 
 @pytest.mark.parametrize("family", ["throttle", "once", "gate", "debounce"])
-def test_help_says_what_there_is(daemon, family):
+def test_help_lists_the_subcommands(daemon, family):
     done = ctl(daemon, family, "--help")
     assert done.returncode == 0
     assert f"countdownctl {family}" in done.stdout and "list" in done.stdout

@@ -55,7 +55,7 @@ def test_a_presentation_from_show_to_hidden(speaker):
     assert speaker("HUD", "GET", "s") is None
 
 
-def test_nothing_is_shown(speaker):
+def test_commands_on_an_empty_screen_find_nothing(speaker):
     for name in ("GET", "DISMISS", "POP"):
         assert speaker("HUD", name, "s") is None
     for words in (["PROGRESS", "s", "0.5"], ["STATUS", "s", "x"], ["TAP", "s"]):
@@ -80,7 +80,7 @@ def test_progress_and_status(speaker):
     assert speaker("HUD", "STATUS", "s", "x" * 4097).code == "ERR"
 
 
-def test_leases(speaker):
+def test_each_show_adds_a_hold_and_pop_releases_one(speaker):
     for leases in (1, 2, 3):
         assert hud(speaker, "SHOW", "s")["leases"] == leases
     advance(speaker, "1s")
@@ -90,7 +90,7 @@ def test_leases(speaker):
     assert (last["leases"], last["state"]) == (0, b"disappearing")
 
 
-def test_tap(speaker):
+def test_tap_dismisses_where_the_mask_allows_it(speaker):
     hud(speaker, "SHOW", "s", "MASK", "black")
     advance(speaker, "1s")
     assert hud(speaker, "TAP", "s")["state"] == b"visible"
@@ -112,7 +112,7 @@ def test_pause_and_resume(speaker):
     assert hud(speaker, "GET", "s")["end"] == b"timed-out"
 
 
-def test_a_generation_never_hits_a_successor(speaker):
+def test_a_stale_generation_is_refused(speaker):
     old = hud(speaker, "SHOW", "s")["generation"]
     new = hud(speaker, "SHOW", "s")["generation"]
     commands = ["DISMISS", "POP", "TAP", "PAUSE", "RESUME"]
@@ -125,7 +125,7 @@ def test_a_generation_never_hits_a_successor(speaker):
 @pytest.mark.daemon(
     virtual_time=True, config="hud: {max-level: statusbar, screens: {pay: {max-level: alert}}}"
 )
-def test_levels(speaker):
+def test_levels_are_separate_on_one_screen(speaker):
     error = speaker("HUD", "SHOW", "s", "LEVEL", "alert")
     assert error.code == "ERR" and "statusbar" in error
     assert speaker("HUD", "GET", "s") is None

@@ -46,7 +46,7 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
-def test_prefix_says_where_and_the_service_knows(place):
+def test_prefix_is_used_and_written_into_the_service(place):
     place.make("install", PREFIX="/opt/timers", SYSCONFDIR="/opt/timers/etc")
     assert all(path.startswith("opt/timers/") for path in place.files())
     program = place.root / "opt/timers/bin/countdownd"
@@ -57,7 +57,7 @@ def test_prefix_says_where_and_the_service_knows(place):
     assert " /etc/countdownd" not in unit and "/usr/bin" not in unit
 
 
-def test_the_links_of_the_documentation_lead_somewhere(place):
+def test_links_in_the_documentation_resolve(place):
     place.make("install")
     pages = [place.root / path for path in place.files() if path.endswith(".md")]
     links = [
@@ -92,7 +92,7 @@ def test_uninstall_removes_what_install_put_there_and_nothing_else(place):
     assert place.files() == others
 
 
-def test_a_configuration_that_was_changed_is_left(place):
+def test_uninstall_leaves_a_changed_configuration(place):
     place.make("install")
     configuration = place.root / "etc/countdownd/countdownd.yaml"
     assert configuration.read_bytes() == (PROJECT / "config/countdownd.yaml").read_bytes()
@@ -105,7 +105,7 @@ def test_a_configuration_that_was_changed_is_left(place):
 
 @needs_systemd[0]
 @needs_systemd[1]
-def test_what_make_install_says_starts_it(place):
+def test_the_command_that_make_install_prints_starts_the_daemon(place):
     place.make("install")
     machine = Machine("-c", f"{place.root}:/root/installed")
     try:

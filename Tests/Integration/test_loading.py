@@ -149,7 +149,7 @@ def test_the_service_manager_waits_and_gets_the_progress(loading, gate, manager)
     assert client("DBSIZE") >= COUNT + 3
 
 
-def test_what_fell_due_happens_once_all_is_there_and_nothing_is_stretched(loading, gate):
+def test_due_timers_fire_after_loading_and_no_time_is_added(loading, gate):
     short, long = loading.before["short"], loading.before["long"]
     # As long as it takes until it is due: what is due while it loads waits for that.
     eventually(
@@ -170,7 +170,7 @@ def test_what_fell_due_happens_once_all_is_there_and_nothing_is_stretched(loadin
     assert int(loading.info("lateness")["late_us_max"]) >= 200_000
 
 
-def test_a_reload_that_is_asked_for_meanwhile_is_answered_afterwards(loading, gate):
+def test_a_reload_during_loading_is_answered_afterwards(loading, gate):
     first, second, gone = (loading.connect() for _ in range(3))
     loading.config_path.write_text("policies:\n  login: {count: 5}\n")
     for client in (first, second, gone):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
         ("PAGE LOADED p ITEMS -1", "not an integer"),
     ],
 )
-def test_wrong_calls_say_so_and_change_nothing(daemon, client, command, problem):
+def test_wrong_calls_are_refused_and_change_nothing(daemon, client, command, problem):
     client("NAV", "PUSH", "main", "home")
     assert problem in client(*command.split())
     assert client("DBSIZE") == 2

@@ -30,7 +30,7 @@ def connect(daemon):
 
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
-def test_a_whole_policy(daemon):
+def test_a_policy_applies_all_its_rules(daemon):
     """Sends up the ladder, through both windows and all channels, a refund, attempts, validity."""
     client = connect(daemon)
 
@@ -170,7 +170,7 @@ def test_kill_9_resets_no_quota_of_an_owned_countdown(start_daemon, owner, durab
 
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
-def test_policies_are_settings_that_are_shown(client):
+def test_config_get_shows_policies(client):
     shown = dict(zip(*[iter(client("CONFIG", "GET", "policies.*"))] * 2))
     assert shown[b"policies.login.ladder"] == b"1m,2m,5m"
     assert shown[b"policies.login.windows"] == b"4/10m,6/1h"
@@ -192,7 +192,7 @@ def start(client, key, *words):
 
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
-def test_a_reload_counts_for_what_is_started_from_then_on(daemon, client):
+def test_a_reload_applies_to_later_starts(daemon, client):
     before = start(client, "old", "POLICY", "login")
     assert start(client, "plain")["remaining_ms"] == 60_000
     changed = """
@@ -278,7 +278,7 @@ def test_a_service_manager_is_notified_of_each_reload(start_daemon, tmp_path, mo
             assert status in hear("READY=1")
 
 
-def test_a_terminal_that_is_gone_ends_it(tmp_path):
+def test_the_daemon_ends_with_its_terminal(tmp_path):
     """Closing the window of `make run` does not leave a daemon behind."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -292,7 +292,7 @@ def test_a_terminal_that_is_gone_ends_it(tmp_path):
 POLICIES = PROJECT / "config/policies.yaml"
 
 
-def test_the_policies_to_try_are_taken_and_explained_as_the_readme_says(start_daemon):
+def test_the_example_policies_are_explained_as_in_the_readme(start_daemon):
     daemon = start_daemon(config=POLICIES.read_text())
     answer = connect(daemon).execute_command("COUNTDOWN", "START", "+45", "POLICY", "phone")
     assert answer["accepted"] and answer["next_channel"] == "sms"

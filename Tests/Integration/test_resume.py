@@ -45,7 +45,7 @@ def test_over_restarts(start_daemon, watch, how):
     assert numbers == sorted(set(numbers))
 
 
-def test_a_watcher_that_had_heard_nothing(start_daemon, watch):
+def test_a_watcher_without_events_resumes(start_daemon, watch):
     daemon = start_daemon()
     watcher = watch(daemon.path)
     eventually(lambda: watchers(daemon.path) == 1, "it watches")
@@ -118,7 +118,7 @@ def fill(daemon, count):
     return taken
 
 
-def test_no_room_when_it_comes_back(start_daemon, watch):
+def test_a_reconnection_waits_for_room(start_daemon, watch):
     daemon = start_daemon(config="limits: {max-connections: 4}\n")
     watcher = watch(daemon.path)
     eventually(lambda: watchers(daemon.path) == 1, "it watches")
@@ -148,7 +148,7 @@ def test_no_room_when_it_comes_back(start_daemon, watch):
     assert len(watcher.seen("disconnected")) == 1
 
 
-def test_more_names_than_one_command_may_have(start_daemon, watch):
+def test_more_channels_than_one_command_may_have_are_resubscribed(start_daemon, watch):
     daemon = start_daemon(config="limits: {max-arguments: 8, max-request-length: 1KiB}\n")
     names = [f"{number:03}" + "x" * 200 for number in range(100)]
     watcher = watch(daemon.path, *names)

@@ -83,7 +83,7 @@ def test_every_setting_of_the_sandbox_is_in_force(machine, probed):
         assert sorted(machine.show(name).split()) == sorted(value.split())
 
 
-def test_the_sandbox_has_a_good_name():
+def test_systemd_rates_the_sandbox_well():
     """At most 0.5 of 10 (`--threshold` is in tenths of that)."""
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=5"]

@@ -7,7 +7,7 @@ import redis
 from countdownd import eventually, request, view
 
 
-def test_what_a_scope_owns_ends_with_it(daemon, client):
+def test_owned_entities_end_with_their_scope(daemon, client):
     client("SCOPE", "OPEN", "app")
     client("SCOPE", "OPEN", "page", "PARENT", "app")
     client("COUNTDOWN", "START", "code", "OWNER", "scope:page")

@@ -29,11 +29,11 @@ def test_info_has_all_sections(speaker):
     assert speaker("INFO", "replication") == b""
 
 
-def test_info_asked_for_the_same_section_again_and_again(client):
+def test_info_prints_a_repeated_section_once(client):
     assert client("INFO", *["commandstats"] * 16_000).count(b"# ") == 1
 
 
-def test_info_tells_the_truth(daemon, client):
+def test_info_counts_correctly(daemon, client):
     info = daemon.info()
     assert int(info["process_id"]) == daemon.pid
     assert info["socket"] == str(daemon.path)
@@ -81,7 +81,7 @@ def test_info_tells_the_truth(daemon, client):
     assert grown("total_connections_received") >= 5
 
 
-def test_resetstat(daemon, client):
+def test_resetstat_zeroes_the_counters(daemon, client):
     client("COUNTDOWN", "START", "a")
     client("TIMER", "SET", "t", "1ms")
     eventually(lambda: client("TIMER", "GET", "t") is None, "it fires")
@@ -92,7 +92,7 @@ def test_resetstat(daemon, client):
     assert info["countdowns"] == "1"
 
 
-def test_time(client):
+def test_time_replies_with_the_wall_clock(client):
     seconds, microseconds = client("TIME")
     assert abs(int(seconds) + int(microseconds) / 1e6 - time.time()) < 5
 
@@ -101,7 +101,7 @@ def test_time(client):
 
 
 @pytest.mark.daemon(config="limits: {max-arguments: 99}\nhud: {screens: {pay: {max-level: alert}}}")
-def test_config_get(speaker):
+def test_config_get_shows_settings(speaker):
     reply = speaker("CONFIG", "GET", "limits.*")
     assert isinstance(reply, dict if speaker.protocol == 3 else list)
     limits = view(reply)
@@ -187,7 +187,7 @@ def test_command_getkeys(client):
 
 
 @pytest.mark.daemon(config="slowlog: {threshold: 0, length: 3}")
-def test_slowlog(speaker):
+def test_slowlog_keeps_slow_commands(speaker):
     speaker("SLOWLOG", "RESET")
     speaker("CLIENT", "SETNAME", "me")
     speaker("COUNTDOWN", "START", "meta", "META", "secret", "TITLE", "x" * 200)
@@ -238,7 +238,7 @@ def test_monitor_shows_every_command_but_no_secrets(daemon, client):
 
 
 @pytest.mark.daemon(config="limits: {max-output: 1KiB}")
-def test_a_monitor_that_overflows_while_its_own_command_fails(daemon, client):
+def test_a_monitor_whose_failing_command_overflows_is_closed(daemon, client):
     """The reply that was begun is taken back; but by then the whole output is gone."""
     monitor = daemon.connect()
     monitor.send_bytes(request("MONITOR") + request("COUNTDOWN", "GET", "") * 200)
@@ -251,7 +251,7 @@ def test_a_monitor_that_overflows_while_its_own_command_fails(daemon, client):
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_clock_advance(daemon, client):
+def test_clock_advance_runs_due_timers(daemon, client):
     before = client("TIME")
     time.sleep(0.05)
     assert client("TIME") == before, "it stands still"
@@ -291,7 +291,7 @@ def test_real_time_cannot_be_moved(client):
 
 
 @pytest.mark.parametrize("words", [[], ["NOSAVE"], ["SAVE"]])
-def test_shutdown(daemon, words):
+def test_shutdown_ends_the_daemon(daemon, words):
     client, other = daemon.connect(), daemon.connect()
     other("PING")
     daemon.is_expected_to_run = False
@@ -303,6 +303,6 @@ def test_shutdown(daemon, words):
     assert not daemon.path.exists()
 
 
-def test_shutdown_with_a_bad_option_does_not(client):
+def test_shutdown_with_a_bad_option_is_refused(client):
     assert isinstance(client("SHUTDOWN", "NOW"), Error)
     assert client("PING") == Simple("PONG")

@@ -40,7 +40,7 @@ class Story:
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_the_whole_story(daemon):
+def test_one_client_can_use_all_kinds_together(daemon):
     story = Story(daemon)
     before = story.counts()
     app = story.app

@@ -30,7 +30,7 @@ def machine():
     machine.close()
 
 
-def test_the_units_are_sound(machine):
+def test_systemd_verifies_the_units(machine):
     # (The man page they name is built apart from the daemon.)
     units = ["countdownd.service", "countdownd.socket"]
     assert machine.run("systemd-analyze", "verify", "--man=no", *units) == ""
@@ -182,7 +182,7 @@ def test_the_socket_lets_in_its_group_and_nobody_else(machine):
     assert not ping_as(machine, nobody.pw_uid, nobody.pw_gid)
 
 
-def test_another_service_is_let_in_by_a_supplementary_group(machine):
+def test_another_service_may_connect_by_a_supplementary_group(machine):
     machine.write(
         "/usr/local/lib/client.py",
         "import socket\ns = socket.socket(socket.AF_UNIX)\n"

@@ -15,7 +15,7 @@ def take(client, key, *words):
 
 
 @pytest.mark.daemon(virtual_time=True)
-def test_the_whole_view(speaker):
+def test_take_replies_with_the_whole_view(speaker):
     shown = take(speaker, "k", "BURST", 3, "RATE", "1/2s", "COST", 2)
     assert sorted(shown) == sorted(FIELDS)
     assert shown.pop("generation") > 0 and shown.pop("now_unix_ms") > 0

@@ -36,7 +36,7 @@ def test_set_replies_with_the_whole_view(speaker):
     }  # fmt: skip
 
 
-def test_pause_resume_retime(speaker):
+def test_pause_keeps_the_time_left_and_retime_moves_it(speaker):
     timer(speaker, "SET", "t", "5s")
     advance(speaker, "2s")
     for _ in range(2):
@@ -53,14 +53,14 @@ def test_pause_resume_retime(speaker):
         assert speaker("TIMER", *words).code == "NOTFOUND"
 
 
-def test_delete(speaker):
+def test_delete_disarms_a_timer(speaker):
     assert speaker("TIMER", "DEL", "t") == 0
     timer(speaker, "SET", "t", "5s")
     assert speaker("TIMER", "DEL", "t") == 1
     assert speaker("TIMER", "GET", "t") is None
 
 
-def test_set_replaces(speaker):
+def test_set_replaces_a_timer_of_the_same_name(speaker):
     old = timer(speaker, "SET", "t", "5s")["generation"]
     new = timer(speaker, "SET", "t", "9s")
     assert new["generation"] > old and new["remaining_ms"] == 9_000

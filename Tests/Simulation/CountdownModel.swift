@@ -80,7 +80,7 @@ package struct CountdownModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -241,13 +241,6 @@ package struct CountdownModel: Model {
 
   package static func facts(_ subject: any EntityView) -> Facts? {
     (subject as? CountdownView).map { Facts($0) }
-  }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listCountdowns(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
   }
 
   // MARK: Events

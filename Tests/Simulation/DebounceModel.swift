@@ -62,7 +62,7 @@ package struct DebounceModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -180,13 +180,6 @@ package struct DebounceModel: Model {
 
   private static func text(_ calls: Int64, _ payload: [UInt8]?) -> String {
     "\(calls) \(payload.map { "\($0)" } ?? "none")"
-  }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listDebounces(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
   }
 
   // MARK: What is said

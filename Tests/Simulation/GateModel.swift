@@ -53,7 +53,7 @@ package struct GateModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -166,13 +166,6 @@ package struct GateModel: Model {
 
   private static func text(_ action: [UInt8]?, _ payload: [UInt8]?) -> String {
     "\(action ?? []) \(payload.map { "\($0)" } ?? "none")"
-  }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listGates(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
   }
 
   private mutating func say(

@@ -91,14 +91,11 @@ package struct HUDModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     func on(_ target: Target) -> HUDTarget {
-      var result = HUDTarget(screen: key)
-      result.level = target.level
-      result.generation = target.generation
-      return result
+      HUDTarget(level: target.level, generation: target.generation)
     }
     let view: HUDView? =
       switch command {
@@ -106,13 +103,13 @@ package struct HUDModel: Model {
         try engine.showHUD(
           key, level: level, request, owner: owner, by: client, at: now)
       case .update(let target, let fraction, let status):
-        try engine.updateHUD(on(target), fraction: fraction, status: status, at: now)
+        try engine.updateHUD(key, on(target), fraction: fraction, status: status, at: now)
       case .dismiss(let target, let delay):
-        try engine.dismissHUD(on(target), delay: delay, at: now)
-      case .pop(let target): try engine.popHUD(on(target), by: client, at: now)
-      case .tap(let target, let inside): try engine.tapHUD(on(target), inside: inside, at: now)
-      case .pause(let target): try engine.pauseHUD(on(target), at: now)
-      case .resume(let target): try engine.resumeHUD(on(target), at: now)
+        try engine.dismissHUD(key, on(target), delay: delay, at: now)
+      case .pop(let target): try engine.popHUD(key, on(target), by: client, at: now)
+      case .tap(let target, let inside): try engine.tapHUD(key, on(target), inside: inside, at: now)
+      case .pause(let target): try engine.pauseHUD(key, on(target), at: now)
+      case .resume(let target): try engine.resumeHUD(key, on(target), at: now)
       case .get(let level): engine.hud(key, level: level, at: now)
       }
     return view.map { .facts(Facts($0)) } ?? .nothing
@@ -282,13 +279,6 @@ package struct HUDModel: Model {
     return HUDStay.detail(
       view.state, request, view.fraction, view.leases, view.isDismissing, isPaused: view.isPaused,
       view.owner)
-  }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listHUDs(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
   }
 }
 

@@ -50,7 +50,7 @@ struct InteractionEvents {
     case is TimerView, is any GuardView:
       return problem(ofOwned: event, openBefore, openAfter)
     case is Emission:
-      emissions.append((key, publication.subscribers[0]))
+      emissions.append((key, publication.audience.subscribers[0]))
     case let view as StackView:
       guard let occurrence = view.occurrence else { return nil }
       let page = String(decoding: occurrence.page, as: UTF8.self)

@@ -48,7 +48,7 @@ extension InteractionSimulation {
 
   /// Nil if it was refused.
   private static func begin(
-    _ kind: EntityKind, _ key: UnsafeRawBufferPointer, _ after: Interval, _ owner: Owner,
+    _ kind: EntityKind, _ key: Span<UInt8>, _ after: Interval, _ owner: Owner,
     _ engine: Engine, _ client: Client, _ now: Moment
   ) throws(EngineError) -> Generation? {
     switch kind {

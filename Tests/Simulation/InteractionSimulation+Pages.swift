@@ -170,7 +170,7 @@ extension InteractionSimulation {
 
   private mutating func change(
     _ what: String, _ name: String,
-    engine body: (Engine, UnsafeRawBufferPointer, Moment) throws(EngineError)
+    engine body: (Engine, Span<UInt8>, Moment) throws(EngineError)
       -> Engine.StackAnswer,
     model: (inout InteractionModel) -> NavigationStack.Refusal?
   ) throws(Disagreement) {
@@ -188,7 +188,7 @@ extension InteractionSimulation {
 
   private mutating func stackAnswer(
     _ name: String,
-    _ body: (Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+    _ body: (Engine, Span<UInt8>, Moment, Client) throws(EngineError)
       -> Engine.StackAnswer
   ) -> Result<NavigationStack.Refusal?, EngineError> {
     ask { (engine, now, client) throws(EngineError) in
@@ -337,7 +337,7 @@ extension InteractionSimulation {
 
   private mutating func answer(
     _ what: String, _ name: String,
-    _ body: (Engine, UnsafeRawBufferPointer, Moment, Client) throws(EngineError)
+    _ body: (Engine, Span<UInt8>, Moment, Client) throws(EngineError)
       -> Engine.PageAnswer,
     model: (inout InteractionModel) -> PageLoad.Refusal?
   ) throws(Disagreement) {

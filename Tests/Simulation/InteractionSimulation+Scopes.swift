@@ -286,7 +286,7 @@ extension InteractionSimulation {
   mutating func compareAll() throws(Disagreement) {
     var query = ListQuery()
     query.limit = 1_000
-    let names = engine.listScopes(query, at: now).views.map {
+    let names = engine.list(.scope, query, at: now).views.map {
       String(decoding: $0.key, as: UTF8.self)
     }
     try compare("the scopes", names.sorted(), model.scopes.keys.sorted())
@@ -338,15 +338,8 @@ extension InteractionSimulation {
 
 extension String {
   func withKeyThrowing<R>(
-    _ body: (UnsafeRawBufferPointer) throws(EngineError) -> R
+    _ body: (Span<UInt8>) throws(EngineError) -> R
   ) throws(EngineError) -> R {
-    let result: Result<R, EngineError> = Array(utf8).withUnsafeBytes { bytes in
-      do throws(EngineError) {
-        return .success(try body(bytes))
-      } catch {
-        return .failure(error)
-      }
-    }
-    return try result.get()
+    try body(utf8.span)
   }
 }

@@ -212,7 +212,7 @@ package struct InteractionSimulation: ~Copyable {
 }
 
 extension String {
-  func withKey<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    Array(utf8).withUnsafeBytes { body($0) }
+  func withKey<R>(_ body: (Span<UInt8>) -> R) -> R {
+    body(utf8.span)
   }
 }

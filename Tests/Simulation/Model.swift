@@ -24,7 +24,7 @@ package protocol Model {
   func command(_ key: Int, _ world: inout World) -> Command
   /// Asks the engine.
   static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts>
   /// Whether what is due for a key happens before a command; not so if it is refused unseen.
@@ -58,9 +58,6 @@ package protocol Model {
   static func facts(_ subject: any EntityView) -> Facts?
   /// What else of an event is compared.
   static func detail(_ event: Event) -> String?
-  static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)])
 
   // MARK: Events
 

@@ -41,7 +41,7 @@ package struct OnceModel: Model {
   }
 
   package static func ask(
-    _ command: Command, _ key: UnsafeRawBufferPointer, _ engine: Engine, by client: Client,
+    _ command: Command, _ key: Span<UInt8>, _ engine: Engine, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Answer<Facts> {
     switch command {
@@ -135,13 +135,6 @@ package struct OnceModel: Model {
   }
 
   private static func text(_ result: [UInt8]?) -> String { result.map { "\($0)" } ?? "none" }
-
-  package static func page(
-    _ query: ListQuery, _ engine: Engine, at now: Moment
-  ) -> (cursor: Int, entries: [(key: [UInt8], facts: Facts)]) {
-    let page = engine.listOnces(query, at: now)
-    return (page.cursor, page.views.map { ($0.key, Facts($0)) })
-  }
 
   // MARK: What is said
 

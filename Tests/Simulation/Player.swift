@@ -110,12 +110,9 @@ package final class Player<M: Model>: Playing {
     let now = world.now
     let client = world.client()
     let before = (all: engine.entityCount, ofUser: engine.entityCount(of: client.uid))
-    let asked: Result<Answer<M.Facts>, EngineError> = keys[key].withUnsafeBytes { bytes in
-      do throws(EngineError) {
-        return .success(try M.ask(command, bytes, engine, by: client, at: now))
-      } catch {
-        return .failure(error)
-      }
+    let name = keys[key]
+    let asked = Result { () throws(EngineError) in
+      try M.ask(command, name.span, engine, by: client, at: now)
     }
     for publication in engine.takeOutbox() { try hear(publication, world) }
 
@@ -267,8 +264,8 @@ package final class Player<M: Model>: Playing {
       _ = model.hears(event, key, world, problem: &problem)
       return
     }
-    let direct = publication.subscribers.filter { world.connections.contains($0) }
-    let byPattern = publication.patterns.flatMap(\.subscribers).filter {
+    let direct = publication.audience.subscribers.filter { world.connections.contains($0) }
+    let byPattern = publication.audience.patterns.flatMap(\.subscribers).filter {
       world.connections.contains($0)
     }
     if Set(direct) != listeners || Set(byPattern) != patternListeners {
@@ -311,9 +308,10 @@ package final class Player<M: Model>: Playing {
     _ engine: Engine, _ world: inout World
   ) throws(Disagreement) {
     var listing = self.listing ?? begin(&world)
-    let page = M.page(listing.query, engine, at: world.now)
-    for (bytes, facts) in page.entries {
-      guard let key = number(bytes) else { continue }
+    let page = engine.list(M.kind, listing.query, at: world.now)
+    for view in page.views {
+      guard let key = number(view.key) else { continue }
+      let facts = M.facts(view)
       let expected = model.facts(key, world).last
       if facts != expected {
         throw disagreement(key, "the view in a list", facts, expected, world)

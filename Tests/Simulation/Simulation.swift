@@ -241,13 +241,9 @@ package struct Simulation: ~Copyable {
     let client = world.client()
     // No name is used twice: who uses one again may have to wait.
     let name = Array("scope \(world.step)".utf8)
-    let asked: Result<Owner, EngineError> = name.withUnsafeBytes { key in
-      do throws(EngineError) {
-        _ = try engine.openScope(key, opening, by: client, at: world.now)
-        return .success(try engine.scopeOwner(key, at: world.now))
-      } catch {
-        return .failure(error)
-      }
+    let asked = Result { () throws(EngineError) in
+      _ = try engine.openScope(name.span, opening, by: client, at: world.now)
+      return try engine.scopeOwner(name.span, at: world.now)
     }
     if case .failure(let error) = asked, world.isFull(error, for: client, adding: 1, engine) {
       return
@@ -267,12 +263,9 @@ package struct Simulation: ~Copyable {
   private mutating func closeScope(_ scope: OwnerName) throws(Disagreement) {
     // What was due before is heard before.
     try finish()
-    let asked: Result<Bool, EngineError> = scope.key.withUnsafeBytes { key in
-      do throws(EngineError) {
-        return .success(try engine.closeScope(key, generation: nil, at: world.now))
-      } catch {
-        return .failure(error)
-      }
+    let key = scope.key
+    let asked = Result { () throws(EngineError) in
+      try engine.closeScope(key.span, generation: nil, at: world.now)
     }
     guard asked == .success(true) else {
       throw Disagreement(description: "CLOSE in step \(world.step): \(asked)")

@@ -139,7 +139,7 @@ import TimerWheel
     }
   }
 
-  @Test("theine-go-64: a whole round ahead is neither now nor a round too late")
+  @Test("theine-go-64: a deadline a whole round ahead is neither due now nor a round late")
   func aWholeRoundAhead() {
     for level in 1...9 as ClosedRange<UInt64> {
       let round = UInt64(1) << (6 * level)
@@ -166,8 +166,8 @@ import TimerWheel
   }
 
   @Test(
-    "tokio-6751, tokio-8274: an alarm for the next deadline hears of an earlier one, however made")
-  func earlierDeadlinesAreHeardOf() {
+    "tokio-6751, tokio-8274: nextDeadline shows every earlier deadline, however it was made")
+  func earlierDeadlinesMoveTheNextOne() {
     var wheel = TimerWheel()
     let moved = wheel.schedule(deadline: 9_000, payload: 0)
     _ = wheel.schedule(deadline: 5_000, payload: 1)
@@ -183,7 +183,7 @@ import TimerWheel
     #expect(wheel.nextDeadline == 5_000)
   }
 
-  @Test("tokio-3619: a clock that goes backwards moves nothing, and loses nothing")
+  @Test("tokio-3619: a clock that goes backwards moves and loses nothing")
   func clockGoesBackwards() {
     var wheel = TimerWheel(startingAt: 1_000)
     _ = wheel.schedule(deadline: 1_500, payload: 0)
@@ -197,7 +197,7 @@ import TimerWheel
 
   // MARK: Large numbers
 
-  @Test("tokio-5536: beyond 2³⁶ ms, and up to the last tick there is")
+  @Test("tokio-5536: deadlines beyond 2³⁶ ms, up to the last tick, are exact")
   func beyondTwoToTheThirtySixth() {
     for deadline in [1 << 36 - 1, 1 << 36, 1 << 36 + 1, 1 << 60, .max - 1, .max] as [UInt64] {
       var wheel = TimerWheel(startingAt: 12_345)
@@ -237,7 +237,8 @@ import TimerWheel
     #expect(1_000 - budget <= 12)
   }
 
-  @Test("A timer made inside a callback for the same tick expires in the same turn, after the rest")
+  @Test(
+    "A timer made inside a callback for the same tick expires in the same batch, after the rest")
   func madeForTheSameTick() {
     var wheel = TimerWheel()
     for payload in 1...3 as ClosedRange<UInt64> {
@@ -254,7 +255,7 @@ import TimerWheel
     #expect(order == [1, 2, 3, 11, 12, 20])
   }
 
-  @Test("A 0 ms repeat that spins ends with its budget")
+  @Test("A timer that repeats after 0 ms ends with the budget")
   func spinsNoLongerThanItsBudget() {
     var wheel = TimerWheel()
     _ = wheel.schedule(deadline: 5, payload: 0)
@@ -267,7 +268,7 @@ import TimerWheel
     #expect(count <= 500 && budget == 0)
   }
 
-  @Test("A slot with a million timers does not stall its caller: each turn has its budget")
+  @Test("A slot with a million timers does not stall its caller: each call keeps to its budget")
   func aCrowdedSlotDoesNotStall() {
     let count: UInt64 = 1_000_000
     let deadline: UInt64 = 3_600_000

@@ -24,7 +24,7 @@ import TimerWheel
     }
   }
 
-  @Test("After a peak, the memory of all but a few timers is given back, and they expire")
+  @Test("After a peak, memory that the few timers left do not need is returned, and they expire")
   func givesBackWhatFewDoNotNeed() throws {
     var wheel = TimerWheel()
     let tokens = peak(&wheel, 3_000_000)
@@ -44,7 +44,7 @@ import TimerWheel
     #expect(payloads == Set(0..<10))
   }
 
-  @Test("When no timer is left, nearly all of it is, and the wheel goes on")
+  @Test("When no timer is left, nearly all memory is returned, and the wheel still works")
   func givesBackEverything() throws {
     var wheel = TimerWheel()
     let small = wheel.allocatedBytes

@@ -85,7 +85,7 @@ import Wire
     ("$2\r\nabc\r\n", .missingLineEnd),
     ("+OK\n", .missingLineEnd),
   ])
-  func refuses(_ text: String, _ error: ReplyDecoderError) {
+  func refusesMalformedReplies(_ text: String, _ error: ReplyDecoderError) {
     var decoder = ReplyDecoder()
     decoder.feed(text.utf8)
     #expect(throws: error) { try decoder.next() }
@@ -128,7 +128,7 @@ import Wire
     return outcome
   }
 
-  @Test func holdsItsLimits() throws {
+  @Test func refusesRepliesBeyondItsLimits() throws {
     var limits = ReplyDecoder.Limits()
     limits.depth = 2
     limits.elements = 4
@@ -166,7 +166,8 @@ import Wire
   }
 
   @Test func writesRequests() {
-    let bytes = RESPRequest.encode([Array("GET".utf8), [], Array("é".utf8)])
+    var bytes: [UInt8] = []
+    RESPRequest.append([Array("GET".utf8), [], Array("é".utf8)], to: &bytes)
     #expect(String(decoding: bytes, as: UTF8.self) == "*3\r\n$3\r\nGET\r\n$0\r\n\r\n$2\r\né\r\n")
   }
 }

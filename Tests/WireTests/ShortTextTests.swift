@@ -4,14 +4,13 @@ import Wire
 
 @Suite struct ShortTextTests {
   private func text(_ write: (inout ShortText) -> Void) -> String {
-    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { memory in
-      var text = ShortText(memory)
-      write(&text)
-      return String(decoding: memory[..<text.count], as: UTF8.self)
+    ShortText.withTemporary(atMost: 64) {
+      write(&$0)
+      return String(decoding: $0.bytes)
     }
   }
 
-  @Test("Decimal digits of all lengths")
+  @Test("Decimal numbers of all lengths are written")
   func decimals() {
     var values: [Int64] = [0, .max, .min, .max - 1]
     var power: Int64 = 1
@@ -26,11 +25,11 @@ import Wire
     for value in 0..<1_000 as Range<Int64> { #expect(text { $0.decimal(value) } == "\(value)") }
   }
 
-  @Test("Replies")
+  @Test("Parts of replies are written")
   func replies() {
     #expect(text { $0.integer(-5) } == ":-5\r\n")
     #expect(text { $0.bulk("state") } == "$5\r\nstate\r\n")
-    #expect(text { $0.bulk(UnsafeRawBufferPointer(start: nil, count: 0)) } == "$0\r\n\r\n")
+    #expect(text { $0.bulk(Span()) } == "$0\r\n\r\n")
   }
 
   /// Has `write` write into memory that ends where no page follows, one byte shorter than it needs. The
@@ -53,13 +52,13 @@ import Wire
     private static let trap = SIGTRAP
   #endif
 
-  @Test("Text that does not fit ends the process before anything is written")
+  @Test("Text that does not fit ends the process before it is written")
   func checksBeforeItWrites() async {
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(1) { $0.byte(0x30) } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(2) { $0.newline() } }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(5) { $0.raw("12345") } }
     await #expect(processExitsWith: .signal(Self.trap)) {
-      Self.write(5) { text in Array("12345".utf8).withUnsafeBytes { text.raw($0) } }
+      Self.write(5) { $0.raw("12345".utf8.span) }
     }
     await #expect(processExitsWith: .signal(Self.trap)) {
       Self.write(16) { $0.decimal(1_234_567_812_345_678 as UInt64) }

@@ -66,7 +66,7 @@ import Testing
     return words
   }
 
-  @Test func commandsAreSpelledAsTheProtocolSays() {
+  @Test func commandsAreEncodedAsRESP() {
     #expect(
       Self.words(.start(prefix: "bench:1:", .asConfigured), key: 12)
         == ["COUNTDOWN", "START", "bench:1:000000012"])
@@ -79,7 +79,7 @@ import Testing
         == ["COUNTDOWN", "CANCEL", "b:999999999"])
   }
 
-  @Test func allAreDueAtOneMoment() {
+  @Test func allCountdownsAreDueAtOneMoment() {
     let moment = NIODeadline.uptimeNanoseconds(10_000_000_000)
     let command = KeyCommand.start(prefix: "b:", .at(moment))
     func every(_ now: TimeAmount) -> String? {
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func aRefusedSubscriptionIsToldInItsWords() {
+  @Test func aRefusedSubscriptionShowsTheServersError() {
     var scanner = EventScanner()
     var bytes = ByteBuffer(string: "-LIMIT max-subscriptions is 1 and reached\r\n")
     #expect(scanner.feed(&bytes) { _ in } == "LIMIT max-subscriptions is 1 and reached")
@@ -202,7 +202,7 @@ import Testing
       Self.report(started: 10, ready: 5, accepted: 10, isInterrupted: true).problems.isEmpty)
   }
 
-  @Test func aDaemonThatSaysLittleIsReportedAsFarAsItGoes() {
+  @Test func missingFactsAreNil() {
     let facts = Self.facts("")
     #expect(facts.text("socket") == "/a:b")
     #expect(facts.processorSeconds == nil)
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func numbersAreForPeople() {
+  @Test func numbersAreGroupedForReading() {
     #expect(grouped(0) == "0")
     #expect(grouped(1_234_567) == "1,234,567")
     #expect(grouped(-1_000) == "-1,000")

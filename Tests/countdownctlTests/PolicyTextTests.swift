@@ -11,7 +11,7 @@ import Testing
       try SendPolicy(name: "login", rules), style: Style(hasColour: false))
   }
 
-  @Test func aWholePolicy() throws {
+  @Test func explainsAPolicyWithAllRules() throws {
     let lines = try text {
       $0.ladder = [.seconds(60), .seconds(120), .seconds(300)]
       $0.windows = [
@@ -37,7 +37,7 @@ import Testing
       ])
   }
 
-  @Test func theSmallestPolicy() throws {
+  @Test func explainsPoliciesWithFewRules() throws {
     #expect(
       try text { _ in } == [
         "login", "  1st send: now", "  2nd send and later: 60 s after the one before",
@@ -57,7 +57,7 @@ import Testing
       ])
   }
 
-  @Test func ordinalsAndTimes() {
+  @Test func writesOrdinalsAndTimes() {
     let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111].map { PolicyText.ordinal($0) }
     #expect(
       ordinals == [

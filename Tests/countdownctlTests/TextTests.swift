@@ -24,7 +24,7 @@ import Wire
     #expect(DisplayWidth.fit("ab", 0) == "")
   }
 
-  @Test func whatCouldMoveTheCursorIsEscaped() {
+  @Test func controlCharactersAreEscaped() {
     #expect("a\u{1B}[2Jb\u{202E}c\u{9B}".printable == "a\\u{1b}[2Jb\\u{202e}c\\u{9b}")
     #expect("+45 你👨‍👩‍👧".printable == "+45 你👨‍👩‍👧")
     #expect("a\nb\r\n\u{61C}".printableLines == "a\nb\\u{d}\n\\u{61c}")
@@ -70,7 +70,7 @@ import Wire
     (7_199_001, "2 h 00 m"), (11_100_000, "3 h 05 m"), (172_800_000, "2 d 00 h"),
     (183_600_000, "2 d 03 h"),
   ])
-  func durationsAreForPeople(_ milliseconds: Int, _ text: String) {
+  func durationsAreHumanReadable(_ milliseconds: Int, _ text: String) {
     #expect(Duration.milliseconds(milliseconds).humanText == text)
   }
 

@@ -16,13 +16,13 @@ import Testing
     #expect(gate.admit("a", at: 101) == .pass)
   }
 
-  @Test mutating func whatComesRarelyAlwaysPasses() {
+  @Test mutating func rareMessagesAlwaysPass() {
     for moment in stride(from: Int64(0), to: 10_000, by: 60) {
       #expect(gate.admit("a", at: moment) == .pass)
     }
   }
 
-  @Test mutating func countingGoesOnUntilItIsTold() {
+  @Test mutating func countingContinuesUntilTheCountIsReported() {
     for moment in 0..<5 { _ = gate.admit("a", at: Int64(moment)) }
     // The end has passed, but nobody has told of the first three.
     #expect(gate.admit("a", at: 150) == .hold)

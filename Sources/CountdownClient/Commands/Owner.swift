@@ -35,12 +35,22 @@ public struct Page<Element: EntityView>: Sendable {
   ///
   /// - Throws: `CountdownClientError.protocolViolation` for a reply of another shape.
   public init(_ reply: RESPValue) throws(CountdownClientError) {
-    guard let parts = reply.elements, parts.count == 2, let views = parts[1].elements,
-      let cursor = parts[0].string ?? parts[0].int.map({ String($0) })
-    else { throw .protocolViolation("a reply that is not a page of a list") }
+    let (cursor, views) = try reply.page
     self.cursor = cursor
     var elements: [Element] = []
     for view in views { elements.append(try Element(view)) }
     self.elements = elements
+  }
+}
+
+extension RESPValue {
+  /// The reply to a `LIST` command.
+  package var page: (cursor: String, elements: [RESPValue]) {
+    get throws(CountdownClientError) {
+      guard let parts = elements, parts.count == 2, let elements = parts[1].elements,
+        let cursor = parts[0].string ?? parts[0].int.map({ String($0) })
+      else { throw .protocolViolation("a reply that is not a page of a list") }
+      return (cursor, elements)
+    }
   }
 }

@@ -68,56 +68,38 @@ public struct ViewFields<State: RawRepresentable<String> & Sendable & Hashable>:
 extension RESPValue {
   /// The value of a field. Events name a field `payload_base64` where its bytes are not UTF-8.
   func field<Value: FieldValue>(_ name: String) -> Value? {
-    (self[name] ?? self[name + "_base64"]).flatMap { Value(field: $0) }
+    (self[name] ?? self[name + "_base64"]).flatMap(Value.value(of:))
   }
 }
 
 /// A type that a field can have.
 protocol FieldValue {
   /// Nil for a value of another type.
-  init?(field: RESPValue)
+  static func value(of field: RESPValue) -> Self?
 }
 
 extension Int: FieldValue {
-  init?(field: RESPValue) {
-    guard let value = field.int else { return nil }
-    self = value
-  }
+  static func value(of field: RESPValue) -> Int? { field.int }
 }
 
 extension Bool: FieldValue {
-  init?(field: RESPValue) {
-    guard let value = field.bool else { return nil }
-    self = value
-  }
+  static func value(of field: RESPValue) -> Bool? { field.bool }
 }
 
 extension Double: FieldValue {
-  init?(field: RESPValue) {
-    guard let value = field.number else { return nil }
-    self = value
-  }
+  static func value(of field: RESPValue) -> Double? { field.number }
 }
 
 extension Duration: FieldValue {
   /// Fields are in milliseconds.
-  init?(field: RESPValue) {
-    guard let value = field.int else { return nil }
-    self = .milliseconds(value)
-  }
+  static func value(of field: RESPValue) -> Duration? { field.int.map { .milliseconds($0) } }
 }
 
 extension String: FieldValue {
   /// A text, or the base64 of bytes that are not UTF-8.
-  init?(field: RESPValue) {
-    guard let text = field.textOrBase64 else { return nil }
-    self = text
-  }
+  static func value(of field: RESPValue) -> String? { field.textOrBase64 }
 }
 
 extension [String]: FieldValue {
-  init?(field: RESPValue) {
-    guard let elements = field.elements else { return nil }
-    self = elements.compactMap { String(field: $0) }
-  }
+  static func value(of field: RESPValue) -> [String]? { field.elements?.compactMap(\.textOrBase64) }
 }

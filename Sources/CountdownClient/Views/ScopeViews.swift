@@ -47,7 +47,7 @@ public struct NavigationView: EntityView {
   public var bar: Bar? { fields["bar"] }
   /// The progress of the swipe, from 0 to 1.
   public var fraction: Double? { fields["fraction"] }
-  /// The time until the daemon cancels the swipe, unless it hears of it.
+  /// The time until the daemon cancels the swipe, unless the client reports progress.
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }
 

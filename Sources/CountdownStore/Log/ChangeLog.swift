@@ -36,8 +36,8 @@ final class ChangeLog: @unchecked Sendable {
   }
 
   private let shared: Mutex<Shared>
-  /// Held while a segment gets its name: both threads make the next one, and only one of them may.
-  private let naming = Mutex(())
+  /// Held while a segment is made, which has a name of its own.
+  private let making = Mutex(())
 
   /// - Parameter start: of the daemon; higher than that of any frame that is there.
   init(
@@ -116,15 +116,15 @@ final class ChangeLog: @unchecked Sendable {
   /// Goes on in the next segment.
   private func advance(atLeast length: Int) throws(StoreError) {
     let size = max(segmentSize, LogSegment.headerLength + length)
-    let old = current
-    current = try naming.withLock { (_) throws(StoreError) -> LogSegment in
+    let next = try making.withLock { _ throws(StoreError) in
       let next: LogSegment
       if let reserved = shared.withLock({ $0.spare }) {
         next = reserved
         if next.size < size { try next.grow(to: size, lineage: lineage) }
       } else {
-        next = try .create(old.number + 1, size: size, lineage: lineage, in: files)
+        next = try .create(current.number + 1, size: size, lineage: lineage, in: files)
       }
+      let old = current
       shared.withLock {
         $0.full.append((old, $0.lastNumber))
         $0.spare = nil
@@ -132,6 +132,7 @@ final class ChangeLog: @unchecked Sendable {
       }
       return next
     }
+    current = next
     place = LogSegment.headerLength
   }
 
@@ -172,8 +173,8 @@ final class ChangeLog: @unchecked Sendable {
 
   /// Has the next segment ready.
   func reserve() {
-    naming.withLock { _ in
-      guard let number = nextNumber else { return }
+    making.withLock { _ in
+      guard let number = missingSpare else { return }
       do throws(StoreError) {
         take(try .create(number, size: segmentSize, lineage: lineage, in: files))
       } catch {
@@ -182,8 +183,8 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// Of the segment to be reserved; nil if one is. Nobody else makes it while `naming` is held.
-  private var nextNumber: UInt64? {
+  /// The number of the next segment, if it is not there.
+  private var missingSpare: UInt64? {
     shared.withLock { $0.spare == nil ? $0.current.number + 1 : nil }
   }
 
@@ -197,15 +198,15 @@ final class ChangeLog: @unchecked Sendable {
   /// Gives back the oldest segments: all their changes are in the tables, on the disk.
   func recycle(_ count: Int) throws(StoreError) {
     for _ in 0..<count {
-      guard let oldest = shared.withLock({ $0.full.first?.segment }) else { return }
-      try naming.withLock { (_) throws(StoreError) in
-        if let number = nextNumber, oldest.size == segmentSize {
+      try making.withLock { _ throws(StoreError) in
+        guard let oldest = shared.withLock({ $0.full.first?.segment }) else { return }
+        if let number = missingSpare, oldest.size == segmentSize {
           take(try oldest.recycle(as: number, in: files))
         } else {
           unlink(oldest.path)
         }
+        shared.withLock { _ = $0.full.removeFirst() }
       }
-      shared.withLock { _ = $0.full.removeFirst() }
     }
   }
 }

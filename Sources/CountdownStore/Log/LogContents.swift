@@ -35,6 +35,8 @@ struct LogContents {
   private(set) var clocks: Meta.Clocks?
   /// Of the newest event; 0 if there is none.
   private(set) var lastEvent: Int64 = 0
+  /// Whether events that the tables have are dropped.
+  private(set) var dropsEvents = false
   private let folded: UInt64
   private(set) var newest = NewestChanges()
 
@@ -69,7 +71,8 @@ struct LogContents {
     if lastNumber < folded, damage == nil {
       damage = StoreError(
         .corrupt, segments.last?.path ?? path,
-        "newest changes are lost: batch \(folded) is in the tables, and nothing from there on in the log")
+        "newest changes are lost: batch \(folded) is in the tables, and nothing from there on in the log"
+      )
     }
     if lastNumber < folded { end = nil }
     lastNumber = max(lastNumber, folded)
@@ -78,6 +81,10 @@ struct LogContents {
   private mutating func read(_ sizes: [Int]) throws(StoreError) {
     var lengths: [Int] = []
     for index in segments.indices {
+      if index > 0, segments[index].number != segments[index - 1].number + 1 {
+        damage = lost(index, "the segment before it is missing")
+        return
+      }
       let bytes = try segments[index].read()
       lengths.append(bytes.count)
       var place = LogSegment.headerLength
@@ -98,7 +105,8 @@ struct LogContents {
       }
     }
     // What was in the rest of it, or in what follows, is unknown.
-    if let cut = sizes.indices.first(where: { $0 >= end?.segment ?? 0 && lengths[$0] < sizes[$0] }) {
+    if let cut = sizes.indices.first(where: { $0 >= end?.segment ?? 0 && lengths[$0] < sizes[$0] })
+    {
       damage = lost(cut, "it was cut short, or its header is damaged")
     }
   }
@@ -145,7 +153,9 @@ struct LogContents {
     let isWhole = ChangeEntry.forEach(of: payload) { entry in
       newest.note(entry, inSegment: segment)
       switch entry {
-      case .events(let events, _): lastEvent = max(lastEvent, events.lastSequence)
+      case .events(let events, _):
+        if events.dropsAll { (lastEvent, dropsEvents) = (0, true) }
+        lastEvent = max(lastEvent, events.lastSequence)
       case .clocks(let bytes):
         if let read = Meta.Clocks(bytes: bytes, offset: 0) {
           clocks = read

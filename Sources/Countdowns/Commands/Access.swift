@@ -46,7 +46,7 @@ package struct AccessRules: Equatable, Sendable {
     self.daemonUser = daemonUser
   }
 
-  /// Throws what the client is to be told.
+  /// Throws the error to send to the client.
   package func checkConnect(_ peer: Peer) throws(CommandError) {
     guard !connect.isEmpty, !isTrusted(peer), !connect.include(peer) else { return }
     throw CommandError(

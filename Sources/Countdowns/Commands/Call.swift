@@ -1,56 +1,70 @@
 import Wire
 
 /// One call of a command: who calls, with what, and what time it is.
-struct Call {
+struct Call: ~Escapable {
   let dispatcher: Dispatcher
   let session: Session
   let spec: CommandSpec
   let arguments: Arguments
   let now: Moment
 
+  @_lifetime(copy arguments)
+  init(
+    dispatcher: Dispatcher, session: Session, spec: CommandSpec, arguments: Arguments, now: Moment
+  ) {
+    self.dispatcher = dispatcher
+    self.session = session
+    self.spec = spec
+    self.arguments = arguments
+    self.now = now
+  }
+
   /// Where the command's own arguments begin: after its one or two names.
   var first: Int { spec.subcommand == nil ? 1 : 2 }
 
   func bytes(_ index: Int) -> [UInt8] { Array(arguments[index]) }
-  func text(_ index: Int) -> String { String(decoding: arguments[index], as: UTF8.self) }
+  func text(_ index: Int) -> String { String(decoding: arguments[index]) }
 
   func problem(_ text: String) -> CommandError { .syntax(text, spec) }
 
   /// Options from `index` on.
+  @_lifetime(copy self)
   func options(from index: Int) -> OptionReader { OptionReader(arguments, spec, from: index) }
 
   // MARK: Values
 
   /// A key: 1 to 512 bytes.
-  func key() throws(CommandError) -> UnsafeRawBufferPointer { try key(arguments[first], "a key") }
+  @_lifetime(copy self)
+  func key() throws(CommandError) -> Span<UInt8> { try key(arguments[first], "a key") }
 
+  @_lifetime(copy key)
   func key(
-    _ key: UnsafeRawBufferPointer, _ what: String
-  ) throws(CommandError) -> UnsafeRawBufferPointer {
+    _ key: Span<UInt8>, _ what: String
+  ) throws(CommandError) -> Span<UInt8> {
     guard key.count >= 1, key.count <= 512 else {
       throw CommandError("ERR \(what) has 1 to 512 bytes, this one \(key.count)")
     }
     return key
   }
 
-  func duration(_ bytes: UnsafeRawBufferPointer, _ what: String) throws(CommandError) -> Interval {
+  func duration(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> Interval {
     try spec.duration(bytes, what)
   }
 
   func integer(
-    _ bytes: UnsafeRawBufferPointer, _ what: String, in range: ClosedRange<Int64>
+    _ bytes: Span<UInt8>, _ what: String, in range: ClosedRange<Int64>
   ) throws(CommandError) -> Int64 {
     try spec.integer(bytes, what, in: range)
   }
 
   func text(
-    _ bytes: UnsafeRawBufferPointer, _ what: String, atMost most: Int
+    _ bytes: Span<UInt8>, _ what: String, atMost most: Int
   ) throws(CommandError) -> [UInt8] {
     try spec.text(bytes, what, atMost: most)
   }
 
   /// Bytes that are handed on, no more than a limit allows.
-  func payload(_ bytes: UnsafeRawBufferPointer, _ what: String) throws(CommandError) -> [UInt8] {
+  func payload(_ bytes: Span<UInt8>, _ what: String) throws(CommandError) -> [UInt8] {
     let most = dispatcher.engine.settings.limits.payloadLength
     guard bytes.count <= most else {
       throw CommandError(
@@ -66,13 +80,13 @@ struct Call {
   }
 
   /// What a new entity is to go with.
-  func owner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
+  func owner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
     if let scope = scope(ownedBy: bytes) {
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)
       }
     }
-    switch String(decoding: bytes, as: UTF8.self).lowercased() {
+    switch String(decoding: bytes).lowercased() {
     case "none": return .none
     case "connection": return .connection(session.client.connection)
     default: throw problem("OWNER '\(quoted(bytes))' is not one of none, connection, scope:ID")
@@ -80,12 +94,13 @@ struct Call {
   }
 
   /// The ID of `scope:ID`, which can be any bytes.
-  private func scope(ownedBy bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-    let prefix = Array("scope:".utf8)
+  @_lifetime(copy bytes)
+  private func scope(ownedBy bytes: Span<UInt8>) -> Span<UInt8>? {
+    let prefix = ("scope:" as StaticString).bytes
     guard bytes.count > prefix.count, bytes.count <= prefix.count + 512,
-      zip(bytes, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
+      prefix.indices.allSatisfy({ bytes[$0] | 0x20 == prefix[$0] | 0x20 })
     else { return nil }
-    return UnsafeRawBufferPointer(rebasing: bytes[prefix.count...])
+    return bytes.extracting(prefix.count...)
   }
 
   // MARK: Parts
@@ -157,8 +172,8 @@ struct Call {
 }
 
 /// A value as a part of a message: short, and printable.
-func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
+func quoted(_ bytes: Span<UInt8>) -> String {
   let most = 64
-  let text = String(decoding: bytes.prefix(most), as: UTF8.self)
+  let text = String(decoding: bytes.extracting(first: most))
   return text.printable + (bytes.count > most ? "…" : "")
 }

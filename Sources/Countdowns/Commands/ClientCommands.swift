@@ -142,10 +142,10 @@ private func kill(_ call: Call) throws(CommandError) {
       let id = try options.integer(in: 0...Int64.max)
       victims.removeAll { Int64(clamping: $0.client.connection) != id }
     case "ADDR":
-      let address = String(decoding: try options.value(), as: UTF8.self)
+      let address = String(decoding: try options.value())
       victims.removeAll { $0.address != address }
     case "LADDR":
-      let address = String(decoding: try options.value(), as: UTF8.self)
+      let address = String(decoding: try options.value())
       victims.removeAll { call.dispatcher.localAddress(of: $0) != address }
     case "UID", "USER":
       let uid = try options.integer(in: 0...Int64(UInt32.max))

@@ -14,7 +14,7 @@ package protocol CommandHost: AnyObject {
   func close(_ connection: UInt64, _ reason: CloseReason)
   /// A client was refused what is beyond a limit.
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
-  /// Reads the configuration anew, and says what came of it, on the event loop.
+  /// Reloads the configuration, and reports the outcome, on the event loop.
   func reload(_ done: @escaping (ReloadOutcome) -> Void)
   /// Begins a copy of what is kept, for that connection alone; the copy's id.
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
@@ -63,7 +63,7 @@ package enum CloseReason: Equatable, Sendable {
   }
 }
 
-/// What came of reading the configuration anew.
+/// The outcome of reloading the configuration.
 package enum ReloadOutcome: Equatable, Sendable {
   /// It counts from now on; `kept` has changed too, but takes a restart.
   case taken(changed: [ChangedSetting], kept: [String])

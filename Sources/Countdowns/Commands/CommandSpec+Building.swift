@@ -61,11 +61,11 @@ extension CommandSpec {
 
   /// A method of the engine: what is done to a key, of a generation if one is given.
   typealias Change<Result> =
-    @Sendable (Engine) -> (UnsafeRawBufferPointer, Generation?, Moment) throws(EngineError) ->
+    @Sendable (Engine) -> (Span<UInt8>, Generation?, Moment) throws(EngineError) ->
     Result
   /// The same with one more argument before the generation.
   typealias ChangeBy<Argument, Result> =
-    @Sendable (Engine) -> (UnsafeRawBufferPointer, Argument, Generation?, Moment)
+    @Sendable (Engine) -> (Span<UInt8>, Argument, Generation?, Moment)
     throws(EngineError) -> Result
   typealias Reply<Result> = @Sendable (Call, Result) -> Void
 
@@ -143,8 +143,8 @@ extension Call {
     for view in views { session.output.view(view) }
   }
 
-  fileprivate func listedOwner(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Owner {
-    let text = String(decoding: bytes, as: UTF8.self).lowercased()
+  fileprivate func listedOwner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
+    let text = String(decoding: bytes).lowercased()
     let prefix = "connection:"
     if text.hasPrefix(prefix), let id = UInt64(text.dropFirst(prefix.count)) {
       return .connection(id)

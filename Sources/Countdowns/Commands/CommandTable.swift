@@ -1,4 +1,4 @@
-import Glibc
+import Wire
 
 /// All commands, found by name without regard to case.
 package struct CommandTable: Sendable {
@@ -32,9 +32,9 @@ package struct CommandTable: Sendable {
     case unknownSubcommand
   }
 
-  mutating func find(_ name: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer?) -> Lookup {
+  mutating func find(_ name: Span<UInt8>, _ second: Span<UInt8>?) -> Lookup {
     guard let name = CommandName(name) else { return .unknown }
-    let subcommand = second.flatMap { CommandName($0) }
+    let subcommand: CommandName? = if let second { CommandName(second) } else { nil }
     if let last, name == last.name, subcommand == last.subcommand { return .found(last.index) }
     if let family = families[name] {
       if let subcommand, let index = family[subcommand] {
@@ -88,13 +88,14 @@ struct CommandName: Hashable, Sendable {
   private var high: UInt64 = 0
 
   /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
-  init?(_ bytes: UnsafeRawBufferPointer) {
+  init?(_ bytes: Span<UInt8>) {
     guard bytes.count <= 16 else { return nil }
-    var words = (UInt64.max, UInt64.max)
-    withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
-    guard !words.0.hasZeroByte, !words.1.hasZeroByte else { return nil }
-    low = UInt64(littleEndian: words.0).uppercased & Self.mask(bytes.count)
-    high = UInt64(littleEndian: words.1).uppercased & Self.mask(bytes.count - 8)
+    let words = Self.words(bytes)
+    guard !(words.low | ~Self.mask(bytes.count)).hasZeroByte,
+      !(words.high | ~Self.mask(bytes.count - 8)).hasZeroByte
+    else { return nil }
+    low = words.low.uppercased
+    high = words.high.uppercased
   }
 
   /// Of the first so many of eight bytes.
@@ -102,38 +103,29 @@ struct CommandName: Hashable, Sendable {
     count <= 0 ? 0 : count >= 8 ? .max : (1 &<< UInt64(count &* 8)) &- 1
   }
 
+  @inline(__always)
+  private static func words(_ bytes: Span<UInt8>) -> (low: UInt64, high: UInt64) {
+    guard bytes.count > 8 else { return (bytes.word(at: 0, count: bytes.count), 0) }
+    return (bytes.word(at: 0), bytes.word(at: 8, count: bytes.count &- 8))
+  }
+
   /// In capitals.
   var text: String {
-    withUnsafeBytes(of: (low.littleEndian, high.littleEndian)) { bytes in
-      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    let bytes = [low, high].flatMap { word in
+      (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
     }
+    return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
   }
 
   /// How a `switch` over names finds its case. The pattern is in capitals.
   @inline(__always)
   static func ~= (pattern: StaticString, name: CommandName) -> Bool {
-    pattern.utf8CodeUnitCount == name.count
-      && pattern.utf8Start.pointee == UInt8(truncatingIfNeeded: name.low)
-      && name.hasBytes(of: pattern)
+    words(pattern.bytes) == (name.low, name.high)
   }
 
   static func == (name: CommandName, text: StaticString) -> Bool { text ~= name }
 
-  private var count: Int {
-    high == 0 ? 8 - low.leadingZeroBitCount / 8 : 16 - high.leadingZeroBitCount / 8
-  }
-
-  private func hasBytes(of pattern: StaticString) -> Bool {
-    withUnsafeBytes(of: (low.littleEndian, high.littleEndian)) { bytes in
-      memcmp(bytes.baseAddress!, pattern.utf8Start, pattern.utf8CodeUnitCount) == 0
-    }
-  }
-
-  init?(_ name: String) {
-    let bytes = Array(name.utf8)
-    guard let parsed = bytes.withUnsafeBytes({ CommandName($0) }) else { return nil }
-    self = parsed
-  }
+  init?(_ name: String) { self.init(name.utf8.span) }
 }
 
 /// Eight bytes at once.

@@ -146,7 +146,7 @@ private func hello(_ call: Call) throws(CommandError) {
 
 extension Call {
   /// A name that can stand in CLIENT LIST: no blanks or control characters.
-  func clientName(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8] {
+  func clientName(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
     guard bytes.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), bytes.count <= TextLimits.clientName else {
       throw CommandError(
         "ERR a client's name has at most \(TextLimits.clientName) printable characters and no "

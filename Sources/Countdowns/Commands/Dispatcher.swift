@@ -23,7 +23,7 @@ package final class Dispatcher {
   package internal(set) var table: CommandTable
   package private(set) var settings: Settings
   /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than asking.)
-  package unowned(unsafe) let host: any CommandHost
+  @safe package unowned(unsafe) let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
   /// Those who have connections, by uid.
@@ -234,7 +234,7 @@ package final class Dispatcher {
       throw CommandError(
         "ERR unknown command '\(quoted(arguments[0]))'; COMMAND LIST shows those there are")
     case .unknownSubcommand:
-      let name = String(decoding: arguments[0], as: UTF8.self).uppercased()
+      let name = String(decoding: arguments[0]).uppercased()
       let known = table.family(name).compactMap(\.subcommand).joined(separator: ", ")
       guard let second else { throw CommandError("ERR \(name) needs one of \(known)") }
       throw CommandError("ERR unknown subcommand '\(quoted(second))' of \(name); known: \(known)")
@@ -254,7 +254,7 @@ package final class Dispatcher {
     }
     if !spec.flags.contains(.makesRoom) { try checkRoom(session) }
     if isLoading, spec.needsState {
-      throw CommandError("LOADING state is being read; INFO persistence tells how far it is")
+      throw CommandError("LOADING state is being read; INFO persistence shows the progress")
     }
     guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
       engine.subscriptionCount(of: session.client.connection) > 0

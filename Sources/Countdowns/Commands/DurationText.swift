@@ -1,7 +1,7 @@
 /// Durations as people write them: `1500`, `1500ms`, `90s`, `10m`, `2h`, `30d`.
 package enum DurationText {
   /// Nil for what is none, or longer than 3650 days.
-  package static func parse(_ text: UnsafeRawBufferPointer) -> Interval? {
+  package static func parse(_ text: Span<UInt8>) -> Interval? {
     var value: Int64 = 0
     var index = 0
     while index < text.count, let digit = Int64(decimalDigit: text[index]) {

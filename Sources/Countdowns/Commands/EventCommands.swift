@@ -39,7 +39,7 @@ private func eventsSince(_ call: Call) throws(CommandError) {
   let connection = call.session.client.connection
   var events = RESPEncoder(call.session.output.version)
   var count = 0
-  let reading = dispatcher.engine.eventTail.read(
+  let reading = dispatcher.engine.eventLog.read(
     after: sequence, newest: dispatcher.engine.lastSequence, limit: limit
   ) { kind, key, budget in
     if let pattern {

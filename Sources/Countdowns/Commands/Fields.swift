@@ -126,7 +126,7 @@ extension RESPEncoder: FieldWriter {
   package mutating func field(_ name: StaticString, _ value: StaticString) { pair(name, value) }
 
   package mutating func field(_ name: StaticString, bytes: [UInt8]) {
-    bytes.withUnsafeBytes { pair(name, $0) }
+    pair(name, bytes.span)
   }
 
   package mutating func field(_ name: StaticString, list: [[UInt8]]) {

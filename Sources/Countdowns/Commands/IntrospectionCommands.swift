@@ -24,7 +24,7 @@ let introspectionCommands: [CommandSpec] = [
     while let option = try options.next() {
       guard option == "FILTERBY" else { throw options.unknown() }
       let filter = try options.choice() as CommandFilter
-      let value = Array(String(decoding: try options.value(), as: UTF8.self).lowercased().utf8)
+      let value = Array(String(decoding: try options.value()).lowercased().utf8)
       rows.removeAll { filter != .pattern || !Glob.matches(value, Array($0.wireName.utf8)) }
     }
     call.session.output.array(rows.count)
@@ -87,7 +87,7 @@ extension Call {
     guard arguments.count - 2 <= most else {
       throw problem("there are \(most) commands, and not \(arguments.count - 2)")
     }
-    return (2..<arguments.count).map(commandName)
+    return (2..<arguments.count).map { commandName($0) }
   }
 
   /// A name as the table has it: `countdown|start` is `COUNTDOWN START`.

@@ -20,22 +20,19 @@ struct MapText: FieldWriter {
 
   mutating func field(_ name: StaticString, _ value: Double) {
     text.bulk(name)
-    var digits = "\(value)"
-    digits.withUTF8 { digits in
-      switch version {
-      case .resp2: text.bulk(UnsafeRawBufferPointer(digits))
-      case .resp3:
-        text.byte(UInt8(ascii: ","))
-        text.raw(UnsafeRawBufferPointer(digits))
-        text.newline()
-      }
+    let digits = "\(value)"
+    switch version {
+    case .resp2: text.bulk(digits.utf8.span)
+    case .resp3:
+      text.byte(UInt8(ascii: ","))
+      text.raw(digits.utf8.span)
+      text.newline()
     }
   }
 
   mutating func field(_ name: StaticString, _ value: String) {
     text.bulk(name)
-    var value = value
-    value.withUTF8 { text.bulk(UnsafeRawBufferPointer($0)) }
+    text.bulk(value.utf8.span)
   }
 
   mutating func field(_ name: StaticString, _ value: StaticString) {
@@ -45,7 +42,7 @@ struct MapText: FieldWriter {
 
   mutating func field(_ name: StaticString, bytes: [UInt8]) {
     text.bulk(name)
-    bytes.withUnsafeBytes { text.bulk($0) }
+    text.bulk(bytes.span)
   }
 
   mutating func field(_ name: StaticString, list: [[UInt8]]) {
@@ -53,7 +50,7 @@ struct MapText: FieldWriter {
     text.byte(UInt8(ascii: "*"))
     text.decimal(Int64(list.count))
     text.newline()
-    for element in list { element.withUnsafeBytes { text.bulk($0) } }
+    for element in list { text.bulk(element.span) }
   }
 
   mutating func null(_ name: StaticString) {

@@ -1,7 +1,7 @@
 import Wire
 
 /// Goes through options, each at most once.
-struct OptionReader {
+struct OptionReader: ~Escapable {
   private let arguments: Arguments
   private let spec: CommandSpec
   private var index: Int
@@ -10,6 +10,7 @@ struct OptionReader {
   private var others: Set<CommandName>?
   private var current: CommandName?
 
+  @_lifetime(copy arguments)
   init(_ arguments: Arguments, _ spec: CommandSpec, from index: Int) {
     self.arguments = arguments
     self.spec = spec
@@ -35,7 +36,8 @@ struct OptionReader {
   }
 
   /// The value of the option that `next` returned.
-  mutating func value() throws(CommandError) -> UnsafeRawBufferPointer {
+  @_lifetime(copy self)
+  mutating func value() throws(CommandError) -> Span<UInt8> {
     guard index < arguments.count else { throw .syntax("\(name) needs a value", spec) }
     index += 1
     return arguments[index - 1]
@@ -46,13 +48,13 @@ struct OptionReader {
 
   /// Whether the next word is a number, and so one more value of the same option.
   var hasNumber: Bool {
-    index < arguments.count && Int64(String(decoding: arguments[index], as: UTF8.self)) != nil
+    index < arguments.count && Int64(String(decoding: arguments[index])) != nil
   }
 
   /// The error for an option that the command does not have.
   func unknown() -> CommandError { unknown(arguments[index - 1]) }
 
-  private func unknown(_ word: UnsafeRawBufferPointer) -> CommandError {
+  private func unknown(_ word: Span<UInt8>) -> CommandError {
     .syntax("unknown option '\(quoted(word))'", spec)
   }
 
@@ -83,10 +85,10 @@ struct OptionReader {
 /// The two values of what can be switched.
 enum Switch: String, CaseIterable { case on, off }
 
-/// Values of arguments; what is wrong with one is said with the command's usage.
+/// Values of arguments; an error names the command's usage.
 extension CommandSpec {
   func duration(
-    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String
+    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String
   ) throws(CommandError) -> Interval {
     guard let interval = DurationText.parse(bytes) else {
       throw .syntax(
@@ -97,7 +99,7 @@ extension CommandSpec {
   }
 
   func integer(
-    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String,
+    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String,
     in range: ClosedRange<Int64>
   ) throws(CommandError) -> Int64 {
     guard let value = Int64(decimal: bytes), range.contains(value) else {
@@ -109,16 +111,16 @@ extension CommandSpec {
   }
 
   func choice<T: RawRepresentable & CaseIterable>(
-    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String
+    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String
   ) throws(CommandError) -> T where T.RawValue == String {
-    let text = String(decoding: bytes, as: UTF8.self).lowercased()
+    let text = String(decoding: bytes).lowercased()
     if let value = T(rawValue: text) { return value }
     let allowed = T.allCases.map(\.rawValue).joined(separator: ", ")
     throw .syntax("\(what()) '\(quoted(bytes))' is not one of \(allowed)", self)
   }
 
   func text(
-    _ bytes: UnsafeRawBufferPointer, _ what: @autoclosure () -> String, atMost most: Int
+    _ bytes: Span<UInt8>, _ what: @autoclosure () -> String, atMost most: Int
   ) throws(CommandError) -> [UInt8] {
     guard bytes.count <= most else {
       throw .syntax("\(what()) has \(bytes.count) bytes, at most \(most) are allowed", self)
@@ -129,14 +131,15 @@ extension CommandSpec {
 
 extension Int64 {
   /// Nil for what is no integer, or too large.
-  fileprivate init?(decimal text: UnsafeRawBufferPointer) {
+  fileprivate init?(decimal text: Span<UInt8>) {
     // So many digits always fit; what else there is, is rare.
     guard (1...18).contains(text.count),
       text.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") })
     else {
-      self.init(String(decoding: text, as: UTF8.self))
+      self.init(String(decoding: text))
       return
     }
-    self = text.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+    self = 0
+    for index in text.indices { self = self * 10 + Int64(text[index] - UInt8(ascii: "0")) }
   }
 }

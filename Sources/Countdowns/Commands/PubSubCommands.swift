@@ -41,16 +41,9 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(channels)", "Listens no more: to these channels, or to any."
   ) { call throws(CommandError) in
-    let (dispatcher, session) = (call.dispatcher, call.session)
-    let id = session.client.connection
-    let given = (1..<call.arguments.count).map(call.bytes)
-    let channels = given.isEmpty ? Array(dispatcher.engine.channels(of: id)) : given
-    if channels.isEmpty {
-      session.confirm("unsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
-    }
-    try call.forEach(channels) { channel, _ in
-      let count = dispatcher.engine.unsubscribe(id, from: channel)
-      session.confirm("unsubscribe", channel, count)
+    let (engine, id) = (call.dispatcher.engine, call.session.client.connection)
+    try call.unsubscribe("unsubscribe", all: engine.channels(of: id)) {
+      engine.unsubscribe(id, from: $0)
     }
   },
 
@@ -59,16 +52,9 @@ let pubSubCommands: [CommandSpec] = [
     [.pubsub, .whileSubscribed, .makesRoom],
     complexity: "O(patterns)", "Listens no more: to these patterns, or to any."
   ) { call throws(CommandError) in
-    let (dispatcher, session) = (call.dispatcher, call.session)
-    let id = session.client.connection
-    let given = (1..<call.arguments.count).map(call.bytes)
-    let patterns = given.isEmpty ? Array(dispatcher.engine.patterns(of: id)) : given
-    if patterns.isEmpty {
-      session.confirm("punsubscribe", nil, dispatcher.engine.subscriptionCount(of: id))
-    }
-    try call.forEach(patterns) { pattern, _ in
-      let count = dispatcher.engine.unsubscribe(id, fromPattern: pattern)
-      session.confirm("punsubscribe", pattern, count)
+    let (engine, id) = (call.dispatcher.engine, call.session.client.connection)
+    try call.unsubscribe("punsubscribe", all: engine.patterns(of: id)) {
+      engine.unsubscribe(id, fromPattern: $0)
     }
   },
 
@@ -125,6 +111,22 @@ private func listChannels(_ call: Call) throws(CommandError) {
 }
 
 extension Call {
+  /// Ends the subscriptions that the arguments name, or all of them.
+  ///
+  /// - Parameter end: ends one; returns how many are left.
+  fileprivate func unsubscribe(
+    _ word: StaticString, all: @autoclosure () -> Set<[UInt8]>, _ end: @escaping ([UInt8]) -> Int
+  ) throws(CommandError) {
+    let session = session
+    let given = (1..<arguments.count).map { bytes($0) }
+    let names = given.isEmpty ? Array(all()) : given
+    if names.isEmpty {
+      let count = dispatcher.engine.subscriptionCount(of: session.client.connection)
+      session.confirm(word, nil, count)
+    }
+    try forEach(names) { name, _ in session.confirm(word, name, end(name)) }
+  }
+
   fileprivate func channelNames() throws(CommandError) -> [[UInt8]] {
     var names: [[UInt8]] = []
     for index in 1..<arguments.count {

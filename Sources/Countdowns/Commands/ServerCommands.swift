@@ -56,7 +56,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "RESETSTAT", group: .server, [.admin],
-    "Counters of INFO begin anew."
+    "Sets the counters of INFO to zero."
   ) { call throws(CommandError) in
     call.dispatcher.engine.statistics = EngineStatistics()
     call.dispatcher.statistics = CommandStatistics(commands: call.dispatcher.table.rows.count)
@@ -65,7 +65,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "RELOAD", group: .server, [.admin], complexity: "O(settings)",
-    "Reads the configuration anew, as SIGHUP does, and tells what has changed."
+    "Reloads the configuration, as SIGHUP does, and replies with what has changed."
   ) { call throws(CommandError) in
     let dispatcher = call.dispatcher
     let session = call.session
@@ -146,7 +146,7 @@ let serverCommands: [CommandSpec] = [
           + "\(left.microseconds / 1_000)ms")
     }
     let finished = call.dispatcher.advance(clock, by: step)
-    let now = clock.now.wall.microseconds / 1_000
+    let now = clock.now.unixMilliseconds
     guard finished else {
       throw CommandError(
         "LIMIT CLOCK ADVANCE stopped at \(now) after \(Dispatcher.mostVirtualSteps) moments with "

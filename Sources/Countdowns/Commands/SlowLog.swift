@@ -62,7 +62,7 @@ enum ShownArguments {
         shown.append(Array("(redacted)".utf8))
       } else if argument.count > 128 {
         let more = Array("... (\(argument.count - 128) more bytes)".utf8)
-        shown.append(Array(argument.prefix(128)) + more)
+        shown.append(Array(argument.extracting(first: 128)) + more)
       } else {
         shown.append(Array(argument))
       }
@@ -91,14 +91,14 @@ private struct Secrecy {
     options = isNeeded ? spec.parameters.filter { $0.token != nil } : []
   }
 
-  mutating func isSecret(_ argument: UnsafeRawBufferPointer, at index: Int) -> Bool {
+  mutating func isSecret(_ argument: Span<UInt8>, at index: Int) -> Bool {
     guard isNeeded, index >= first else { return false }
     if values.left > 0 {
       values.left -= 1
       return values.areSecret
     }
     if let parameter = positional.popFirst() { return parameter.isSecret }
-    let word = String(decoding: argument, as: UTF8.self).uppercased()
+    let word = String(decoding: argument).uppercased()
     guard !isLost, let option = options.first(where: { $0.token == word }) else {
       isLost = true
       return true

@@ -21,7 +21,7 @@ struct KeyArena: ~Copyable {
   let limit: Int
 
   private var memory = GrowingArray<UInt32>(capacity: 256)
-  private var base: UnsafeMutablePointer<UInt32>
+  private var base: Cells<UInt32>
   /// The first unit that never was used; the one at 0 is none.
   private var end = 1
   /// Of each size, the first free cell, and in it the next; 0 is none.
@@ -31,7 +31,7 @@ struct KeyArena: ~Copyable {
 
   init(limit: Int = mostBytes) {
     self.limit = min(limit, Self.mostBytes)
-    base = memory.base
+    base = memory.cells
   }
 
   /// The first size that is enough for a key: each number of units up to 16, then four sizes for each
@@ -52,36 +52,39 @@ struct KeyArena: ~Copyable {
   }
 
   /// A key is where it is until it is removed, or another one is added.
-  subscript(place: Place) -> UnsafeRawBufferPointer {
-    @inline(__always) get { cells[place] }
+  subscript(place: Place) -> Span<UInt8> {
+    @inline(__always) @_lifetime(borrow self)
+    get { Self.key(place, in: base) }
   }
 
-  var cells: Cells { Cells(base: base) }
+  var contents: Contents { Contents(base: base) }
 
   /// The keys that are there now.
-  struct Cells {
-    fileprivate let base: UnsafeMutablePointer<UInt32>
+  struct Contents {
+    fileprivate let base: Cells<UInt32>
 
-    subscript(place: Place) -> UnsafeRawBufferPointer {
-      @inline(__always) get {
-        let cell = UnsafeRawPointer(base + Int(place))
-        return UnsafeRawBufferPointer(
-          start: cell + KeyArena.headerBytes, count: Int(cell.load(as: UInt16.self)))
-      }
+    subscript(place: Place) -> Span<UInt8> {
+      @inline(__always) @_lifetime(borrow self)
+      get { KeyArena.key(place, in: base) }
     }
+  }
+
+  @inline(__always) @_lifetime(borrow base)
+  private static func key(_ place: Place, in base: borrowing Cells<UInt32>) -> Span<UInt8> {
+    // The length is in the lower half of the first unit.
+    base.bytes(
+      of: Int(place), after: headerBytes,
+      count: Int(UInt16(truncatingIfNeeded: UInt32(littleEndian: base[Int(place)]))))
   }
 
   /// Nil if there is no room left. O(length).
   ///
   /// - Precondition: `key` has at most `longestKey` bytes.
-  mutating func add(_ key: UnsafeRawBufferPointer) -> Place? {
+  mutating func add(_ key: Span<UInt8>) -> Place? {
     let size = Self.size(forLength: key.count)
     guard let place = takeCell(size) else { return nil }
-    let cell = UnsafeMutableRawPointer(base + Int(place))
-    cell.storeBytes(of: UInt16(key.count), as: UInt16.self)
-    if let bytes = key.baseAddress {
-      (cell + Self.headerBytes).copyMemory(from: bytes, byteCount: key.count)
-    }
+    base[Int(place)] = UInt32(UInt16(key.count)).littleEndian
+    base.write(key, to: Int(place), after: Self.headerBytes)
     return place
   }
 
@@ -102,7 +105,7 @@ struct KeyArena: ~Copyable {
     defer { end += units }
     if end + units > memory.capacity {
       memory.grow(atLeast: end + units)
-      base = memory.base
+      base = memory.cells
     }
     return Place(end)
   }
@@ -136,25 +139,5 @@ struct KeyArena: ~Copyable {
     base[Int(place)] = free[size]
     free[size] = place
     freeSizes |= 1 << UInt64(size)
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// Eight bytes at a time: keys are short.
-  func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
-    guard count == other.count else { return false }
-    var position = 0
-    while position + 8 <= count {
-      guard
-        loadUnaligned(fromByteOffset: position, as: UInt64.self)
-          == other.loadUnaligned(fromByteOffset: position, as: UInt64.self)
-      else { return false }
-      position += 8
-    }
-    while position < count {
-      guard self[position] == other[position] else { return false }
-      position += 1
-    }
-    return true
   }
 }

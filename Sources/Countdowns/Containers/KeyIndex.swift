@@ -8,7 +8,7 @@ import TimerWheel
 /// segments; in it, open addressing with linear probing. A full segment is split in two, so the
 /// index grows by small steps and never moves all of its entries at once. A slot holds an index and
 /// five bits of the hash, so that few keys are looked at which are not the one; what a split needs
-/// of hashes is computed anew.
+/// of hashes is computed again.
 ///
 /// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
 ///
@@ -41,16 +41,16 @@ struct KeyIndex: ~Copyable {
 
   /// Of each segment, its slots in a row.
   private var memory = GrowingArray<UInt32>(capacity: slots)
-  private var slots: UnsafeMutablePointer<UInt32>
+  private var slots: Cells<UInt32>
   private var segments = [Segment()]
   /// By the first `depth` bits of a hash.
   private var directory: [UInt32] = [0]
   private var depth: UInt64 = 0
   private(set) var count = 0
 
-  init() { slots = memory.base }
+  init() { slots = memory.cells }
 
-  static func hash(_ key: UnsafeRawBufferPointer) -> UInt64 { SipHash.ofProcess(key) }
+  static func hash(_ key: Span<UInt8>) -> UInt64 { SipHash.ofProcess(key) }
 
   private func segment(_ hash: UInt64) -> Int {
     // A shift by 64 gives 0, as it should.
@@ -64,11 +64,11 @@ struct KeyIndex: ~Copyable {
   /// O(1).
   @inline(__always)
   func find(hash: UInt64, where matches: (UInt32) -> Bool) -> UInt32? {
-    let base = slots + segment(hash) << Self.placeBits
+    let start = segment(hash) << Int(Self.placeBits)
     let tag = UInt32(truncatingIfNeeded: hash >> Self.placeBits) << UInt32(Self.indexBits)
     var place = Int(truncatingIfNeeded: hash) & Self.placeMask
     while true {
-      let slot = base[place]
+      let slot = slots[start | place]
       if slot == Self.empty { return nil }
       if slot & ~Self.indexMask == tag, slot != Self.removed {
         let index = slot & Self.indexMask &- 1
@@ -99,47 +99,48 @@ struct KeyIndex: ~Copyable {
   /// `index` must be there. O(1).
   mutating func remove(_ index: UInt32, hash: UInt64) {
     let segment = segment(hash)
-    let base = slots + segment << Self.placeBits
+    let start = segment << Int(Self.placeBits)
     let entry = Self.entry(index, hash)
     var place = Int(truncatingIfNeeded: hash) & Self.placeMask
-    while base[place] != entry {
-      precondition(base[place] != Self.empty, "what is removed was there")
+    while slots[start | place] != entry {
+      precondition(slots[start | place] != Self.empty, "what is removed was there")
       place = (place &+ 1) & Self.placeMask
     }
     count -= 1
     segments[segment].alive -= 1
-    guard base[(place &+ 1) & Self.placeMask] == Self.empty else {
-      base[place] = Self.removed
+    guard slots[start | (place &+ 1) & Self.placeMask] == Self.empty else {
+      slots[start | place] = Self.removed
       return
     }
     // Nothing is behind it, so nobody has to go on past it, nor past what was removed before it.
     repeat {
-      base[place] = Self.empty
+      slots[start | place] = Self.empty
       segments[segment].used -= 1
       place = (place &- 1) & Self.placeMask
-    } while base[place] == Self.removed
+    } while slots[start | place] == Self.removed
   }
 
   private mutating func place(_ index: UInt32, _ hash: UInt64, in segment: Int) {
-    let base = slots + segment << Self.placeBits
+    let start = segment << Int(Self.placeBits)
     var place = Int(truncatingIfNeeded: hash) & Self.placeMask
-    while base[place] != Self.empty, base[place] != Self.removed {
+    while slots[start | place] != Self.empty, slots[start | place] != Self.removed {
       place = (place &+ 1) & Self.placeMask
     }
-    if base[place] == Self.empty { segments[segment].used += 1 }
+    if slots[start | place] == Self.empty { segments[segment].used += 1 }
     segments[segment].alive += 1
-    base[place] = Self.entry(index, hash)
+    slots[start | place] = Self.entry(index, hash)
   }
 
   /// Takes out all that is in a segment.
   private mutating func takeAll(_ segment: Int) -> [UInt32] {
-    let base = slots + segment << Self.placeBits
+    let start = segment << Int(Self.placeBits)
     var all: [UInt32] = []
     all.reserveCapacity(Self.slots)
-    for place in 0..<Self.slots where base[place] != Self.empty && base[place] != Self.removed {
-      all.append(base[place] & Self.indexMask - 1)
+    for place in 0..<Self.slots
+    where slots[start | place] != Self.empty && slots[start | place] != Self.removed {
+      all.append(slots[start | place] & Self.indexMask - 1)
     }
-    base.update(repeating: Self.empty, count: Self.slots)
+    slots.fill(start..<start + Self.slots, with: Self.empty)
     segments[segment].used = 0
     segments[segment].alive = 0
     return all
@@ -157,7 +158,7 @@ struct KeyIndex: ~Copyable {
     segments[old].depth = UInt8(bits)
     segments.append(Segment(depth: UInt8(bits)))
     memory.grow(atLeast: segments.count << Int(Self.placeBits))
-    slots = memory.base
+    slots = memory.cells
     if bits > depth {
       var longer: [UInt32] = []
       longer.reserveCapacity(directory.count * 2)

@@ -20,7 +20,7 @@ public struct PagedTable<Value>: ~Copyable {
   @inlinable static var pageSize: Int { 1 << Int(pageBits) }
   @inlinable static var pageBytes: Int { pageSize * MemoryLayout<Value?>.stride }
 
-  @usableFromInline
+  @usableFromInline @safe
   struct Page {
     /// Nil while nothing is in it.
     @usableFromInline var values: UnsafeMutablePointer<Value?>?
@@ -38,9 +38,9 @@ public struct PagedTable<Value>: ~Copyable {
 
   deinit {
     for page in pages {
-      guard let values = page.values else { continue }
-      values.deinitialize(count: page.end)
-      Self.unmap(values)
+      guard let values = unsafe page.values else { continue }
+      unsafe values.deinitialize(count: page.end)
+      unsafe Self.unmap(values)
     }
   }
 
@@ -52,15 +52,15 @@ public struct PagedTable<Value>: ~Copyable {
 
   /// What has that number, which must be there. O(1).
   @inlinable public subscript(number: UInt32) -> Value {
-    _read { yield Self.pointer(number, in: pages).pointee! }
-    _modify { yield &Self.pointer(number, in: pages).pointee! }
+    _read { yield unsafe Self.pointer(number, in: pages).pointee! }
+    _modify { yield unsafe &Self.pointer(number, in: pages).pointee! }
   }
 
   /// O(1).
   @inlinable public func contains(_ number: UInt32) -> Bool {
     let page = Self.page(number)
     guard page < pages.count, Self.place(number) < pages[page].end else { return false }
-    return pages[page].values![Self.place(number)] != nil
+    return unsafe pages[page].values![Self.place(number)] != nil
   }
 
   /// What is there, for as long as nothing is added or removed.
@@ -72,7 +72,7 @@ public struct PagedTable<Value>: ~Copyable {
     @inlinable init(pages: ContiguousArray<Page>) { self.pages = pages }
 
     @inlinable public subscript(number: UInt32) -> Value {
-      PagedTable.pointer(number, in: pages).pointee!
+      unsafe PagedTable.pointer(number, in: pages).pointee!
     }
   }
 
@@ -80,15 +80,15 @@ public struct PagedTable<Value>: ~Copyable {
   @inlinable public mutating func insert(_ value: Value, at number: UInt32) {
     let (page, place) = (Self.page(number), Self.place(number))
     while pages.count <= page { pages.append(Page()) }
-    let values = pages[page].values ?? Self.map()
-    pages[page].values = values
+    let values = unsafe pages[page].values ?? Self.map()
+    unsafe pages[page].values = values
     if place >= pages[page].end {
       let end = pages[page].end
-      (values + end).initialize(repeating: nil, count: place + 1 - end)
+      unsafe (values + end).initialize(repeating: nil, count: place + 1 - end)
       pages[page].end = place + 1
     }
-    precondition(values[place] == nil, "the number is another's")
-    values[place] = value
+    precondition(unsafe values[place] == nil, "the number is another's")
+    unsafe values[place] = value
     pages[page].count += 1
     used += 1
   }
@@ -97,12 +97,12 @@ public struct PagedTable<Value>: ~Copyable {
   @discardableResult
   @inlinable public mutating func remove(_ number: UInt32) -> Value {
     let page = Self.page(number)
-    let place = Self.pointer(number, in: pages)
-    guard let value = place.pointee else { preconditionFailure("nothing has that number") }
-    place.pointee = nil
+    let place = unsafe Self.pointer(number, in: pages)
+    guard let value = unsafe place.pointee else { preconditionFailure("nothing has that number") }
+    unsafe place.pointee = nil
     pages[page].count -= 1
     if pages[page].count == 0, page > 0 {
-      Self.unmap(pages[page].values!)
+      unsafe Self.unmap(pages[page].values!)
       pages[page] = Page()
     }
     used -= 1
@@ -115,7 +115,7 @@ public struct PagedTable<Value>: ~Copyable {
   ) -> UnsafeMutablePointer<Value?> {
     let page = pages[page(number)]
     precondition(place(number) < page.end, "nothing has that number")
-    return page.values! + place(number)
+    return unsafe page.values! + place(number)
   }
 
   @usableFromInline
@@ -125,12 +125,12 @@ public struct PagedTable<Value>: ~Copyable {
     #else
       let flags = MAP_PRIVATE | MAP_ANON
     #endif
-    guard let memory = mmap(nil, pageBytes, PROT_READ | PROT_WRITE, flags, -1, 0),
-      memory != MAP_FAILED
+    guard let memory = unsafe mmap(nil, pageBytes, PROT_READ | PROT_WRITE, flags, -1, 0),
+      unsafe memory != MAP_FAILED
     else { fatalError("out of memory") }
-    return memory.bindMemory(to: Value?.self, capacity: pageSize)
+    return unsafe memory.bindMemory(to: Value?.self, capacity: pageSize)
   }
 
   @usableFromInline
-  static func unmap(_ values: UnsafeMutablePointer<Value?>) { munmap(values, pageBytes) }
+  static func unmap(_ values: UnsafeMutablePointer<Value?>) { unsafe munmap(values, pageBytes) }
 }

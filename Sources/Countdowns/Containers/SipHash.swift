@@ -17,24 +17,17 @@ struct SipHash {
   ///   - finalization: rounds at the end.
   @inline(__always)
   func callAsFunction(
-    _ bytes: UnsafeRawBufferPointer, compression: Int = 1, finalization: Int = 3
+    _ bytes: Span<UInt8>, compression: Int = 1, finalization: Int = 3
   ) -> UInt64 {
     var state = State(key)
     var position = 0
     while position &+ 8 <= bytes.count {
-      let word = bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
-      state.take(UInt64(littleEndian: word), rounds: compression)
+      state.take(bytes.word(at: position), rounds: compression)
       position &+= 8
     }
     // What is left, and in the highest byte the length.
-    var last = UInt64(truncatingIfNeeded: bytes.count) << 56
-    var shift: UInt64 = 0
-    while position < bytes.count {
-      last |= UInt64(bytes[position]) &<< shift
-      shift &+= 8
-      position &+= 1
-    }
-    state.take(last, rounds: compression)
+    let last = bytes.word(at: position, count: bytes.count &- position)
+    state.take(last | UInt64(truncatingIfNeeded: bytes.count) << 56, rounds: compression)
     return state.finish(rounds: finalization)
   }
 

@@ -38,7 +38,7 @@ package final class ChangeWriter {
   /// Events that come after all that were stored before.
   ///
   /// - Parameter sequence: events up to this number may be missing, after those that were stored before.
-  package func append(_ events: EventTail.Portion, missingThrough sequence: Int64) {
+  package func append(_ events: EventLog.Portion, missingThrough sequence: Int64) {
     var tag = Entry.events
     writer.field("tag", &tag)
     writer.integer(events.lastSequence)
@@ -65,7 +65,7 @@ package final class ChangeWriter {
 package enum ChangeEntry {
   case current(EntityKind, place: UInt32, ArraySlice<UInt8>)
   case gone(EntityKind, place: UInt32)
-  case events(EventTail.Portion, missingThrough: Int64)
+  case events(EventLog.Portion, missingThrough: Int64)
   case clocks([UInt8])
 
   /// Calls `body` with each entry of a batch. False if the bytes are none; then entries before that
@@ -85,7 +85,7 @@ package enum ChangeEntry {
         reader.field("count", &count)
         reader.field("events", &bytes)
         guard !reader.hasFailed else { return false }
-        let events = EventTail.Portion(lastSequence: last, count: Int(count), bytes: bytes)
+        let events = EventLog.Portion(lastSequence: last, count: Int(count), bytes: bytes)
         body(.events(events, missingThrough: missing))
       case ChangeWriter.Entry.clocks:
         var bytes: [UInt8] = []

@@ -5,7 +5,7 @@ extension Engine {
   package func noteChanges() { changes.isOn = true }
 
   /// Whether anything that is stored has changed since the changes were taken.
-  package var hasChanges: Bool { !changes.isEmpty || eventTail.hasUnstored }
+  package var hasChanges: Bool { !changes.isEmpty || eventLog.hasUnstored }
 
   /// Appends each entity that has changed since the last call, as it is now or that it is gone; then
   /// the events that have come since.
@@ -13,8 +13,8 @@ extension Engine {
     for kind in EntityKind.allCases where kind.canBeDurable {
       kind.behavior.takeChanges(of: self, into: batch)
     }
-    if let events = eventTail.takeUnstored() {
-      batch.append(events, missingThrough: eventTail.droppedThrough)
+    if let events = eventLog.takeUnstored() {
+      batch.append(events, missingThrough: eventLog.droppedThrough)
     }
   }
 

@@ -83,20 +83,22 @@ extension Engine {
 
   /// The entity of that name, after what is due for it has happened.
   func settled<K: Kind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+    _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
     guard let index = K.find(key, in: self), K.settle(index, in: self, at: now) else { return nil }
     return index
   }
 
-  func get<K: Kind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, at now: Moment
+  package func get<K: Kind>(
+    _ kind: K.Type, _ key: Span<UInt8>, at now: Moment
   ) -> K.View? {
     settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
   /// A page of a listing. Whatever is there from the first page to the last is on exactly one of them.
-  func list<K: Kind>(_ kind: K.Type, _ query: ListQuery, at now: Moment) -> Page<K.View> {
+  package func list<K: Kind>(
+    _ kind: K.Type, _ query: ListQuery, at now: Moment
+  ) -> Page<K.View> {
     let end = K.indexEnd(in: self)
     for index in query.range(below: end) { _ = K.settle(index, in: self, at: now) }
     return query.page(
@@ -106,7 +108,7 @@ extension Engine {
 
   /// Ends it; false if it was not there.
   func cancel<K: ExpiringKind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ kind: K.Type, _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(kind, key, at: now) else { return false }
     try check(generation, against: K.table(of: self)[index].generation)

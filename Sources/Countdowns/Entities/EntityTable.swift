@@ -1,4 +1,5 @@
 import TimerWheel
+import Wire
 
 /// Entities of one kind, by key and by index.
 ///
@@ -28,13 +29,13 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 
   /// O(1).
-  func find(_ key: UnsafeRawBufferPointer) -> UInt32? {
+  func find(_ key: Span<UInt8>) -> UInt32? {
     index.find(hash: KeyIndex.hash(key)) { candidate in
-      entities[candidate].key.withUnsafeBytes { $0.hasSameBytes(as: key) }
+      entities[candidate].key.span.hasSameBytes(as: key)
     }
   }
 
-  func find(_ key: [UInt8]) -> UInt32? { key.withUnsafeBytes { find($0) } }
+  func find(_ key: [UInt8]) -> UInt32? { find(key.span) }
 
   /// `entity.key` must not be in the table yet. O(1).
   func insert(_ entity: Entity) -> UInt32 {
@@ -53,12 +54,12 @@ final class EntityTable<Entity: KeyedEntity> {
   private func enter(_ entity: Entity, at new: UInt32) {
     entities.insert(entity, at: new)
     index.insert(new, hash: hash(new)) { [entities = entities.contents] in
-      $0.map { entities[$0].key.withUnsafeBytes { KeyIndex.hash($0) } }
+      $0.map { KeyIndex.hash(entities[$0].key.span) }
     }
   }
 
   private func hash(_ index: UInt32) -> UInt64 {
-    entities[index].key.withUnsafeBytes { KeyIndex.hash($0) }
+    KeyIndex.hash(entities[index].key.span)
   }
 
   /// O(1).

@@ -51,9 +51,10 @@ package struct StoredByteWriter: StorageVisitor {
     bytes += text
   }
 
-  @inline(__always)
   mutating func integer(_ value: some FixedWidthInteger) {
-    bytes.append(bigEndian: value)
+    for shift in stride(from: value.bitWidth - 8, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: value >> shift))
+    }
   }
 
   /// Writes what `body` writes, with its length before it.
@@ -70,14 +71,6 @@ package struct StoredByteWriter: StorageVisitor {
   /// Begins again, with its memory.
   mutating func removeAll(keepingCapacity: Bool) {
     bytes.removeAll(keepingCapacity: keepingCapacity)
-  }
-}
-
-extension [UInt8] {
-  @inline(__always)
-  fileprivate mutating func append<Number: FixedWidthInteger>(bigEndian value: Number) {
-    var value = value.bigEndian
-    Swift.withUnsafeBytes(of: &value) { append(contentsOf: $0) }
   }
 }
 

@@ -23,82 +23,68 @@ enum EventCoding {
   ///   - size: of what `rest` writes: all fields after `seq`.
   @inline(__always)
   static func append(
-    _ head: Event.Head, _ kind: EntityKind, key: UnsafeRawBufferPointer,
+    _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>,
     to bytes: inout [UInt8], _ words: inout Words, _ size: FieldSize,
     _ rest: (inout Writer) -> Void
   ) {
-    words.withCache { cache in
-      let around = 96
-      withUnsafeTemporaryAllocation(
-        byteCount: around + key.count + size.bytes, alignment: 8
-      ) { memory in
-        var writer = Writer(memory, cache)
-        writer.integer(head.sequence)
-        writer.byte(kind.rawValue)
-        writer.bytes(key)
-        writer.word(head.name.text)
-        writer.integer(head.generation.value &- head.sequence)
-        rest(&writer)
-        let count = writer.count
-        memory.storeBytes(of: UInt32(count - 4).littleEndian, as: UInt32.self)
-        bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: memory[..<count]))
-      }
+    let around = 96
+    bytes.append(atMost: around + key.count + size.bytes) { text in
+      var writer = Writer(text, &words)
+      writer.integer(head.sequence)
+      writer.byte(kind.rawValue)
+      writer.bytes(key)
+      writer.word(head.name.text)
+      writer.integer(head.generation.value &- head.sequence)
+      rest(&writer)
+      text = writer.finish(&words)
     }
   }
 
   /// Fields as the log keeps them, in memory that `FieldSize` has found large enough.
-  struct Writer: FieldWriter {
-    private let start: UnsafeMutableRawPointer
-    private var end: UnsafeMutableRawPointer
-    private let limit: UnsafeMutableRawPointer
-    private let cache: Words.Cache
+  struct Writer: FieldWriter, ~Copyable {
+    private var text: ShortText
+    private var words = Words(isEmpty: true)
 
     /// The length of the record comes first, once it is known.
-    fileprivate init(_ memory: UnsafeMutableRawBufferPointer, _ cache: Words.Cache) {
-      start = memory.baseAddress!
-      end = start + 4
-      limit = start + memory.count
-      self.cache = cache
-    }
-
-    fileprivate var count: Int { end - start }
-
+    ///
+    /// - Parameter words: taken until `finish` gives them back.
     @inline(__always)
-    private func check(_ room: Int) {
-      precondition(limit - end >= room, "the memory is large enough")
+    fileprivate init(_ text: ShortText, _ words: inout Words) {
+      self.text = text
+      self.text.word(0, count: 4)
+      swap(&self.words, &words)
     }
 
     @inline(__always)
-    fileprivate mutating func byte(_ byte: UInt8) {
-      check(1)
-      end.storeBytes(of: byte, as: UInt8.self)
-      end += 1
+    fileprivate consuming func finish(_ words: inout Words) -> ShortText {
+      swap(&self.words, &words)
+      text.overwrite(at: 0, with: UInt32(text.count - 4))
+      return text
     }
+
+    @inline(__always)
+    fileprivate mutating func byte(_ byte: UInt8) { text.byte(byte) }
 
     @inline(__always)
     fileprivate mutating func integer(_ value: Int64, _ tag: UInt8 = 0) {
       let bits = UInt64(bitPattern: value << 1 ^ value >> 63)
       let length = (71 - bits.leadingZeroBitCount) >> 3
-      check(9)
-      end.storeBytes(of: tag | UInt8(truncatingIfNeeded: length << 4), as: UInt8.self)
-      // The bytes behind it are overwritten by what follows.
-      (end + 1).storeBytes(of: bits.littleEndian, as: UInt64.self)
-      end += 1 + length
+      let first = UInt64(tag) | UInt64(truncatingIfNeeded: length) << 4
+      if length < 8 { return text.word(first | bits << 8, count: length + 1) }
+      text.word(first, count: 1)
+      text.word(bits, count: 8)
     }
 
     @inline(__always)
-    fileprivate mutating func bytes(_ bytes: UnsafeRawBufferPointer, _ tag: UInt8 = 0) {
+    fileprivate mutating func bytes(_ bytes: Span<UInt8>, _ tag: UInt8 = 0) {
       integer(Int64(bytes.count), tag)
-      guard let source = bytes.baseAddress else { return }
-      check(bytes.count)
-      end.copyMemory(from: source, byteCount: bytes.count)
-      end += bytes.count
+      text.raw(bytes)
     }
 
     /// Its code; a word without one is written out.
     @inline(__always)
     fileprivate mutating func word(_ word: StaticString) {
-      let code = Words.code(of: word, cache)
+      let code = words.code(of: word)
       byte(code)
       if code == Words.none { bytes(word.bytes) }
     }
@@ -116,15 +102,12 @@ enum EventCoding {
     mutating func field(_ name: StaticString, _ value: Double) {
       word(name)
       byte(Tag.double.rawValue)
-      check(8)
-      end.storeBytes(of: value.bitPattern.littleEndian, as: UInt64.self)
-      end += 8
+      text.word(value.bitPattern, count: 8)
     }
 
     mutating func field(_ name: StaticString, _ value: String) {
       word(name)
-      var value = value
-      value.withUTF8 { bytes(UnsafeRawBufferPointer($0), Tag.text.rawValue) }
+      bytes(value.utf8.span, Tag.text.rawValue)
     }
 
     mutating func field(_ name: StaticString, _ value: StaticString) {
@@ -135,13 +118,13 @@ enum EventCoding {
 
     mutating func field(_ name: StaticString, bytes value: [UInt8]) {
       word(name)
-      value.withUnsafeBytes { bytes($0, Tag.text.rawValue) }
+      bytes(value.span, Tag.text.rawValue)
     }
 
     mutating func field(_ name: StaticString, list: [[UInt8]]) {
       word(name)
       integer(Int64(list.count), Tag.list.rawValue)
-      for element in list { element.withUnsafeBytes { bytes($0) } }
+      for element in list { bytes(element.span) }
     }
 
     mutating func null(_ name: StaticString) {
@@ -165,33 +148,29 @@ enum EventCoding {
 
   /// False if `body` was, or what is there makes no sense.
   static func forEach(_ bytes: [UInt8], _ body: (LoggedEvent) -> Bool) -> Bool {
-    bytes.withUnsafeBytes { bytes in
-      var position = headerLength
-      while position < bytes.count {
-        guard position + 4 <= bytes.count else { return false }
-        let length = Int(
-          UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self)))
-        position += 4
-        guard position + length <= bytes.count else { return false }
-        var reader = Reader(
-          bytes: UnsafeRawBufferPointer(rebasing: bytes[position..<position + length]))
-        position += length
-        guard let sequence = reader.integer(), let kind = reader.byte().flatMap(EntityKind.init),
-          let key = reader.text()
-        else { return false }
-        let event = LoggedEvent(
-          sequence: sequence, kind: kind, key: Array(key), rest: reader)
-        guard body(event) else { return false }
-      }
-      return true
+    let bytes = bytes.span
+    var position = headerLength
+    while position < bytes.count {
+      guard position + 4 <= bytes.count else { return false }
+      let length = Int(bytes.word(at: position, count: 4))
+      position += 4
+      guard position + length <= bytes.count else { return false }
+      var reader = Reader(bytes.extracting(position..<position + length))
+      position += length
+      guard let sequence = reader.integer(), let kind = reader.byte().flatMap(EntityKind.init),
+        let key = reader.text()
+      else { return false }
+      guard body(LoggedEvent(sequence, kind, Array(key), rest: reader)) else { return false }
     }
+    return true
   }
 
-  struct Reader {
-    private let bytes: UnsafeRawBufferPointer
+  struct Reader: ~Escapable {
+    private let bytes: Span<UInt8>
     private var position = 0
 
-    init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    @_lifetime(copy bytes)
+    init(_ bytes: Span<UInt8>) { self.bytes = bytes }
 
     var isAtEnd: Bool { position == bytes.count }
 
@@ -205,31 +184,32 @@ enum EventCoding {
 
     private mutating func integer(length: UInt8) -> Int64? {
       guard length <= 8, Int(length) <= bytes.count - position else { return nil }
-      var bits: UInt64 = 0
-      for place in 0..<UInt64(length) {
-        bits |= UInt64(bytes[position + Int(place)]) << (8 * place)
-      }
+      let bits = bytes.word(at: position, count: Int(length))
       position += Int(length)
       return Int64(bitPattern: bits >> 1) ^ -Int64(bitPattern: bits & 1)
     }
 
     /// Lent as long as the bytes are.
-    mutating func text() -> UnsafeRawBufferPointer? { text(integer()) }
+    @_lifetime(copy self)
+    mutating func text() -> Span<UInt8>? { text(integer()) }
 
-    private mutating func text(_ length: Int64?) -> UnsafeRawBufferPointer? {
+    @_lifetime(copy self)
+    private mutating func text(_ length: Int64?) -> Span<UInt8>? {
       guard let length, length >= 0, length <= bytes.count - position else { return nil }
       return take(Int(length))
     }
 
-    fileprivate mutating func word() -> UnsafeRawBufferPointer? {
+    @_lifetime(copy self)
+    fileprivate mutating func word() -> Span<UInt8>? {
       guard let code = byte() else { return nil }
       guard code != Words.none else { return text() }
-      return Words.word(of: code)?.bytes
+      return if let word = Words.word(of: code) { word.bytes } else { nil }
     }
 
-    private mutating func take(_ count: Int) -> UnsafeRawBufferPointer {
+    @_lifetime(copy self)
+    private mutating func take(_ count: Int) -> Span<UInt8> {
       defer { position += count }
-      return UnsafeRawBufferPointer(rebasing: bytes[position..<position + count])
+      return bytes.extracting(position..<position + count)
     }
 
     /// Writes the next field to a line; false if there is none that makes sense.
@@ -246,8 +226,7 @@ enum EventCoding {
         line.field(named: name, value)
       case .double:
         guard bytes.count - position >= 8 else { return false }
-        let bits = take(8).loadUnaligned(as: UInt64.self)
-        line.field(named: name, Double(bitPattern: UInt64(littleEndian: bits)))
+        line.field(named: name, Double(bitPattern: take(8).word(at: 0)))
       case .text, .word:
         guard let value = tag == .text ? text(integer(length: first >> 4)) : word() else {
           return false
@@ -270,24 +249,32 @@ enum EventCoding {
   }
 }
 
-/// An event as the log keeps it. Its fields are lent: read them before anything else is logged.
-package struct LoggedEvent {
+/// An event as the log keeps it. Its fields are lent.
+package struct LoggedEvent: ~Escapable {
   package let sequence: Int64
   package let kind: EntityKind
   package let key: [UInt8]
-  fileprivate let rest: EventCoding.Reader
+  private let rest: EventCoding.Reader
+
+  @_lifetime(copy rest)
+  fileprivate init(
+    _ sequence: Int64, _ kind: EntityKind, _ key: [UInt8], rest: EventCoding.Reader
+  ) {
+    self.sequence = sequence
+    self.kind = kind
+    self.key = key
+    self.rest = rest
+  }
 
   /// The line of JSON that subscribers received; nil if it never was written here.
   package func encoded() -> [UInt8]? {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return nil }
     var line = JSONLine()
-    key.withUnsafeBytes {
-      line.begin(name, key: $0, Generation(generation &+ sequence), sequence)
-    }
+    line.begin(name, key: key.span, Generation(generation &+ sequence), sequence)
     while !reader.isAtEnd {
       guard reader.writeField(to: &line) else { return nil }
     }
-    return Array(line.finish())
+    return line.finish { Array($0) }
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The codes of words that the event log has many of: names of fields and events, states, reasons.
 ///
 /// What was written outlives the program: a code keeps its meaning, and new words come at the end. A
@@ -30,27 +32,25 @@ struct Words {
 
   /// What was found before, by where the words are in memory: an open hash table. There are as many
   /// as the program has literals of them, far fewer than there are places.
-  private var found = [Found](repeating: Found(address: 0, code: none), count: 1 << placeBits)
+  private var found: [Found]
   private static let placeBits = 10
+
+  /// - Parameter isEmpty: it is only there until another takes its place.
+  init(isEmpty: Bool = false) {
+    found =
+      isEmpty
+      ? [] : Array(repeating: Found(address: 0, code: Self.none), count: 1 << Self.placeBits)
+  }
 
   struct Found {
     fileprivate var address: UInt
     fileprivate var code: UInt8
   }
 
-  typealias Cache = UnsafeMutablePointer<Found>
-
-  /// Lends the table.
   @inline(__always)
-  mutating func withCache<R>(_ body: (Cache) -> R) -> R {
-    found.withUnsafeMutableBufferPointer { body($0.baseAddress!) }
-  }
-
-  @inline(__always)
-  static func code(of word: StaticString, _ cache: Cache) -> UInt8 {
-    let address = UInt(bitPattern: word.utf8Start)
-    let place = firstPlace(address)
-    return cache[place].address == address ? cache[place].code : find(word, cache)
+  mutating func code(of word: StaticString) -> UInt8 {
+    let place = Self.firstPlace(word.address)
+    return found[place].address == word.address ? found[place].code : find(word)
   }
 
   /// The upper bits of the product, as neighbours in memory are not to be neighbours here.
@@ -60,17 +60,16 @@ struct Words {
   }
 
   @inline(never)
-  private static func find(_ word: StaticString, _ cache: Cache) -> UInt8 {
-    let address = UInt(bitPattern: word.utf8Start)
-    var place = firstPlace(address)
-    for _ in 0..<(1 << placeBits) / 2 {
-      if cache[place].address == address { return cache[place].code }
-      if cache[place].address == 0 { break }
-      place = (place + 1) & (1 << placeBits - 1)
+  private mutating func find(_ word: StaticString) -> UInt8 {
+    var place = Self.firstPlace(word.address)
+    for _ in 0..<found.count / 2 {
+      if found[place].address == word.address { return found[place].code }
+      if found[place].address == 0 { break }
+      place = (place + 1) & (found.count - 1)
     }
-    let index = all.firstIndex { $0.bytes.elementsEqual(word.bytes) }
-    let code = index.map { UInt8($0 + 1) } ?? none
-    cache[place] = Found(address: address, code: code)
+    let index = Self.all.firstIndex { $0.bytes.hasSameBytes(as: word.bytes) }
+    let code = index.map { UInt8($0 + 1) } ?? Self.none
+    found[place] = Found(address: word.address, code: code)
     return code
   }
 }

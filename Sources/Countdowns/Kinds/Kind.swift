@@ -1,8 +1,10 @@
+import Wire
+
 /// A kind of entity: what the engine asks of it, whatever it is. Each kind answers for itself, in a
 /// folder of its own; `EntityKind` lists them.
 ///
 /// An entity's index is its own for as long as it lives.
-protocol Kind: SendableMetatype {
+package protocol Kind: SendableMetatype {
   associatedtype View: EntityView
 
   static var kind: EntityKind { get }
@@ -23,7 +25,7 @@ protocol Kind: SendableMetatype {
   /// One more than the highest index in use.
   static func indexEnd(in engine: Engine) -> Int
   /// O(1).
-  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32?
+  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32?
   /// Nil if there is nothing at that index.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
@@ -65,7 +67,7 @@ extension Kind {
 
   /// Whether a key and an index are nobody's yet.
   static func canRestore(_ key: [UInt8], at index: UInt32, in engine: Engine) -> Bool {
-    isFree(index, in: engine) && key.withUnsafeBytes { find($0, in: engine) } == nil
+    isFree(index, in: engine) && find(key.span, in: engine) == nil
   }
 
   static func parts(of view: View) -> Int { 0 }
@@ -109,7 +111,7 @@ extension TableKind {
   static func count(in engine: Engine) -> Int { table(of: engine).count }
   static func indexEnd(in engine: Engine) -> Int { table(of: engine).indexEnd }
 
-  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32? {
+  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
     table(of: engine).find(key)
   }
 
@@ -138,7 +140,7 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     NavigationKind.self, PageKind.self,
   ]
 
-  var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
+  package var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
 
   package var name: StaticString { behavior.name }
 
@@ -146,17 +148,16 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
   package var channelPrefix: [UInt8] { Self.channelPrefixes[Int(rawValue)] }
 
   private static let channelPrefixes = allCases.map { kind in
-    kind.name.withUTF8Buffer { Array($0) } + [UInt8(ascii: ":")]
+    Array(kind.name.bytes) + [UInt8(ascii: ":")]
   }
 
   /// Lends the name of an entity's channel.
-  func withChannel<R>(_ key: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-    Self.channelPrefixes[Int(rawValue)].withUnsafeBytes { prefix in
-      withUnsafeTemporaryAllocation(byteCount: prefix.count + key.count, alignment: 1) { channel in
-        channel.copyMemory(from: prefix)
-        UnsafeMutableRawBufferPointer(rebasing: channel[prefix.count...]).copyMemory(from: key)
-        return body(UnsafeRawBufferPointer(channel))
-      }
+  func withChannel<R>(_ key: Span<UInt8>, _ body: (Span<UInt8>) -> R) -> R {
+    let prefix = channelPrefix
+    return ShortText.withTemporary(atMost: prefix.count + key.count) { channel in
+      channel.raw(prefix.span)
+      channel.raw(key)
+      return body(channel.bytes)
     }
   }
 

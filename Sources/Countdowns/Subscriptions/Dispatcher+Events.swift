@@ -1,3 +1,5 @@
+import Wire
+
 /// From the engine's outbox to the sessions of those who listen.
 extension Dispatcher {
   /// Takes events from the engine to those who listen.
@@ -12,7 +14,7 @@ extension Dispatcher {
         guard findTargets(audience) else { return }
         line.begin()
         event.write(key: key, title: title, to: &line)
-        send(Message(event, key: key, payload: line.finish()))
+        line.finish { send(Message(event, key: key, payload: $0)) }
       }
       delivering.removeAll()
       targets = Targets()
@@ -30,8 +32,9 @@ extension Dispatcher {
     guard findTargets(publication.audience) else { return }
     line.begin()
     publication.event.write(to: &line)
-    let payload = line.finish()
-    publication.key.withUnsafeBytes { send(Message(publication, key: $0, payload: payload)) }
+    line.finish { payload in
+      send(Message(publication, key: publication.key.span, payload: payload))
+    }
   }
 
   /// Looks up who is to get what comes next; false if nobody is, so that nothing need be written.
@@ -48,32 +51,26 @@ extension Dispatcher {
         frame.begin()
         place = target.place
       }
-      if let pattern = target.pattern {
-        pattern.withUnsafeBytes { send(message, pattern: $0, to: target.session) }
-      } else {
-        send(message, pattern: nil, to: target.session)
-      }
+      send(message, pattern: target.pattern, to: target.session)
     }
   }
 
-  private func send(
-    _ message: Message, pattern: UnsafeRawBufferPointer?, to session: Session
-  ) {
-    let bytes = frame.bytes(session.output.version, message, pattern: pattern)
+  private func send(_ message: Message, pattern: [UInt8]?, to session: Session) {
     statistics.eventsSent += 1
-    if session.isBackedUp, message.canBeMerged {
+    frame.withBytes(session.output.version, message, pattern: pattern) { bytes in
+      guard session.isBackedUp, message.canBeMerged else {
+        return append(bytes, of: message, to: session)
+      }
       let hasMerged = session.waitingTicks.put(
         Array(bytes), sequence: message.sequence, channel: message.channel,
-        pattern: pattern.map { Array($0) } ?? [])
+        pattern: pattern ?? [])
       if hasMerged { statistics.ticksMerged += 1 }
-    } else {
-      append(bytes, of: message, to: session)
     }
     closeIfFull(session, "events")
   }
 
   private func append(
-    _ bytes: UnsafeRawBufferPointer, of message: Message, to session: Session
+    _ bytes: Span<UInt8>, of message: Message, to session: Session
   ) {
     // What happens now makes a tick that still waits wrong.
     if !session.waitingTicks.isEmpty {

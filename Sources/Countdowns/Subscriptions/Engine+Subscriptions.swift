@@ -1,4 +1,6 @@
-/// A connection's new patterns: it is being told how everything that matches them is, one pattern
+import DequeModule
+
+/// A connection's new patterns: it receives snapshots of everything that matches them, one pattern
 /// after the other, bit by bit. All O(1): there may be as many patterns as subscriptions.
 struct SnapshotWalks {
   struct Walk {
@@ -9,8 +11,7 @@ struct SnapshotWalks {
 
   private(set) var current: Walk?
   /// In the order they came; those that are not in `waiting` any more are passed over.
-  private var queue: [[UInt8]] = []
-  private var head = 0
+  private var queue: Deque<[UInt8]> = []
   private var waiting: Set<[UInt8]> = []
 
   /// From the beginning, if it was under way.
@@ -26,7 +27,7 @@ struct SnapshotWalks {
 
   var isFinished: Bool { current == nil && waiting.isEmpty }
 
-  /// Where to look next; nil when all has been told.
+  /// Where to look next; nil when all snapshots were sent.
   ///
   /// - Parameter ends: how far the indices of each kind go.
   mutating func step(_ ends: [Int]) -> Step? {
@@ -44,9 +45,8 @@ struct SnapshotWalks {
       }
       return .passOver
     }
-    guard head < queue.count else { return nil }
-    if waiting.remove(queue[head]) != nil { current = Walk(pattern: queue[head]) }
-    head += 1
+    guard let next = queue.popFirst() else { return nil }
+    if waiting.remove(next) != nil { current = Walk(pattern: next) }
     return .passOver
   }
 
@@ -80,7 +80,7 @@ extension Engine {
   }
 
   /// The number of channels and patterns the connection is subscribed to afterwards. What is due
-  /// for the channel happens before: a new subscriber is told how things are, then what happens.
+  /// for the channel happens before: a new subscriber receives the status first, then events.
   package func subscribe(
     _ client: Client, to channel: [UInt8], at now: Moment
   ) -> Int {
@@ -142,7 +142,7 @@ extension Engine {
 
   // MARK: Snapshots
 
-  /// Tells a new subscriber of a channel how things are, before anything else happens to them;
+  /// Sends a snapshot to a new subscriber of a channel, before anything else happens to the entity;
   /// from now on its ticks count. Nothing for a channel that is about no entity.
   package func snapshot(
     of channel: [UInt8], to connection: UInt64, at now: Moment
@@ -152,7 +152,7 @@ extension Engine {
       sendSnapshot(EntityRef(kind, index), to: connection, pattern: nil, at: now)
     } else {
       sendSnapshot(
-        NothingView(kind: kind, key: key, nowUnixMS: now.wall.microseconds / 1_000),
+        NothingView(kind: kind, key: key, nowUnixMS: now.unixMilliseconds),
         to: connection, pattern: nil)
     }
   }
@@ -162,7 +162,7 @@ extension Engine {
   }
 
   private func find(_ kind: EntityKind, _ key: [UInt8]) -> UInt32? {
-    key.withUnsafeBytes { kind.behavior.find($0, in: self) }
+    kind.behavior.find(key.span, in: self)
   }
 
   private func sendSnapshot(
@@ -183,7 +183,7 @@ extension Engine {
     snapshotWalks[connection] != nil
   }
 
-  /// Goes on telling a connection about what matches its new patterns. O(budget).
+  /// Goes on sending a connection snapshots of what matches its new patterns. O(budget).
   package func continueSnapshots(to connection: UInt64, budget: Int, at now: Moment) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }

@@ -40,4 +40,12 @@ extension FieldWriter where Self: ~Copyable {
     field("state", state)
     field("now_unix_ms", nowUnixMS)
   }
+
+  /// How long something has, in milliseconds.
+  @inline(__always)
+  mutating func time(left: Int64?, until deadlineUnixMS: Int64?, now nowUnixMS: Int64) {
+    field("remaining_ms", left)
+    field("deadline_unix_ms", deadlineUnixMS)
+    field("now_unix_ms", nowUnixMS)
+  }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Something happened to an entity.
 @dynamicMemberLookup
 package struct Event: Sendable {
@@ -161,7 +163,7 @@ package struct Event: Sendable {
   package func encoded() -> [UInt8] {
     var line = JSONLine()
     write(to: &line)
-    return Array(line.finish())
+    return line.finish { Array($0) }
   }
 
   func write(to line: inout JSONLine) { head.write(subject, to: &line) }
@@ -170,7 +172,7 @@ package struct Event: Sendable {
 extension Event.Head {
   /// The fields of an event, from the first to the last.
   func write(_ subject: some EntityView, to line: inout JSONLine) {
-    subject.key.withUnsafeBytes { line.begin(name.text.bytes, key: $0, generation, sequence) }
+    line.begin(name.text.bytes, key: subject.key.span, generation, sequence)
     writeRest(of: subject, to: &line)
   }
 
@@ -186,7 +188,7 @@ extension Event.Head {
 extension JSONLine {
   /// What every event begins with.
   mutating func begin(
-    _ event: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, _ generation: Generation,
+    _ event: Span<UInt8>, key: Span<UInt8>, _ generation: Generation,
     _ sequence: Int64
   ) {
     field("event", bytes: event)
@@ -206,9 +208,6 @@ package struct Publication: Sendable {
   package var kind: EntityKind
   package var key: [UInt8]
   package var audience: Audience
-
-  package var subscribers: [UInt64] { audience.subscribers }
-  package var patterns: [(pattern: [UInt8], subscribers: [UInt64])] { audience.patterns }
 
   /// As its subscribers name it.
   package var channel: [UInt8] { kind.channelPrefix + key }

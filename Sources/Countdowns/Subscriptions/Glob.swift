@@ -1,3 +1,5 @@
+import Wire
+
 /// Patterns as in Redis: `*`, `?`, `[a-z]`, `[^a]`, `\` takes the next byte as it is.
 package enum Glob {
   /// Whether a byte of a pattern may stand for others.
@@ -10,11 +12,11 @@ package enum Glob {
 
   /// O(pattern × text) at worst. No part of the pattern is compared twice with the same byte.
   package static func matches(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
-    text.withUnsafeBytes { matches(pattern, $0) }
+    matches(pattern, text.span)
   }
 
-  static func matches(_ pattern: [UInt8], _ text: UnsafeRawBufferPointer) -> Bool {
-    pattern.withUnsafeBufferPointer { matches(Parts(pattern: $0), text) }
+  static func matches(_ pattern: [UInt8], _ text: Span<UInt8>) -> Bool {
+    matches(Parts(pattern.span), text)
   }
 
   /// What one comparison costs at most: 1 for a short one.
@@ -22,7 +24,7 @@ package enum Glob {
     1 + pattern.count * textLength / 4_096
   }
 
-  private static func matches(_ parts: Parts, _ text: UnsafeRawBufferPointer) -> Bool {
+  private static func matches(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
     var parts = parts
     var matched = 0
     // Up to the first star there is one way to match.
@@ -30,7 +32,7 @@ package enum Glob {
       if case .star = part {
         // Most patterns end with it.
         return parts.isAtEnd
-          || matchesAfterStar(parts, UnsafeRawBufferPointer(rebasing: text[matched...]))
+          || matchesAfterStar(parts, text.extracting(matched...))
       }
       guard matched < text.count, part.matches(text[matched]) else { return false }
       matched += 1
@@ -41,36 +43,37 @@ package enum Glob {
   /// Whether the parts that follow a star match a text.
   ///
   /// A row tells for each place of the text whether the parts so far can end there.
-  private static func matchesAfterStar(_ parts: Parts, _ text: UnsafeRawBufferPointer) -> Bool {
+  private static func matchesAfterStar(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
     let width = text.count + 1
-    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 2 * width) { rows in
+    return withTemporaryBytes(2 * width) { rows in
       var parts = parts
-      var row = UnsafeMutableBufferPointer(rebasing: rows[..<width])
-      var next = UnsafeMutableBufferPointer(rebasing: rows[width...])
-      row.initialize(repeating: 1)
-      next.initialize(repeating: 0)
+      var row = 0
+      for place in 0..<width { rows[place] = 1 }
       /// The parts so far cannot end before this place.
       var first = 0
       while let part = parts.next() {
         if case .star = part {
-          while row[first] == 0 { first += 1 }
-          row[first...].update(repeating: 1)
+          while rows[row + first] == 0 { first += 1 }
+          for place in first..<width { rows[row + place] = 1 }
           continue
         }
-        guard first < text.count, part.advance(row, to: next, over: text, from: first) else {
-          return false
-        }
-        swap(&row, &next)
+        guard first < text.count,
+          part.advance(&rows, row, to: width - row, over: text, from: first)
+        else { return false }
+        row = width - row
         first += 1
       }
-      return row[text.count] == 1
+      return rows[row + text.count] == 1
     }
   }
 
   /// The parts of a pattern, one after the other.
-  private struct Parts {
-    let pattern: UnsafeBufferPointer<UInt8>
+  private struct Parts: ~Escapable {
+    let pattern: Span<UInt8>
     var place = 0
+
+    @_lifetime(copy pattern)
+    init(_ pattern: Span<UInt8>) { self.pattern = pattern }
 
     var isAtEnd: Bool { place == pattern.count }
 
@@ -130,28 +133,32 @@ package enum Glob {
     }
 
     /// Writes the row for the text one byte further on; false if it is empty. Each case has a loop of
-    /// its own, as one loop over bytes is done many bytes at a time.
+    /// its own, as one loop over bytes is done many bytes at a time. (Not if each were checked.)
     func advance(
-      _ row: UnsafeMutableBufferPointer<UInt8>, to next: UnsafeMutableBufferPointer<UInt8>,
-      over text: UnsafeRawBufferPointer, from first: Int
+      _ rows: inout MutableSpan<UInt8>, _ row: Int, to next: Int, over text: Span<UInt8>,
+      from first: Int
     ) -> Bool {
+      precondition(max(row, next) + text.count < rows.count && min(row, next) >= 0 && first >= 0)
       var all: UInt8 = 0
       switch self {
       case .star, .any:
         for place in first..<text.count {
-          next[place + 1] = row[place]
-          all |= row[place]
+          let isHit = unsafe rows[unchecked: row &+ place]
+          unsafe rows[unchecked: next &+ place &+ 1] = isHit
+          all |= isHit
         }
       case .byte(let wanted):
         for place in first..<text.count {
-          let isHit = row[place] & (text[place] == wanted ? 1 : 0)
-          next[place + 1] = isHit
+          let isHit =
+            unsafe rows[unchecked: row &+ place] & (text[unchecked: place] == wanted ? 1 : 0)
+          unsafe rows[unchecked: next &+ place &+ 1] = isHit
           all |= isHit
         }
       case .anyOf(let bytes):
         for place in first..<text.count {
-          let isHit = row[place] & (bytes.contains(text[place]) ? 1 : 0)
-          next[place + 1] = isHit
+          let isHit =
+            unsafe rows[unchecked: row &+ place] & (bytes.contains(text[unchecked: place]) ? 1 : 0)
+          unsafe rows[unchecked: next &+ place &+ 1] = isHit
           all |= isHit
         }
       }

@@ -18,10 +18,11 @@ struct JSONLine: FieldWriter, ~Copyable {
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "{")) }
   }
 
-  /// The line: lent until anything else is written.
-  mutating func finish() -> UnsafeRawBufferPointer {
+  /// Lends the line.
+  @inline(__always)
+  mutating func finish<R>(_ body: (Span<UInt8>) -> R) -> R {
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) }
-    return text.bytes
+    return body(text.bytes)
   }
 
   // MARK: Fields with names that are known when it is compiled
@@ -32,8 +33,7 @@ struct JSONLine: FieldWriter, ~Copyable {
   mutating func null(_ name: StaticString) { null(named: name.bytes) }
 
   mutating func field(_ name: StaticString, _ value: String) {
-    var value = value
-    value.withUTF8 { field(named: name.bytes, bytes: UnsafeRawBufferPointer($0)) }
+    field(named: name.bytes, bytes: value.utf8.span)
   }
 
   /// `value` needs no escapes.
@@ -46,10 +46,10 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 
   mutating func field(_ name: StaticString, bytes value: [UInt8]) {
-    value.withUnsafeBytes { field(named: name.bytes, bytes: $0) }
+    field(named: name.bytes, bytes: value.span)
   }
 
-  mutating func field(_ name: StaticString, bytes value: UnsafeRawBufferPointer) {
+  mutating func field(_ name: StaticString, bytes value: Span<UInt8>) {
     field(named: name.bytes, bytes: value)
   }
 
@@ -65,26 +65,24 @@ struct JSONLine: FieldWriter, ~Copyable {
 
   // MARK: Fields with any names; they need no escapes
 
-  mutating func field(named name: UnsafeRawBufferPointer, _ value: Int64) {
+  mutating func field(named name: Span<UInt8>, _ value: Int64) {
     append(name) { $0.decimal(value) }
   }
 
-  mutating func field(named name: UnsafeRawBufferPointer, _ value: Bool) {
+  mutating func field(named name: Span<UInt8>, _ value: Bool) {
     append(name) { $0.raw(value ? "true" : "false") }
   }
 
-  mutating func field(named name: UnsafeRawBufferPointer, _ value: Double) {
-    var digits = "\(value)"
-    digits.withUTF8 { digits in
-      append(name, atMost: digits.count) { $0.raw(UnsafeRawBufferPointer(digits)) }
-    }
+  mutating func field(named name: Span<UInt8>, _ value: Double) {
+    let digits = "\(value)"
+    append(name, atMost: digits.utf8.count) { $0.raw(digits.utf8.span) }
   }
 
-  mutating func null(named name: UnsafeRawBufferPointer) {
+  mutating func null(named name: Span<UInt8>) {
     append(name) { $0.raw("null") }
   }
 
-  mutating func field(named name: UnsafeRawBufferPointer, bytes value: UnsafeRawBufferPointer) {
+  mutating func field(named name: Span<UInt8>, bytes value: Span<UInt8>) {
     guard !JSONString.isPlain(value) else {
       return append(name, atMost: value.count + 2) { JSONString.writePlain(value, to: &$0) }
     }
@@ -99,18 +97,17 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 
   /// All of them as base64 if one of them has to be.
-  mutating func field(named name: UnsafeRawBufferPointer, list: [[UInt8]]) {
-    let isText = list.allSatisfy { $0.withUnsafeBytes(JSONString.canBeText) }
+  mutating func field(named name: Span<UInt8>, list: [[UInt8]]) {
+    let isText = list.allSatisfy { JSONString.canBeText($0.span) }
     append(name, ending: isText ? "" : "_base64") { $0.byte(UInt8(ascii: "[")) }
     for (index, element) in list.enumerated() {
-      element.withUnsafeBytes { element in
-        text.append(atMost: JSONString.mostBytes(element) + 1) {
-          if index > 0 { $0.byte(UInt8(ascii: ",")) }
-          if isText {
-            JSONString.write(element, to: &$0)
-          } else {
-            JSONString.writeBase64(element, to: &$0)
-          }
+      let element = element.span
+      text.append(atMost: JSONString.mostBytes(element) + 1) {
+        if index > 0 { $0.byte(UInt8(ascii: ",")) }
+        if isText {
+          JSONString.write(element, to: &$0)
+        } else {
+          JSONString.writeBase64(element, to: &$0)
         }
       }
     }
@@ -120,7 +117,7 @@ struct JSONLine: FieldWriter, ~Copyable {
   /// A field, its value written by `body`: a number, or as much as it says.
   @inline(__always)
   private mutating func append(
-    _ name: UnsafeRawBufferPointer, ending: StaticString = "", atMost most: Int = 0,
+    _ name: Span<UInt8>, ending: StaticString = "", atMost most: Int = 0,
     _ body: (inout ShortText) -> Void
   ) {
     let isFirst = text.count == 1
@@ -135,41 +132,34 @@ struct JSONLine: FieldWriter, ~Copyable {
   }
 }
 
-extension StaticString {
-  /// Its bytes, which are there for as long as the program runs.
-  var bytes: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
-  }
-}
-
 /// Strings of JSON, quotes included.
 private enum JSONString {
   /// Each byte may be an escape of six.
-  static func mostBytes(_ bytes: UnsafeRawBufferPointer) -> Int { bytes.count * 6 + 4 }
+  static func mostBytes(_ bytes: Span<UInt8>) -> Int { bytes.count * 6 + 4 }
 
   /// Whether nothing of it has to be escaped, or looked at twice.
-  static func isPlain(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  static func isPlain(_ bytes: Span<UInt8>) -> Bool {
     bytes.allSatisfy {
       $0 >= 0x20 && $0 < 0x80 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
     }
   }
 
-  static func writePlain(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
+  static func writePlain(_ bytes: Span<UInt8>, to text: inout ShortText) {
     text.byte(UInt8(ascii: "\""))
     text.raw(bytes)
     text.byte(UInt8(ascii: "\""))
   }
 
-  static func canBeText(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
+  static func canBeText(_ bytes: Span<UInt8>) -> Bool {
+    bytes.allSatisfy { $0 < 0x80 } || String.isValid(bytes)
   }
 
-  static func write(_ utf8: UnsafeRawBufferPointer, to text: inout ShortText) {
+  static func write(_ utf8: Span<UInt8>, to text: inout ShortText) {
     text.byte(UInt8(ascii: "\""))
     if utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
       text.raw(utf8)
     } else {
-      for byte in utf8 { writeEscaped(byte, to: &text) }
+      for index in utf8.indices { writeEscaped(utf8[index], to: &text) }
     }
     text.byte(UInt8(ascii: "\""))
   }
@@ -194,8 +184,8 @@ private enum JSONString {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 
-  /// RFC 4648, section 4.
-  static func writeBase64(_ bytes: UnsafeRawBufferPointer, to text: inout ShortText) {
+  /// RFC 4648, section 4. Not by Foundation, which the engine does not import.
+  static func writeBase64(_ bytes: Span<UInt8>, to text: inout ShortText) {
     text.byte(UInt8(ascii: "\""))
     var index = 0
     while index < bytes.count {
@@ -205,21 +195,14 @@ private enum JSONString {
         group = group << 8 | (offset < available ? UInt32(bytes[index + offset]) : 0)
       }
       for digit in 0..<4 {
-        let value = UInt8(group >> UInt32(18 - 6 * digit) & 63)
-        text.byte(digit > available ? UInt8(ascii: "=") : base64Digit(value))
+        let value = Int(group >> UInt32(18 - 6 * digit) & 63)
+        text.byte(digit > available ? UInt8(ascii: "=") : base64Digits.bytes[value])
       }
       index += 3
     }
     text.byte(UInt8(ascii: "\""))
   }
 
-  private static func base64Digit(_ value: UInt8) -> UInt8 {
-    switch value {
-    case 0..<26: UInt8(ascii: "A") + value
-    case 26..<52: UInt8(ascii: "a") + value - 26
-    case 52..<62: UInt8(ascii: "0") + value - 52
-    case 62: UInt8(ascii: "+")
-    default: UInt8(ascii: "/")
-    }
-  }
+  private static let base64Digits: StaticString =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 }

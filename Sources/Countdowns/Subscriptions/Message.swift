@@ -1,9 +1,11 @@
+import Wire
+
 /// An event as it is sent to those who listen. Its parts are lent for as long as it is sent.
-struct Message {
+struct Message: ~Escapable {
   let kind: EntityKind
-  let key: UnsafeRawBufferPointer
+  let key: Span<UInt8>
   /// The line of JSON.
-  let payload: UnsafeRawBufferPointer
+  let payload: Span<UInt8>
   let sequence: Int64
   /// Whether the newest alone matters to who does not read as fast as they come.
   let canBeMerged: Bool
@@ -11,8 +13,9 @@ struct Message {
   /// As subscribers name it.
   var channel: [UInt8] { kind.channelPrefix + key }
 
+  @_lifetime(copy key, copy payload)
   init(
-    _ publication: Publication, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer
+    _ publication: Publication, key: Span<UInt8>, payload: Span<UInt8>
   ) {
     kind = publication.kind
     self.key = key
@@ -21,7 +24,8 @@ struct Message {
     canBeMerged = publication.event.name.canBeMerged
   }
 
-  init(_ event: TimedEvent, key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) {
+  @_lifetime(copy key, copy payload)
+  init(_ event: TimedEvent, key: Span<UInt8>, payload: Span<UInt8>) {
     kind = .countdown
     self.key = key
     self.payload = payload

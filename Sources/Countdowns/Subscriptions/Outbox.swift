@@ -1,3 +1,5 @@
+import Wire
+
 /// Events on their way to those who listen, in the order in which they happened.
 package struct Outbox: Sendable {
   private enum Entry: Sendable {
@@ -29,7 +31,7 @@ package struct Outbox: Sendable {
   }
 
   mutating func append(
-    _ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?, to audience: Audience
+    _ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?, to audience: Audience
   ) {
     if audiences.last !== audience { audiences.append(audience) }
     let timed = Timed(
@@ -55,35 +57,35 @@ package struct Outbox: Sendable {
   /// Hands out each event in turn. Key and title are lent for as long as the call lasts.
   package func forEach(
     _ publication: (Publication) -> Void,
-    timed: (TimedEvent, _ key: UnsafeRawBufferPointer, _ title: UnsafeRawBufferPointer?, Audience)
+    timed: (TimedEvent, _ key: Span<UInt8>, _ title: Span<UInt8>?, Audience)
       -> Void
   ) {
-    texts.withUnsafeBytes { texts in
-      for entry in entries {
-        switch entry {
-        case .publication(let place):
-          publication(publications[place])
-        case .timed(let entry):
-          let end = entry.key + entry.keyLength
-          timed(
-            entry.event, UnsafeRawBufferPointer(rebasing: texts[entry.key..<end]),
-            entry.titleLength.map { UnsafeRawBufferPointer(rebasing: texts[end..<end + $0]) },
-            audiences[entry.audience])
-        }
+    let texts = texts.span
+    for entry in entries {
+      switch entry {
+      case .publication(let place):
+        publication(publications[place])
+      case .timed(let entry):
+        let end = entry.key + entry.keyLength
+        let title: Span<UInt8>? =
+          if let length = entry.titleLength { texts.extracting(end..<end + length) } else { nil }
+        timed(
+          entry.event, texts.extracting(entry.key..<end), title, audiences[entry.audience])
       }
     }
   }
 
   /// All of them as events that can be kept.
-  var all: [Publication] {
+  package var all: [Publication] {
     var all: [Publication] = []
     forEach {
       all.append($0)
     } timed: { event, key, title, audience in
       let key = Array(key)
+      let title: [UInt8]? = if let title { Array(title) } else { nil }
       all.append(
         Publication(
-          event: event.event(key: key, title: title.map { Array($0) }), kind: .countdown, key: key,
+          event: event.event(key: key, title: title), kind: .countdown, key: key,
           audience: audience))
     }
     return all

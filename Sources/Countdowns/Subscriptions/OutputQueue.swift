@@ -1,3 +1,5 @@
+import DequeModule
+
 /// Bytes on their way out, in the pieces they came in.
 ///
 /// Little is put together, as each piece is handed on with a write; much is not, as it would be
@@ -5,15 +7,14 @@
 package struct OutputQueue {
   private static let fullPiece = 64 << 10
 
-  private var pieces: [[UInt8]] = []
-  private var head = 0
+  private var pieces: Deque<[UInt8]> = []
   /// Bytes of the first piece that are gone already.
   private var taken = 0
   /// Bytes in all pieces that take memory: one that is handed out in parts counts until the last.
   package private(set) var count = 0
 
   /// How many pieces wait.
-  package var pieceCount: Int { pieces.count - head }
+  package var pieceCount: Int { pieces.count }
 
   package init() {}
 
@@ -22,7 +23,7 @@ package struct OutputQueue {
   package mutating func append(_ bytes: [UInt8]) {
     guard !bytes.isEmpty else { return }
     count += bytes.count
-    if pieces.count > head, pieces[pieces.count - 1].count + bytes.count <= Self.fullPiece {
+    if let last = pieces.last, last.count + bytes.count <= Self.fullPiece {
       pieces[pieces.count - 1] += bytes
     } else {
       pieces.append(bytes)
@@ -31,25 +32,14 @@ package struct OutputQueue {
 
   /// The oldest piece, or a part of it if it is long; nil when there is none. O(1), amortized.
   package mutating func popFirst() -> ArraySlice<UInt8>? {
-    guard head < pieces.count else { return nil }
-    let piece = pieces[head]
+    guard let piece = pieces.first else { return nil }
     let end = min(taken + Self.fullPiece, piece.count)
     defer { taken = end == piece.count ? 0 : end }
-    if end == piece.count { removeFirst() }
-    return piece[taken..<end]
-  }
-
-  private mutating func removeFirst() {
-    count -= pieces[head].count
-    pieces[head] = []
-    head += 1
-    if head == pieces.count {
-      pieces.removeAll(keepingCapacity: head <= 64)
-      head = 0
-    } else if head > 1_024, head * 2 > pieces.count {
-      pieces.removeFirst(head)
-      head = 0
+    if end == piece.count {
+      pieces.removeFirst()
+      count -= end
     }
+    return piece[taken..<end]
   }
 
   package mutating func removeAll() { self = OutputQueue() }

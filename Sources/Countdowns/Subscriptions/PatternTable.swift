@@ -1,7 +1,9 @@
+import Wire
+
 /// Who listens to which patterns.
 ///
 /// Each event has its channel compared with all of them. Most often the same ones match as for the event
-/// before; so what was found then is kept, and nothing is made anew.
+/// before; so what was found then is kept, and nothing is made again.
 struct PatternTable: ~Copyable {
   private var subscribers: [[UInt8]: [UInt64]] = [:]
   /// The same in a row, made when it is asked for after a change.
@@ -23,12 +25,10 @@ struct PatternTable: ~Copyable {
       self.start = isStart ? start : nil
     }
 
-    func matches(_ channel: UnsafeRawBufferPointer) -> Bool {
+    func matches(_ channel: Span<UInt8>) -> Bool {
       guard let start else { return Glob.matches(pattern, channel) }
       guard start.count <= channel.count else { return false }
-      return start.withUnsafeBytes {
-        $0.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: channel[..<$0.count]))
-      }
+      return channel.extracting(first: start.count).hasSameBytes(as: start.span)
     }
 
     var asTold: (pattern: [UInt8], subscribers: [UInt64]) { (pattern, subscribers) }
@@ -63,14 +63,14 @@ struct PatternTable: ~Copyable {
     list = subscribers.map { Entry($0.key, $0.value) }
   }
 
-  func matchesAny(_ channel: UnsafeRawBufferPointer) -> Bool {
+  func matchesAny(_ channel: Span<UInt8>) -> Bool {
     isListed
       ? list.contains { $0.matches(channel) }
       : subscribers.keys.contains { Glob.matches($0, channel) }
   }
 
   /// Those who listen to a channel by patterns, and `direct`; nil if there are none. O(patterns).
-  mutating func audience(_ channel: UnsafeRawBufferPointer, direct: [UInt64]) -> Audience? {
+  mutating func audience(_ channel: Span<UInt8>, direct: [UInt64]) -> Audience? {
     if !isListed { makeList() }
     matching.removeAll(keepingCapacity: true)
     for place in list.indices where list[place].matches(channel) {

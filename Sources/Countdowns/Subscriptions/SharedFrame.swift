@@ -14,24 +14,25 @@ struct SharedFrame: ~Copyable {
     resp3.removeAll()
   }
 
-  /// The frame: lent until the next message begins.
+  /// Lends the frame.
   ///
   /// - Parameter pattern: what it came by; nil for the channel itself. The same for all calls.
-  mutating func bytes(
-    _ version: RESPEncoder.Version, _ message: Message, pattern: UnsafeRawBufferPointer?
-  ) -> UnsafeRawBufferPointer {
+  mutating func withBytes(
+    _ version: RESPEncoder.Version, _ message: Message, pattern: [UInt8]?,
+    _ body: (Span<UInt8>) -> Void
+  ) {
     switch version {
     case .resp2:
       if resp2.count == 0 { Self.write("*", message, pattern, to: &resp2) }
-      return resp2.bytes
+      body(resp2.bytes)
     case .resp3:
       if resp3.count == 0 { Self.write(">", message, pattern, to: &resp3) }
-      return resp3.bytes
+      body(resp3.bytes)
     }
   }
 
   private static func write(
-    _ type: Unicode.Scalar, _ message: Message, _ pattern: UnsafeRawBufferPointer?,
+    _ type: Unicode.Scalar, _ message: Message, _ pattern: [UInt8]?,
     to text: inout GrowingText
   ) {
     let prefix = message.kind.channelPrefix
@@ -42,11 +43,11 @@ struct SharedFrame: ~Copyable {
       text.byte(UInt8(ascii: type))
       if let pattern {
         text.raw("4\r\n$8\r\npmessage\r\n")
-        text.bulk(pattern)
+        text.bulk(pattern.span)
       } else {
         text.raw("3\r\n$7\r\nmessage\r\n")
       }
-      prefix.withUnsafeBytes { text.bulk($0, message.key) }
+      text.bulk(prefix.span, message.key)
       text.bulk(message.payload)
     }
   }

@@ -149,14 +149,14 @@ struct Subscriptions: ~Copyable {
     return false
   }
 
-  func isWatched(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Bool {
+  func isWatched(_ kind: EntityKind, _ key: Span<UInt8>) -> Bool {
     if !direct(kind, key).isEmpty { return true }
     guard !patterns.isEmpty else { return false }
     return kind.withChannel(key) { patterns.matchesAny($0) }
   }
 
   /// Who listens to what happens to an entity; nil if nobody does.
-  mutating func audience(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> Audience? {
+  mutating func audience(_ kind: EntityKind, _ key: Span<UInt8>) -> Audience? {
     let direct = direct(kind, key)
     guard !patterns.isEmpty else {
       return direct.isEmpty ? nil : Audience(subscribers: direct)
@@ -165,7 +165,7 @@ struct Subscriptions: ~Copyable {
   }
 
   /// Those who listen to the channel itself.
-  private func direct(_ kind: EntityKind, _ key: UnsafeRawBufferPointer) -> [UInt64] {
+  private func direct(_ kind: EntityKind, _ key: Span<UInt8>) -> [UInt64] {
     // Most often nobody does, and no key has to be made and hashed.
     guard !channels[Int(kind.rawValue)].isEmpty else { return [] }
     return channels[Int(kind.rawValue)][Array(key)] ?? []

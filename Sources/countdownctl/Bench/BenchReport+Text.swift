@@ -1,7 +1,7 @@
 import Histogram
 
 extension BenchReport {
-  /// The report for people.
+  /// The human-readable report.
   func lines(style: Style) -> [String] {
     var lines = [
       style.bold(

@@ -11,7 +11,7 @@ struct DurationArgument: Equatable {
   /// For `transform:`, which unlike `ExpressibleByArgument` shows what is allowed.
   init(parsing argument: String) throws {
     let bytes = Array(argument.utf8)
-    guard let interval = unsafe bytes.withUnsafeBytes({ unsafe DurationText.parse($0) }) else {
+    guard let interval = DurationText.parse(bytes.span) else {
       throw ValidationError("not a duration: an integer with ms, s, m, h or d, 0 to 3650d")
     }
     text = argument

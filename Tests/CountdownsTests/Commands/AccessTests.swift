@@ -16,7 +16,7 @@ import Wire
     if case .error(let text) = reply { text } else { "" }
   }
 
-  @Test("Commands that manage the daemon are for root, its own user, and whom the rules name")
+  @Test("Only root, the daemon's own user and users that the rules name may manage the daemon")
   func admin() throws {
     let counter = Counter(
       dispatcherSettings { $0.access.admin = Principals(users: [2_000], groups: [50]) })
@@ -41,7 +41,7 @@ import Wire
     }
   }
 
-  @Test("New rules count at once for commands")
+  @Test("Reloaded rules apply to commands at once")
   func reloadedRules() throws {
     let counter = Counter()
     let other = counter.open(as: Peer(uid: 3_000))
@@ -52,7 +52,7 @@ import Wire
     #expect(try counter.say("SLOWLOG LEN", by: other) == .integer(0))
   }
 
-  @Test("Everybody may connect until somebody is named; root and the daemon's user always")
+  @Test("Everybody may connect until the rules name somebody; root and the daemon's user always")
   func connect() throws {
     var rules = AccessRules(daemonUser: 1_000)
     try rules.checkConnect(Peer(uid: 7))
@@ -68,7 +68,7 @@ import Wire
 
   // MARK: Too much
 
-  @Test("A user whose connections do not read gets LIMIT; others do not notice")
+  @Test("A user with too much unread output gets LIMIT; others do not notice")
   func fullUser() throws {
     let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let reader = counter.open(as: Peer(uid: 5))
@@ -93,7 +93,7 @@ import Wire
     #expect(try counter.say("DBSIZE", by: reader) == .integer(0))
   }
 
-  @Test("An event too much for a user closes its connection that has read least")
+  @Test("When an event exceeds a user's limit, the connection that has read least is closed")
   func slowestGoes() throws {
     let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 4_000 })
     let slow = counter.open(as: Peer(uid: 5))
@@ -106,7 +106,7 @@ import Wire
     #expect(slow.isClosing && !listener.isClosing && !counter.dispatcher.isFull(listener))
   }
 
-  @Test("What a user's connections have not read is forgotten with them")
+  @Test("Unread output of closed connections no longer counts for their user")
   func nothingStaysCounted() throws {
     let counter = Counter(dispatcherSettings { $0.maxOutputPerUser = 2_000 })
     let slow = counter.open(as: Peer(uid: 5))
@@ -120,7 +120,7 @@ import Wire
     #expect(counter.dispatcher.users[5] == nil)
   }
 
-  @Test("Among others, many connections of one user share a turn; alone they need not")
+  @Test("Among others, a user's many connections share one batch's commands; alone they do not")
   func shares() throws {
     let counter = Counter()
     let many = (0..<100).map { _ in counter.open() }
@@ -180,7 +180,7 @@ import Wire
 
   // MARK: Reload
 
-  @Test("A connection that is gone by then gets no answer")
+  @Test("A connection that was closed during a reload gets no answer")
   func reloadForNobody() throws {
     let counter = Counter()
     let gone = counter.open()

@@ -18,7 +18,9 @@ import Wire
     }
   }
 
-  @Test("BRIEF says what the view says", arguments: [RESPEncoder.Version.resp2, .resp3])
+  @Test(
+    "BRIEF replies with accepted, the generation and the time to wait",
+    arguments: [RESPEncoder.Version.resp2, .resp3])
   func start(version: RESPEncoder.Version) throws {
     let session = counter.open(version)
     let accepted = try brief("COUNTDOWN START k COUNT 3 BRIEF", by: session)
@@ -35,7 +37,7 @@ import Wire
     #expect(again[0] == 1 && again[1] > generation && again[2] == 3_000)
   }
 
-  @Test("BRIEF tells a repetition, which sends nothing, from the send itself")
+  @Test("BRIEF marks a repetition, which sends nothing")
   func repetition() throws {
     let first = try brief("COUNTDOWN START k COUNT 3 TOKEN x BRIEF")
     #expect(first[0] == 1)
@@ -46,7 +48,7 @@ import Wire
     #expect(try brief("COUNTDOWN START k TOKEN x BRIEF") == [2, first[1], 3_000])
   }
 
-  @Test("BRIEF is given once, and errors are errors")
+  @Test("BRIEF given twice is an error; errors are not shortened")
   func errors() throws {
     #expect(try counter.say("COUNTDOWN START k BRIEF BRIEF").isError("ERR BRIEF is given twice"))
     #expect(

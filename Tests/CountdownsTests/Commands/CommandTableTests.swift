@@ -124,7 +124,7 @@ import Wire
     for element in reply.elements { check(element, version, line) }
   }
 
-  @Test("Every family whose second word is no key says what it can do")
+  @Test("Every family whose second word is not a key has HELP")
   func help() throws {
     let counter = Counter()
     let keyed: Set = ["THROTTLE", "ONCE", "DEBOUNCE"]
@@ -139,7 +139,7 @@ import Wire
   }
 
   @Test(
-    "Every row's syntax is understood: names are words, no mark is left over, secrets are known")
+    "Every syntax line can be parsed: names are words, no mark is left over, secrets are known")
   func syntax() {
     for row in table.rows {
       for parameter in row.parameters {
@@ -163,7 +163,7 @@ import Wire
     #expect(Set(table.rows.map(\.fullName)).count == table.rows.count)
   }
 
-  @Test("Every command about one entity tells where its key is")
+  @Test("Every command about one entity has a key position")
   func keyPositions() throws {
     let counter = Counter()
     for row in table.rows
@@ -177,7 +177,7 @@ import Wire
     #expect(docs?["arguments"]?.elements[0]["type"] == .bulk("key"))
   }
 
-  @Test("Where a command takes one of some words, it refuses any other")
+  @Test("A command refuses words that are not among its choices")
   func refusesOtherChoices() throws {
     for row in table.rows {
       for (index, parameter) in row.parameters.enumerated()
@@ -239,7 +239,7 @@ import Wire
     }
   }
 
-  @Test("COMMAND INFO has ten elements each, DOCS what it counts, null for what there is not")
+  @Test("COMMAND INFO has ten elements each, DOCS the number it announces, null for unknown names")
   func introspection() throws {
     let counter = Counter()
     for version in [RESPEncoder.Version.resp2, .resp3] {
@@ -265,7 +265,7 @@ import Wire
     }
   }
 
-  @Test("The number of arguments is checked before anything is done")
+  @Test("The number of arguments is checked before the command runs")
   func argumentCounts() throws {
     let counter = Counter()
     for call in [

@@ -24,7 +24,7 @@ import Wire
         == "1790000000.000042 [0 /sock:1] \"ECHO\" \"a \\\"b\\\"\\\\\\r\\n\\x01\\xe9\\x87\\x8d\"")
   }
 
-  @Test("MONITOR hides META, PAYLOAD and TOKEN, in whatever case")
+  @Test("MONITOR hides META, PAYLOAD and TOKEN in any case")
   func redacts() throws {
     let line = try monitored(
       ["COUNTDOWN", "START", "k", "meta", "hush1", "COUNT", "3", "TOKEN", "hush2"])
@@ -33,7 +33,7 @@ import Wire
     #expect(!(try monitored(["COUNTDOWN", "RESEND", "k", "ToKeN", "hush4"]).contains("hush")))
   }
 
-  @Test("A key or a value called META is shown, and what META names is hidden")
+  @Test("MONITOR shows a key or value called META, and hides what the option META names")
   func redactsByGrammar() throws {
     #expect(try monitored(["COUNTDOWN", "START", "meta", "COUNT", "3"]).hasSuffix("\"3\""))
     let line = try monitored(["COUNTDOWN", "START", "k", "TITLE", "META", "META", "hush"])
@@ -57,7 +57,7 @@ import Wire
     #expect(try monitored(words).hasSuffix("] " + shown.joined(separator: " ")))
   }
 
-  @Test("Where a command with secrets is misspelled, everything from there on is hidden")
+  @Test("After a misspelt option, MONITOR hides the rest of a command that has secrets")
   func hidesWhatItDoesNotUnderstand() throws {
     #expect(
       try monitored(["COUNTDOWN", "START", "k", "COUNT", "3", "MTEA", "hush", "FIRE"])
@@ -67,13 +67,13 @@ import Wire
       try monitored(["CLIENT", "LIST", "NONSENSE", "shown"]).hasSuffix("\"NONSENSE\" \"shown\""))
   }
 
-  @Test("MONITOR shows neither AUTH nor what is no command")
+  @Test("MONITOR shows neither AUTH nor unknown commands")
   func hides() throws {
     #expect(try monitored(["AUTH", "secret"]) == "")
     #expect(try monitored(["NOSUCH", "secret"]) == "")
   }
 
-  @Test("SLOWLOG keeps the newest commands that took long, shortened and redacted")
+  @Test("SLOWLOG keeps the newest slow commands, shortened and redacted")
   func slowLog() throws {
     var settings = Dispatcher.Settings()
     settings.slowLogLength = 3
@@ -99,7 +99,7 @@ import Wire
     #expect(try counter.say("SLOWLOG RESET") == .simple("OK"))
   }
 
-  @Test("SHUTDOWN and QUIT end what they say")
+  @Test("SHUTDOWN ends the daemon, QUIT the connection")
   func ends() throws {
     #expect(try counter.frames(["SHUTDOWN", "NOSAVE"]).isEmpty)
     #expect(counter.host.isShutDown)
@@ -108,10 +108,10 @@ import Wire
     #expect(other.isClosing)
   }
 
-  @Test("A stream that is not understood is answered and ended")
+  @Test("A protocol error is answered, and closes the connection")
   func refuses() throws {
     var decoder = RequestDecoder()
-    Array("*x\r\n".utf8).withUnsafeBytes { decoder.append($0) }
+    decoder.append(Array("*x\r\n".utf8).span.bytes)
     do throws(RESPProtocolError) { _ = try decoder.next() } catch {
       counter.dispatcher.refuse(counter.session, error)
     }
@@ -119,7 +119,7 @@ import Wire
     #expect(counter.session.isClosing)
   }
 
-  @Test("CLOCK ADVANCE lets virtual time pass event by event; without it, it is refused")
+  @Test("CLOCK ADVANCE runs due timers one by one, and is refused in real time")
   func virtualTime() throws {
     try counter.expectError("CLOCK ADVANCE 1s", "start countdownd with --virtual-time")
     let clock = VirtualClock(counter.host.now)
@@ -136,7 +136,7 @@ import Wire
       frames.allSatisfy { !$0.text.contains("\"late_us\":") || $0.text.contains("\"late_us\":0,") })
   }
 
-  @Test("Virtual time ends with the year 9999; what would pass that moves nothing")
+  @Test("CLOCK ADVANCE beyond the year 9999 is refused and moves nothing")
   func endOfVirtualTime() throws {
     let clock = VirtualClock(counter.host.now)
     counter.host.virtualClock = clock

@@ -6,7 +6,7 @@ import Testing
 @Suite struct OptionTests {
   let counter = Counter()
 
-  @Test("An unknown option is named, with the usage")
+  @Test("An unknown option is named in the error, with the usage")
   func unknownOption() throws {
     try counter.expectError(
       "COUNTDOWN START k COLOUR red", "ERR unknown option 'COLOUR'", "usage: COUNTDOWN START key")
@@ -16,21 +16,21 @@ import Testing
     #expect(try counter.say("DBSIZE") == .integer(0))
   }
 
-  @Test("An option given twice is refused, in whatever case")
+  @Test("An option given twice is refused, in any case")
   func givenTwice() throws {
     try counter.expectError("COUNTDOWN START k COUNT 1 count 2", "COUNT is given twice")
     try counter.expectError("COUNTDOWN START k FIRE FIRE", "FIRE is given twice")
     try counter.expectError("HUD DISMISS s LEVEL alert LEVEL alert", "LEVEL is given twice")
   }
 
-  @Test("An option without its value is named")
+  @Test("An option without its value is named in the error")
   func missingValue() throws {
     try counter.expectError("COUNTDOWN START k COUNT", "COUNT needs a value")
     try counter.expectError("TIMER SET k 1s EVERY", "EVERY needs a value")
     try counter.expectError("HUD SHOW s kind", "KIND needs a value")
   }
 
-  @Test("A duration that is none says what one is")
+  @Test("The error for a bad duration describes a good one")
   func durations() throws {
     for wrong in ["x", "-1", "1.5s", "1w", "3651d", "1ss", "s", "999999999999999999999"] {
       try counter.expectError(
@@ -41,7 +41,7 @@ import Testing
     try counter.expectError("COUNTDOWN START k COUNT 2 EVERY 3650d", "COUNT times EVERY", "3650d")
   }
 
-  @Test("An integer out of range says the range")
+  @Test("The error for an integer out of range names the range")
   func integers() throws {
     for wrong in ["0", "-1", "2147483648", "x", "1.0", "9223372036854775808"] {
       try counter.expectError(
@@ -52,7 +52,7 @@ import Testing
     try counter.expectError("TIMER DEL k GENERATION x", "GENERATION 'x'")
   }
 
-  @Test("A choice that is none says the choices")
+  @Test("The error for a bad choice names the choices")
   func choices() throws {
     try counter.expectError(
       "HUD SHOW s KIND spinner",
@@ -64,7 +64,7 @@ import Testing
     try counter.expectError("HUD PROGRESS s nan", "'nan' is not a number from 0 to 1")
   }
 
-  @Test("Keys have 1 to 512 bytes, texts their limits")
+  @Test("Keys have 1 to 512 bytes, and texts have limits")
   func lengths() throws {
     func error(_ words: [String]) throws -> String { try counter.frames(words)[0].text }
     #expect(try error(["COUNTDOWN", "GET", ""]).contains("1 to 512 bytes"))
@@ -75,14 +75,14 @@ import Testing
     #expect(try error(["COUNTDOWN", "START", "k", "TOKEN", ""]).contains("TOKEN is empty"))
   }
 
-  @Test("What a client sent stands in an error on one line, and short")
+  @Test("Errors quote the client's words on one line, shortened")
   func quotes() throws {
     let reply = try counter.frames(["a\r\nb\u{1}" + String(repeating: "x", count: 200)])[0].text
     #expect(reply.hasPrefix(#"ERR unknown command 'a\u{d}\u{a}b\u{1}xxx"#))
     #expect(reply.contains("…"))
   }
 
-  @Test("Commands and options in any case; a name with a NUL at its end is another name")
+  @Test("Names of commands and options are case-insensitive; a NUL at the end makes another name")
   func names() throws {
     #expect(try counter.say("ping") == .simple("PONG"))
     #expect(try counter.say("countdown Start k cOUNT 3")["count"] == .integer(3))
@@ -92,10 +92,10 @@ import Testing
     #expect(try counter.frames(["HUD", "HIDE"])[0].text.contains("unknown subcommand 'HIDE'"))
   }
 
-  @Test("Durations as people write them")
+  @Test("Durations have the units ms, s, m, h and d")
   func durationTable() {
     func parse(_ text: String) -> Int64? {
-      Array(text.utf8).withUnsafeBytes { DurationText.parse($0)?.microseconds }
+      DurationText.parse(text.utf8.span)?.microseconds
     }
     let table: [(String, Int64?)] = [
       ("0", 0), ("1", 1_000), ("1500", 1_500_000), ("1500ms", 1_500_000), ("1500MS", 1_500_000),

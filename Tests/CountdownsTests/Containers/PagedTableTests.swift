@@ -8,7 +8,7 @@ import Testing
     init(_ number: UInt32) { self.number = number }
   }
 
-  @Test("It has what was put in and not taken out, over pages that come and go")
+  @Test("PagedTable agrees with a Dictionary while pages come and go")
   func likeADictionary() {
     var table = PagedTable<Thing>()
     var model: [UInt32: Thing] = [:]
@@ -34,7 +34,7 @@ import Testing
     #expect(table.count == 0)
   }
 
-  @Test("What is in it ends with it, and not before")
+  @Test("PagedTable releases its values when it ends, and not before")
   func lifetimes() {
     weak var inFirst: Thing?
     weak var inAnother: Thing?

@@ -16,7 +16,7 @@ import TimerWheel
     var uid: UInt32 { 0 }
   }
 
-  @Test("EntityTable does what a Dictionary does, and indices stay", arguments: 0..<20)
+  @Test("EntityTable agrees with a Dictionary, and indices stay", arguments: 0..<20)
   func entityTable(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
@@ -57,7 +57,7 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
-  @Test("A place that is taken again is nobody else's", arguments: 0..<20)
+  @Test("A place that is taken is not given out twice", arguments: 0..<20)
   func places(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let table = EntityTable<Thing>()
@@ -78,7 +78,7 @@ import TimerWheel
       switch Int.random(in: 0..<5, using: &generator) {
       case 0 where taken.count < most:
         let place = table.insert(Thing(key: key, value: step))
-        let same = key.withUnsafeBytes { countdowns.insert($0, hash: KeyIndex.hash($0), new)! }
+        let same = countdowns.insert(key.span, hash: KeyIndex.hash(key.span), new)!
         #expect(place == same)
         expect(place, isNew: true)
         taken.insert(place)
@@ -105,7 +105,7 @@ import TimerWheel
     for place in taken { #expect(table.contains(place) && countdowns.contains(place)) }
   }
 
-  @Test("EntitySet does what a Set does", arguments: 0..<10)
+  @Test("EntitySet agrees with a Set", arguments: 0..<10)
   func entitySet(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var set = EntitySet()
@@ -132,7 +132,7 @@ import TimerWheel
     #expect(set.isEmpty)
   }
 
-  @Test("KeyIndex finds what is there though hashes collide", arguments: 0..<20)
+  @Test("KeyIndex finds keys whose hashes collide", arguments: 0..<20)
   func keyIndex(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var index = KeyIndex()
@@ -168,11 +168,11 @@ import TimerWheel
     }
   }
 
-  @Test("KeyIndex grows by splitting segments and loses nothing, nor what stays when most goes")
+  @Test("KeyIndex loses nothing when segments split or most keys are removed")
   func keyIndexGrows() {
     var index = KeyIndex()
     let hash = { (entity: UInt32) in
-      withUnsafeBytes(of: entity) { KeyIndex.hash($0) }
+      KeyIndex.hash("\(entity)".utf8.span)
     }
     let hashes = { (entities: [UInt32]) in entities.map(hash) }
     let count: UInt32 = 50_000
@@ -187,7 +187,7 @@ import TimerWheel
     #expect(index.count == Int(count) + Int(count + 6) / 7)
   }
 
-  @Test("CountdownTable does what a Dictionary does, and indices stay", arguments: 0..<20)
+  @Test("CountdownTable agrees with a Dictionary, and indices stay", arguments: 0..<20)
   func countdownTable(seed: UInt64) {
     struct Known: Equatable {
       var machine: Countdown
@@ -262,9 +262,7 @@ import TimerWheel
         #expect(model[wanted] == nil)
         if grows {
           let new = entity()
-          let index = wanted.withUnsafeBytes {
-            table.insert($0, hash: KeyIndex.hash($0), new)!
-          }
+          let index = table.insert(wanted.span, hash: KeyIndex.hash(wanted.span), new)!
           #expect(!model.values.contains { $0.index == index })
           model[wanted] = (index, Known(new))
         }
@@ -281,7 +279,7 @@ import TimerWheel
     #expect(table.entity(at: 0) == nil)
   }
 
-  @Test("Keys keep their bytes, whatever else is added and removed", arguments: 0..<8)
+  @Test("Keys keep their bytes while others are added and removed", arguments: 0..<8)
   func keyArena(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     var arena = KeyArena()
@@ -291,7 +289,8 @@ import TimerWheel
         let most = [20, 100, 600, KeyArena.longestKey].randomElement(using: &generator)!
         let length = most > 600 && step % 50 > 0 ? 512 : Int.random(in: 0...most, using: &generator)
         let key = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* step) }
-        known.append((try #require(key.withUnsafeBytes { arena.add($0) }), key))
+        let place = arena.add(key.span)
+        known.append((try #require(place), key))
       } else {
         known.swapAt(Int.random(in: known.indices, using: &generator), known.count - 1)
         arena.remove(known.removeLast().place)
@@ -300,14 +299,14 @@ import TimerWheel
     for (place, key) in known { #expect(Array(arena[place]) == key) }
   }
 
-  @Test("The room of keys that are gone is used again for shorter ones, whatever their lengths")
+  @Test("The room of removed keys is reused for shorter ones of any length")
   func keyArenaReuses() {
     var arena = KeyArena(limit: 256 << 10)
     var mostBefore = 0
     for length in stride(from: 512, through: 2, by: -7) {
       let key = [UInt8](repeating: 7, count: length)
       var places: [KeyArena.Place] = []
-      while let place = key.withUnsafeBytes({ arena.add($0) }) { places.append(place) }
+      while let place = arena.add(key.span) { places.append(place) }
       #expect(places.count >= mostBefore)
       mostBefore = places.count
       for place in places { arena.remove(place) }
@@ -349,7 +348,7 @@ import TimerWheel
     }
   }
 
-  @Test("An EntityRef survives the way through a timer's payload")
+  @Test("An EntityRef survives the round trip through a timer's payload")
   func entityRefs() {
     for kind in EntityKind.allCases {
       for index in [0, 1, 0x8000_0000, .max] as [UInt32] {
@@ -359,16 +358,16 @@ import TimerWheel
     }
   }
 
-  @Test("What only some countdowns have is beside them: the others do not pay for it")
+  @Test("A countdown's record takes 36 bytes; rare fields are stored beside it")
   func size() {
-    #expect(CountdownTable.bytesForEach == 36)
+    #expect(MemoryLayout<CountdownRecord>.stride == 36)
     #expect(MemoryLayout<SendRecord.Send>.stride == 32)
   }
 
-  @Test("Rate limits are many: other guards do not make them larger")
+  @Test("Other guards do not make the records of rate limits larger")
   func guardSize() { #expect(MemoryLayout<GuardEntity<Throttle>>.stride <= 104) }
 
-  @Test("Of what countdowns have in common there is one copy, for as long as one has it")
+  @Test("Countdowns share one copy of equal terms, as long as one of them has it")
   func terms() throws {
     var table = TermsTable()
     func terms(_ number: Int) throws -> Terms {

@@ -11,9 +11,7 @@ import Testing
   private func set(_ owner: Owner) throws {
     var set = TimerSet(after: .seconds(60))
     set.owner = owner
-    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
-      try desk.engine.setTimer(key, set, by: client, at: desk.now)
-    }
+    _ = try desk.engine.setTimer(Array("t".utf8).span, set, by: client, at: desk.now)
   }
 
   private func take() -> [String] { desk.engine.takenChanges() }
@@ -45,9 +43,7 @@ import Testing
   @Test func aPlaceIsUsedAgainAtOnce() throws {
     try set(.none)
     _ = take()
-    _ = try Array("t".utf8).withUnsafeBytes { key throws(EngineError) in
-      try desk.engine.deleteTimer(key, generation: nil, at: desk.now)
-    }
+    _ = try desk.engine.deleteTimer(Array("t".utf8).span, generation: nil, at: desk.now)
     try set(.none)
     #expect(take() == ["timer 0 t"])
   }

@@ -1,5 +1,6 @@
 import Countdowns
 import SeededRandom
+import Simulation
 import Testing
 
 /// LIST shows each entity that exists from the first page to the last on exactly one page.
@@ -11,17 +12,17 @@ import Testing
     var expected: [String: Int64]
     var seen: [String: [Int64]] = [:]
 
-    mutating func take<View>(_ page: Page<View>, _ entry: (View) -> ([UInt8], Generation)) {
+    mutating func take(_ page: (cursor: Int, views: [any EntityView])) {
       for view in page.views {
-        let (key, generation) = entry(view)
-        seen[String(decoding: key, as: UTF8.self), default: []].append(generation.value)
+        seen[String(decoding: view.key, as: UTF8.self), default: []].append(view.generation.value)
       }
       query.cursor = page.cursor
     }
   }
 
   @Test(
-    "Complete and without duplicates while entities come and go", arguments: EntityKind.allCases,
+    "LIST is complete and without duplicates while entities come and go",
+    arguments: EntityKind.allCases,
     0..<12)
   func completeAndWithoutDuplicates(kind: EntityKind, seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
@@ -90,49 +91,7 @@ import Testing
       }
       var listing = Listing(query: query, expected: matching.mapValues(\.generation))
       repeat {
-        switch kind {
-        case .countdown:
-          listing.take(desk.engine.listCountdowns(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .hud:
-          listing.take(desk.engine.listHUDs(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .timer:
-          listing.take(desk.engine.listTimers(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .scope:
-          listing.take(desk.engine.listScopes(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .throttle:
-          listing.take(desk.engine.listThrottles(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .once:
-          listing.take(desk.engine.listOnces(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .gate:
-          listing.take(desk.engine.listGates(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .debounce:
-          listing.take(desk.engine.listDebounces(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .page:
-          listing.take(desk.engine.listPages(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        case .nav:
-          // A stack has no owner of its own.
-          listing.take(desk.engine.listStacks(listing.query, at: desk.now)) {
-            ($0.key, $0.generation)
-          }
-        }
+        listing.take(desk.engine.list(kind, listing.query, at: desk.now))
         if listing.query.cursor != 0 {
           try churn(Int.random(in: 0...6, using: &generator))
           listing.expected = listing.expected.filter { there[$0.key]?.generation == $0.value }
@@ -147,26 +106,28 @@ import Testing
     }
   }
 
-  @Test("A timer that is set anew between two pages is on one of them, also when it is the last")
+  @Test("A timer that is set again between two pages is on one of them, even the last")
   func replacedTimer() throws {
     let desk = Desk()
     for key in ["a", "b", "c"] { try desk.set(key, 60_000) }
     var query = ListQuery()
     query.limit = 1
-    query.cursor = desk.engine.listTimers(query, at: desk.now).cursor
+    query.cursor = desk.engine.list(.timer, query, at: desk.now).cursor
     try desk.delete("a")
     try desk.delete("b")
     try desk.set("c", 30_000)
     var keys: [[UInt8]] = []
     repeat {
-      let page = desk.engine.listTimers(query, at: desk.now)
+      let page = desk.engine.list(.timer, query, at: desk.now)
       keys += page.views.map(\.key)
       query.cursor = page.cursor
     } while query.cursor != 0
     #expect(keys == [Array("c".utf8)])
   }
 
-  @Test("A pattern's snapshots are complete and without duplicates likewise", arguments: 0..<20)
+  @Test(
+    "Snapshots of a pattern are complete and without duplicates while entities come and go",
+    arguments: 0..<20)
   func snapshots(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let desk = Desk()
@@ -204,7 +165,7 @@ import Testing
     }
   }
 
-  @Test("A page looks at a bounded number of entities, and an end that is not there ends it")
+  @Test("A page looks at a bounded number of entities; a cursor beyond the end ends the listing")
   func bounded() throws {
     let desk = Desk()
     for index in 0..<100 { try desk.set("\(index)", 60_000) }
@@ -214,7 +175,7 @@ import Testing
     var pages = 0
     var found = 0
     repeat {
-      let page = desk.engine.listTimers(query, at: desk.now)
+      let page = desk.engine.list(.timer, query, at: desk.now)
       #expect(page.cursor == 0 || page.cursor - query.cursor <= 20)
       found += page.views.count
       query.cursor = page.cursor
@@ -223,19 +184,19 @@ import Testing
     #expect(found == 1)
     #expect(pages == 5)
     query.cursor = .max
-    #expect(desk.engine.listTimers(query, at: desk.now).cursor == 0)
+    #expect(desk.engine.list(.timer, query, at: desk.now).cursor == 0)
   }
 
-  @Test("What falls due while it is listed is not listed, and a table that empties ends it")
+  @Test("Entities that fall due during a listing are not listed, and an emptied table ends it")
   func fallsDue() throws {
     let desk = Desk()
     for index in 0..<10 { try desk.set("\(index)", 1_000) }
     var query = ListQuery()
     query.limit = 3
-    query.cursor = desk.engine.listTimers(query, at: desk.now).cursor
+    query.cursor = desk.engine.list(.timer, query, at: desk.now).cursor
     #expect(query.cursor == 3)
     desk.unnoticed(at: 1_000)
-    let page = desk.engine.listTimers(query, at: desk.now)
+    let page = desk.engine.list(.timer, query, at: desk.now)
     #expect(page.views.isEmpty)
     #expect(page.cursor == 0)
   }

@@ -8,7 +8,7 @@ import Testing
 
   init() { desk.connect(2) }
 
-  @Test("A connection goes: all it owned is cancelled as owner-gone, the rest stays")
+  @Test("When a connection closes, its entities end as owner-gone, and others stay")
   func connectionGoes() throws {
     desk.subscribe(1, pattern: "*")
     try desk.start("a", owner: two)
@@ -27,7 +27,7 @@ import Testing
     #expect(desk.engine.armedCount == 1)
   }
 
-  @Test("What a gone connection owned is mute at once, though not cleared up yet")
+  @Test("Entities of a closed connection fall silent at once, before the cleanup")
   func muteAtOnce() throws {
     desk.subscribe(1, pattern: "*")
     try desk.start("a", count: 1, owner: two)
@@ -52,7 +52,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A HUD of a gone connection is not shown when its grace ends before the clearing up")
+  @Test("A HUD of a closed connection is not shown, even if its grace ends before the cleanup")
   func goneOwnersHUDIsNeverShown() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s", Presentation.Request(grace: .seconds(1)), owner: two)
@@ -61,7 +61,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("START, GET, TIMER SET of what a gone connection owned begin anew")
+  @Test("Keys of a closed connection are free for START, GET and TIMER SET")
   func goneOwnersKeyIsFree() throws {
     try desk.start("a", owner: two)
     try desk.set("t", 60_000, owner: two)
@@ -76,7 +76,7 @@ import Testing
     #expect(desk.timer("t") != nil)
   }
 
-  @Test("An index that was reused before the clearing up is not hit")
+  @Test("The cleanup spares an index that was reused")
   func reusedIndex() throws {
     desk.connect(3)
     try desk.start("keep")
@@ -90,7 +90,7 @@ import Testing
     #expect(desk.engine.entityCount == 2)
   }
 
-  @Test("What is over before its owner goes is not cancelled again")
+  @Test("Entities that ended before their owner are not cancelled again")
   func overBefore() throws {
     desk.subscribe(1, "timer:t")
     try desk.set("t", 500, owner: two)
@@ -100,7 +100,7 @@ import Testing
     desk.hears(1, "0 t snapshot idle", "0 t set", "500 t fired 1")
   }
 
-  @Test("A START that is accepted changes the owner; a refused one does not")
+  @Test("An accepted START changes the owner, a refused one does not")
   func ownerChanges() throws {
     try desk.start("a", count: 1, owner: two)
     try desk.start("a", owner: .none)
@@ -112,7 +112,7 @@ import Testing
     #expect(desk.get("a") != nil)
   }
 
-  @Test("A HUD that several own stays until the last of them goes")
+  @Test("A HUD with several owners stays until the last one ends")
   func sharedHUD() throws {
     desk.connect(3)
     desk.subscribe(1, "hud:s")
@@ -128,18 +128,18 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Whose owner is gone while it is paused is not left over")
+  @Test("A paused entity ends with its owner")
   func pausedWhileOwnerGoes() throws {
     try desk.start("a", owner: two)
     try desk.pause("a")
     try desk.show("s", owner: two)
-    _ = try desk.with("s") { try desk.engine.pauseHUD(HUDTarget(screen: $0), at: desk.now) }
+    _ = try desk.with("s") { try desk.engine.pauseHUD($0, HUDTarget(), at: desk.now) }
     desk.disconnect(2)
     desk.advance()
     desk.expectEmpty()
   }
 
-  @Test("Clearing up takes no more steps a turn than the budget allows")
+  @Test("The cleanup takes no more steps at once than the budget allows")
   func boundedSteps() throws {
     for index in 0..<100 { try desk.start("\(index)", owner: two) }
     desk.disconnect(2)
@@ -161,16 +161,13 @@ import Testing
     return durations.sorted()[durations.count / 2]
   }
 
-  @Test("Many timers of one closing client: hanging up is O(1), the clearing up in small steps")
+  @Test("Closing a connection with many timers is O(1), and the cleanup goes in small steps")
   func manyTimers() throws {
     let count = 200_000
     var set = TimerSet(after: .seconds(3_600))
     set.owner = two
     for index in 0..<count {
-      var key = UInt64(index)
-      _ = try withUnsafeBytes(of: &key) {
-        try desk.engine.setTimer($0, set, by: desk.client(2), at: desk.now)
-      }
+      _ = try desk.engine.setTimer("\(index)".utf8.span, set, by: desk.client(2), at: desk.now)
     }
     let hangUp = ContinuousClock().measure { desk.disconnect(2) }
     #expect(hangUp < .milliseconds(50))
@@ -178,7 +175,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Many subscriptions of one closing client: no step copies those that are left")
+  @Test("Cleaning up many subscriptions copies none of those that are left")
   func manySubscriptions() {
     for index in 0..<50_000 {
       _ = desk.engine.subscribe(
@@ -190,7 +187,7 @@ import Testing
     #expect(desk.engine.subscriptionCount(of: 2) == 0)
   }
 
-  @Test("Many connections going at once: all are cleared up")
+  @Test("Many connections that close at once are all cleaned up")
   func manyConnections() throws {
     for connection in 10..<510 as Range<UInt64> {
       desk.connect(connection)

@@ -18,7 +18,7 @@ import Wire
     }
   }
 
-  @Test("SUBSCRIBE: the confirmations, then the snapshots, then what happens")
+  @Test("SUBSCRIBE sends the confirmations, then snapshots, then events")
   func subscribes() throws {
     let listener = counter.open(.resp3)
     let frames = try counter.frames(["SUBSCRIBE", "countdown:k", "hud:s"], by: listener)
@@ -33,7 +33,7 @@ import Wire
     #expect(heard[1]["due_unix_ms"] as? Int == 1_790_000_001_000)
   }
 
-  @Test("Both versions get the same payload, as array and as push")
+  @Test("Both protocol versions get the same payload, as array and as push")
   func versions() throws {
     let old = counter.open(.resp2)
     let new = counter.open(.resp3)
@@ -48,7 +48,7 @@ import Wire
     #expect(array == push)
   }
 
-  @Test("JSON is escaped; what is not UTF-8 is base64 in a field of that name")
+  @Test("JSON is escaped; bytes that are not UTF-8 come as base64 under a name that says so")
   func json() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:a\"\\\n\u{1}重"], by: listener)
@@ -64,14 +64,14 @@ import Wire
       var line = JSONLine()
       line.field("key", bytes: bytes)
       line.field("n", Int64(1))
-      let json = String(decoding: line.finish(), as: UTF8.self)
+      let json = line.finish { String(decoding: $0) }
       #expect(json == "{\"key_base64\":\"\(text)\",\"n\":1}")
       #expect(Data(base64Encoded: text) == Data(bytes))
     }
   }
 
   @Test(
-    "What has become ready is told in the words in which EVENTS SINCE tells it later",
+    "Subscribers and the event log get the same ready event",
     arguments: ["k", "a\"\\\n\u{1}重", String(repeating: "long", count: 50)])
   func subscribersAndTheLogGetTheSameReadyEvent(_ key: String) throws {
     let listener = counter.open()
@@ -88,7 +88,7 @@ import Wire
   }
 
   @Test(
-    "What happens to HUDs, timers and guards is told in the words in which EVENTS SINCE tells it later"
+    "Subscribers and the event log get the same events of HUDs, timers and guards"
   )
   func subscribersAndTheLogGetTheSameEvents() throws {
     let listener = counter.open()
@@ -110,7 +110,7 @@ import Wire
     #expect(told.count > 15 && kept == told)
   }
 
-  @Test("A tick, word for word")
+  @Test("A tick is exactly this line")
   func tickLine() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:k"], by: listener)
@@ -128,7 +128,9 @@ import Wire
         """)
   }
 
-  @Test("Every event of every kind is one line of valid JSON, and its view's header counts right")
+  @Test(
+    "Every event of every kind is one line of valid JSON, and every view has as many fields as announced"
+  )
   func everyEvent() throws {
     let listener = counter.open()
     counter.run(["PSUBSCRIBE", "*"], by: listener)
@@ -158,7 +160,7 @@ import Wire
 
   // MARK: Slow readers
 
-  @Test("Who is backed up gets the newest tick of each channel only, once it reads on")
+  @Test("A slow reader gets only the newest tick of each channel")
   func mergesTicks() throws {
     let slow = counter.open()
     counter.run(["SUBSCRIBE", "countdown:a", "countdown:b"], by: slow)
@@ -175,7 +177,7 @@ import Wire
     #expect(try counter.say("INFO stats").text.contains("ticks_merged:8\r\n"))
   }
 
-  @Test("Other events are not merged, and make a tick that waits void")
+  @Test("Other events are not merged, and replace a waiting tick")
   func otherEventsAreNotMerged() throws {
     for subscription in [["SUBSCRIBE", "countdown:a"], ["PSUBSCRIBE", "countdown:*"]] {
       let counter = Counter()
@@ -191,7 +193,7 @@ import Wire
     }
   }
 
-  @Test("Beyond max-output the connection is closed, and the reason tells how much it was")
+  @Test("Beyond max-output the connection is closed, and the reason names the size")
   func outputLimit() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 2_000
@@ -209,7 +211,7 @@ import Wire
     #expect(try counter.say("INFO stats").text.contains("output_limit_disconnections:1\r\n"))
   }
 
-  @Test("A monitor that does not read is closed; a failing command of its own does not trap then")
+  @Test("A monitor that does not read is closed, even while its own command fails")
   func monitorBeyondTheLimit() throws {
     var settings = Dispatcher.Settings()
     settings.maxOutput = 300
@@ -223,7 +225,7 @@ import Wire
 
   // MARK: RESP2 and subscribed
 
-  @Test("Subscribed in RESP2 only some commands are allowed; in RESP3 all are")
+  @Test("While subscribed in RESP2 only some commands are allowed; in RESP3 all are")
   func subscribedMode() throws {
     counter.run(["SUBSCRIBE", "other"])
     _ = try counter.take()

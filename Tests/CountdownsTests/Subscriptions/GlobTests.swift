@@ -29,7 +29,7 @@ import Testing
     for (pattern, text) in no { #expect(!matches(pattern, text), "\(pattern) \(text)") }
   }
 
-  @Test("A pathological pattern takes no exponential time")
+  @Test("A pathological pattern does not take exponential time")
   func pathological() {
     let pattern = String(repeating: "a*", count: 400) + "b"
     let text = String(repeating: "a", count: 1_000)
@@ -37,7 +37,7 @@ import Testing
     #expect(took < .seconds(2))
   }
 
-  @Test("Random patterns: as a plain recursive matcher says", arguments: 0..<10)
+  @Test("Random patterns agree with a recursive matcher", arguments: 0..<10)
   func againstModel(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     func word(_ parts: [String], _ most: Int) -> [String] {

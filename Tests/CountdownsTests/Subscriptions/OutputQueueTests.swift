@@ -3,7 +3,7 @@ import Testing
 @testable import Countdowns
 
 @Suite struct OutputQueueTests {
-  @Test("What goes in comes out, in order; little is put together")
+  @Test("Pieces come out in order, and only small ones are merged")
   func order() {
     var queue = OutputQueue()
     var all: [UInt8] = []

@@ -1,12 +1,13 @@
 import Countdowns
 import SeededRandom
+import Simulation
 import Testing
 
 /// Which subscribers receive which events, and from when on.
 @Suite struct SubscriptionTests {
   let desk = Desk()
 
-  @Test("Subscribed late: the snapshot first, then the ticks from there on")
+  @Test("A late subscriber gets a snapshot first, then the ticks from there on")
   func subscribesLate() throws {
     try desk.start("a", count: 4)
     desk.at(1_500)
@@ -15,7 +16,7 @@ import Testing
       1, "1500 a snapshot 3", "2000 a tick 2", "3000 a tick 1", "4000 a ready 0")
   }
 
-  @Test("Subscribed early: idle first, then started and the ticks")
+  @Test("An early subscriber gets idle first, then started and the ticks")
   func subscribesEarly() throws {
     desk.subscribe(1, "countdown:a")
     try desk.at(100).start("a", count: 2)
@@ -23,7 +24,7 @@ import Testing
       1, "0 a snapshot idle", "100 a started 2", "1100 a tick 1", "2100 a ready 0")
   }
 
-  @Test("The snapshot is first even if something was due that nobody had noticed yet")
+  @Test("The snapshot comes first, even if something unnoticed was due")
   func snapshotBeforeWhatWasDue() throws {
     try desk.start("a", count: 1)
     try desk.start("b", count: 2)
@@ -35,7 +36,7 @@ import Testing
     desk.hears(1, "1500 a snapshot 0", "1500 b snapshot 1", "1500 t snapshot")
   }
 
-  @Test("Nobody watching, no tick: one armed timer whatever COUNT is, and no event in between")
+  @Test("Unwatched, a countdown has one armed timer and no ticks")
   func unwatched() throws {
     try desk.start("a", count: 1_000_000)
     #expect(desk.engine.nextDeadline.boot == Instant(microseconds: 1_000_000_000_000))
@@ -59,7 +60,7 @@ import Testing
     #expect(desk.engine.subscriptionCount(of: 1) == 1)
   }
 
-  @Test("A channel and a pattern that matches it each bring the event")
+  @Test("A channel and a matching pattern each deliver the event")
   func channelAndPattern() throws {
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, pattern: "countdown:*")
@@ -68,7 +69,7 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a started 1", "1000 a ready 0", "1000 a ready 0")
   }
 
-  @Test("Channels of the three kinds are apart; others are about nothing")
+  @Test("Channels of different kinds are separate; unknown ones are about nothing")
   func kinds() throws {
     for channel in ["hud:a", "timer:a", "other", "countdown:", "countdown"] {
       desk.subscribe(1, channel)
@@ -80,7 +81,7 @@ import Testing
     #expect(desk.engine.subscriberCount(of: Array("other".utf8)) == 1)
   }
 
-  @Test("Every level of a screen has its snapshot")
+  @Test("Each level of a screen has its snapshot")
   func levels() throws {
     var settings = EngineSettings()
     settings.maximumLevel = .alert
@@ -99,7 +100,7 @@ import Testing
 
   // MARK: Patterns
 
-  @Test("Patterns come and go, and others match: each event goes to those who match it then")
+  @Test("Each event reaches the patterns that match it at that moment")
   func patternsComeAndGo() throws {
     for connection in 2...4 as ClosedRange<UInt64> { desk.connect(connection) }
     for (connection, pattern) in [(1, "countdown:a*"), (2, "countdown:?b"), (3, "countdown:a*")] {
@@ -129,7 +130,7 @@ import Testing
     #expect(try ready("ai") == [4])
   }
 
-  @Test("A pattern's snapshots: each entity there from first to last exactly once, in small steps")
+  @Test("A pattern's snapshots contain each lasting entity exactly once, in small steps")
   func patternSnapshots() throws {
     for index in 0..<100 { try desk.start("keep\(index)") }
     for index in 0..<100 { try desk.start("go\(index)") }
@@ -153,7 +154,7 @@ import Testing
     #expect(heard.count == 200)
   }
 
-  @Test("A pattern's snapshot of what was due tells it as it is, and nothing of gone owners")
+  @Test("A pattern's snapshots show the present, and nothing of closed owners")
   func patternSnapshotSettles() throws {
     desk.connect(2)
     try desk.start("a", count: 1)
@@ -165,7 +166,7 @@ import Testing
     #expect(snapshots == ["1000 a snapshot 0"])
   }
 
-  @Test("Unsubscribed or gone in the middle of the snapshots: no more of them")
+  @Test("Unsubscribing or disconnecting ends the snapshots")
   func unsubscribesWhileSnapshots() throws {
     for index in 0..<100 { try desk.start("\(index)") }
     desk.subscribe(1, pattern: "countdown:*", walk: false)
@@ -184,7 +185,7 @@ import Testing
     #expect(desk.engine.patternCount == 0)
   }
 
-  @Test("A snapshot makes ticks count for the pattern's subscriber")
+  @Test("A snapshot makes ticks start for the pattern's subscriber")
   func patternTicks() throws {
     try desk.start("a", count: 3)
     desk.at(500)
@@ -192,7 +193,7 @@ import Testing
     desk.at(3_000).hears(1, "500 a snapshot 3", "1000 a tick 2", "2000 a tick 1", "3000 a ready 0")
   }
 
-  @Test("The limit of subscriptions counts what is new only, and refuses before anything is done")
+  @Test("The limit of subscriptions counts only new ones, and is checked first")
   func subscriptionLimit() throws {
     var settings = EngineSettings()
     settings.limits.subscriptions = 3
@@ -247,7 +248,7 @@ import Testing
     query.limit = 50
     var (pages, seen) = (0, 0)
     repeat {
-      let page = desk.engine.listCountdowns(query, at: desk.now)
+      let page = desk.engine.list(.countdown, query, at: desk.now)
       pages += 1
       seen += page.views.count
       query.cursor = page.cursor
@@ -264,7 +265,7 @@ import Testing
     query.limit = 7
     var seen: [String] = []
     repeat {
-      let page = desk.engine.listCountdowns(query, at: desk.now)
+      let page = desk.engine.list(.countdown, query, at: desk.now)
       #expect(page.views.count <= 7)
       seen += page.views.map { String(decoding: $0.key, as: UTF8.self) }
       query.cursor = page.cursor
@@ -286,12 +287,13 @@ import Testing
     try desk.start("b1")
     var query = ListQuery()
     query.pattern = Array("a*".utf8)
-    #expect(desk.engine.listCountdowns(query, at: desk.now).views.count == 2)
+    #expect(desk.engine.list(.countdown, query, at: desk.now).views.count == 2)
     query.owner = .connection(2)
-    #expect(desk.engine.listCountdowns(query, at: desk.now).views.map(\.key) == [Array("a1".utf8)])
+    #expect(
+      desk.engine.list(.countdown, query, at: desk.now).views.map(\.key) == [Array("a1".utf8)])
     query.cursor = Int(UInt32.max)
     query.limit = 1_000
-    let page = desk.engine.listCountdowns(query, at: desk.now)
+    let page = desk.engine.list(.countdown, query, at: desk.now)
     #expect(page.views.isEmpty)
     #expect(page.cursor == 0)
   }

@@ -95,7 +95,7 @@ final class Counter {
     request.array(words.count)
     for word in words { request.bulk(word) }
     var decoder = RequestDecoder()
-    request.bytes.withUnsafeBytes { decoder.append($0) }
+    decoder.append(request.bytes.span.bytes)
     let found = try? decoder.next()
     #expect(found == true)
     var units = 0

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 
 extension Desk {
   @discardableResult

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 
 extension Desk {
   @discardableResult
@@ -21,7 +22,7 @@ extension Desk {
   }
 
   func nav(
-    _ stack: String, _ body: (Engine, UnsafeRawBufferPointer) throws -> Engine.StackAnswer
+    _ stack: String, _ body: (Engine, Span<UInt8>) throws -> Engine.StackAnswer
   ) rethrows -> NavigationStack.Refusal? {
     try with(stack) { try body(engine, $0).refusal }
   }

@@ -1,3 +1,4 @@
+import Simulation
 import Testing
 
 @testable import Countdowns
@@ -116,9 +117,9 @@ final class Desk {
   }
 
   /// Lends the bytes of a key; takes what was published afterwards.
-  func with<R>(_ key: String, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+  func with<R>(_ key: String, _ body: (Span<UInt8>) throws -> R) rethrows -> R {
     defer { collect() }
-    return try Array(key.utf8).withUnsafeBytes { try body($0) }
+    return try body(key.utf8.span)
   }
 
   // MARK: Countdowns
@@ -198,9 +199,7 @@ final class Desk {
   @discardableResult
   func dismiss(_ screen: String, level: Level? = nil) throws -> HUDView? {
     try with(screen) {
-      var target = HUDTarget(screen: $0)
-      target.level = level
-      return try engine.dismissHUD(target, delay: nil, at: now)
+      try engine.dismissHUD($0, HUDTarget(level: level), delay: nil, at: now)
     }
   }
 
@@ -251,7 +250,8 @@ final class Desk {
       }
       if let late = event.lateMicroseconds { #expect(late >= 0, "early") }
       let line = line(event, publication.key)
-      for connection in publication.subscribers + publication.patterns.flatMap(\.subscribers) {
+      let audience = publication.audience
+      for connection in audience.subscribers + audience.patterns.flatMap(\.subscribers) {
         heard[connection, default: []].append(line)
         events[connection, default: []].append(event)
       }

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 
 /// What is said to guards.
 extension Desk {

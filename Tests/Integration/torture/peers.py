@@ -130,7 +130,7 @@ class Subscriber(Peer):
         self.socket.setblocking(False)
 
     def heard(self, but_for_time):
-        """What is to be in the tail: pairs of channel and line. What time has done may happen again."""
+        """What is to be in the event log: pairs of channel and line. What time has done may happen again."""
         heard, owned = set(), set()
         for message, _ in self.replies:
             if message[0] != b"pmessage":

@@ -1,4 +1,4 @@
-/// A verify-code countdown: may a code be sent now, and how long until the next?
+/// A countdown for verification codes: may a code be sent now, and how long until the next?
 ///
 ///     (nothing) --start--> counting --deadline--> ready --start--> counting
 ///     counting --pause--> paused --resume--> counting

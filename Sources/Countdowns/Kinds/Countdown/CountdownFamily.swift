@@ -140,16 +140,16 @@ extension Call {
   }
 
   /// A title with the fields that one can have.
-  fileprivate func title(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> [UInt8] {
+  fileprivate func title(_ bytes: Span<UInt8>) throws(CommandError) -> [UInt8] {
     let title = try text(bytes, "TITLE", atMost: TextLimits.title)
     if let text = Title.problem(title) { throw problem("TITLE '\(quoted(bytes))': \(text)") }
     return title
   }
 
   /// One of the policies of the configuration.
-  fileprivate func policy(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> SendPolicy {
+  fileprivate func policy(_ bytes: Span<UInt8>) throws(CommandError) -> SendPolicy {
     let policies = dispatcher.engine.settings.policies
-    if let policy = policies[String(decoding: bytes, as: UTF8.self)] { return policy }
+    if let policy = policies[String(decoding: bytes)] { return policy }
     let most = 20
     let names = policies.keys.sorted()
     let known =

@@ -8,7 +8,7 @@ import TimerWheel
 struct CountdownTable: ~Copyable {
   private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
-  private var records: UnsafeMutablePointer<CountdownRecord>
+  private var records: Cells<CountdownRecord>
   private var places = Places()
   private var keys: KeyArena
   private var index = KeyIndex()
@@ -18,11 +18,8 @@ struct CountdownTable: ~Copyable {
   /// - Parameter keyMemory: bytes that keys may take.
   init(keyMemory: Int = KeyArena.mostBytes) {
     keys = KeyArena(limit: keyMemory)
-    records = memory.base
+    records = memory.cells
   }
-
-  /// Without what is beside it.
-  static var bytesForEach: Int { MemoryLayout<CountdownRecord>.stride }
 
   var count: Int { index.count }
   /// One more than the highest index ever used.
@@ -40,18 +37,21 @@ struct CountdownTable: ~Copyable {
   }
 
   /// O(1).
-  func find(_ key: UnsafeRawBufferPointer) -> UInt32? { find(key, hash: KeyIndex.hash(key)) }
+  func find(_ key: Span<UInt8>) -> UInt32? { find(key, hash: KeyIndex.hash(key)) }
 
-  func find(_ key: UnsafeRawBufferPointer, hash: UInt64) -> UInt32? {
+  func find(_ key: Span<UInt8>, hash: UInt64) -> UInt32? {
     index.find(hash: hash) { keys[records[Int($0)].key].hasSameBytes(as: key) }
   }
 
-  func find(_ key: [UInt8]) -> UInt32? { key.withUnsafeBytes { find($0) } }
+  func find(_ key: [UInt8]) -> UInt32? { find(key.span) }
 
-  func key(_ index: UInt32) -> [UInt8] { Array(keyBytes(index)) }
+  func key(_ index: UInt32) -> [UInt8] { withKey(index) { Array($0) } }
 
-  /// The same, lent until a key is added or removed.
-  func keyBytes(_ index: UInt32) -> UnsafeRawBufferPointer { keys[record(index).key] }
+  /// Lends a key. No key may be added or removed meanwhile.
+  @inline(__always)
+  func withKey<R>(_ index: UInt32, _ body: (Span<UInt8>) -> R) -> R {
+    body(keys[record(index).key])
+  }
 
   func generation(_ index: UInt32) -> Generation { record(index).generation }
 
@@ -111,7 +111,7 @@ struct CountdownTable: ~Copyable {
   var alarms: Alarms { Alarms(records: records) }
 
   struct Alarms {
-    let records: UnsafeMutablePointer<CountdownRecord>
+    let records: Cells<CountdownRecord>
 
     subscript(index: UInt32) -> TimerWheel.Token? {
       get { records[Int(index)].armed }
@@ -127,7 +127,7 @@ struct CountdownTable: ~Copyable {
 
   /// Nil if there is no room for its key, which must not be in the table yet. O(1).
   mutating func insert(
-    _ key: UnsafeRawBufferPointer, hash: UInt64, _ entity: CountdownEntity
+    _ key: Span<UInt8>, hash: UInt64, _ entity: CountdownEntity
   ) -> UInt32? {
     guard let cell = keys.add(key) else { return nil }
     let place = places.take()
@@ -139,20 +139,18 @@ struct CountdownTable: ~Copyable {
   /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the table;
   /// false if there is no room for it. O(1).
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
-    key.withUnsafeBytes { key in
-      guard let cell = keys.add(key) else { return false }
-      places.take(place)
-      makeRoom()
-      fill(place, cell, KeyIndex.hash(key), entity)
-      return true
-    }
+    guard let cell = keys.add(key.span) else { return false }
+    places.take(place)
+    makeRoom()
+    fill(place, cell, KeyIndex.hash(key.span), entity)
+    return true
   }
 
   @inline(__always)
   private mutating func makeRoom() {
     guard places.end > memory.capacity else { return }
     memory.grow(atLeast: places.end)
-    records = memory.base
+    records = memory.cells
   }
 
   private mutating func fill(
@@ -160,7 +158,7 @@ struct CountdownTable: ~Copyable {
   ) {
     records[Int(place)] = CountdownRecord(entity, key: key, terms: terms.take(entity.terms))
     if let extras = entity.extras { self.extras[place] = extras }
-    let (records, keys) = (records, keys.cells)
+    let (records, keys) = (records, keys.contents)
     index.insert(place, hash: hash) { indices in
       // Where the keys are, then a look at each, then their hashes: so that the memory they are in is
       // fetched at once, not one after the other.

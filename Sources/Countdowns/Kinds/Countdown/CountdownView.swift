@@ -99,7 +99,7 @@ package struct CountdownView: EntityView, Equatable {
     case .idle:
       state = .idle
     }
-    nowUnixMS = now.wall.microseconds / 1_000
+    nowUnixMS = now.unixMilliseconds
     count = machine.plan.count
     everyMS = machine.plan.every.millisecondsRoundedUp
     owner = entity.owner
@@ -166,9 +166,7 @@ package struct CountdownView: EntityView, Equatable {
 
   private func writeProgress(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("remaining", remaining)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("title", bytes: title)
   }
 }

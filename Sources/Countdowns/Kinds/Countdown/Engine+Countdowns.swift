@@ -7,7 +7,7 @@ enum CountdownKind: DurableKind {
   static func count(in engine: Engine) -> Int { engine.countdowns.count }
   static func indexEnd(in engine: Engine) -> Int { engine.countdowns.indexEnd }
 
-  static func find(_ key: UnsafeRawBufferPointer, in engine: Engine) -> UInt32? {
+  static func find(_ key: Span<UInt8>, in engine: Engine) -> UInt32? {
     engine.countdowns.find(key)
   }
 
@@ -118,7 +118,7 @@ extension Engine {
 
   /// - Parameter isBrief: the view need not have a key.
   package func startCountdown(
-    _ key: UnsafeRawBufferPointer, _ start: CountdownStart, isBrief: Bool = false,
+    _ key: Span<UInt8>, _ start: CountdownStart, isBrief: Bool = false,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     try checkWritable(start.owner)
@@ -143,7 +143,7 @@ extension Engine {
   }
 
   package func resendCountdown(
-    _ key: UnsafeRawBufferPointer, token: [UInt8]?, by client: Client, at now: Moment
+    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try checkSendsWritable(index)
@@ -152,20 +152,10 @@ extension Engine {
       token: token, at: now)
   }
 
-  package func countdown(
-    _ key: UnsafeRawBufferPointer, at now: Moment
-  ) -> CountdownView? {
-    settledCountdown(key, at: now).map { countdownView($0, at: now) }
-  }
-
-  package func listCountdowns(_ query: ListQuery, at now: Moment) -> Page<CountdownView> {
-    list(CountdownKind.self, query, at: now)
-  }
-
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
   /// cancel is no way round a quota.
   package func cancelCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settledCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns.generation(index))
@@ -176,19 +166,19 @@ extension Engine {
   }
 
   package func pauseCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .paused, at: now) { $0.pause(at: now.boot) }
   }
 
   package func resumeCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .resumed, at: now) { $0.resume(at: now.boot) }
   }
 
   package func retimeCountdown(
-    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, to left: Interval, generation: Generation?, at now: Moment
   ) throws(EngineError) -> CountdownView {
     try changeCountdown(key, generation, .retimed, at: now) { $0.retime(left, at: now.boot) }
   }
@@ -258,7 +248,7 @@ extension Engine {
     connections.disown(EntityRef(.countdown, index), entity.owner)
     countdowns[index].owner = .none
     // It is forgotten at once if nothing that was sent matters any more. Where an owner's end is
-    // noticed late, codes that expired meanwhile are told of first.
+    // noticed late, codes that expired meanwhile are reported first.
     wake(index, at: now)
   }
 
@@ -266,13 +256,13 @@ extension Engine {
 
   /// The countdown of that name, after what is due for it has happened.
   func settledCountdown(
-    _ key: UnsafeRawBufferPointer, at now: Moment
+    _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
     settledCountdown(key, hash: KeyIndex.hash(key), at: now)
   }
 
   private func settledCountdown(
-    _ key: UnsafeRawBufferPointer, hash: UInt64, at now: Moment
+    _ key: Span<UInt8>, hash: UInt64, at now: Moment
   ) -> UInt32? {
     guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
       return nil
@@ -294,7 +284,7 @@ extension Engine {
 
   private func isWatched(countdown index: UInt32) -> Bool {
     subscriptions.isAnythingWatched
-      && subscriptions.isWatched(.countdown, countdowns.keyBytes(index))
+      && countdowns.withKey(index) { subscriptions.isWatched(.countdown, $0) }
   }
 
   private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
@@ -313,7 +303,7 @@ extension Engine {
   }
 
   private func insertCountdown(
-    _ key: UnsafeRawBufferPointer, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
+    _ key: Span<UInt8>, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
     by client: Client, at now: Moment
   ) throws(EngineError) -> CountdownView {
     let generation = newGeneration()
@@ -382,7 +372,7 @@ extension Engine {
   }
 
   private func changeCountdown(
-    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ change: (inout Countdown) -> Bool
   ) throws(EngineError) -> CountdownView {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
@@ -449,10 +439,10 @@ extension Engine {
     noteEvent(head.name, ofCountdown: index)
     var head = head
     head.sequence = newSequence()
-    if isLogged(head.name, ofCountdown: index), eventTail.isOn {
-      eventTail.append(head, key: countdowns.keyBytes(index), view)
+    if isLogged(head.name, ofCountdown: index), eventLog.isOn {
+      countdowns.withKey(index) { eventLog.append(head, key: $0, view) }
     }
-    guard let audience = self.audience(.countdown, countdowns.keyBytes(index)) else { return }
+    guard let audience = audience(ofCountdown: index) else { return }
     var view = view
     view.key = countdowns.key(index)
     send(Event(head, view), .countdown, view.key, to: audience)
@@ -472,13 +462,12 @@ extension Engine {
   private func publish(
     countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
   ) {
-    let key = countdowns.keyBytes(index)
-    let audience = self.audience(.countdown, key)
+    let audience = audience(ofCountdown: index)
     let event = TimedEvent(
       machine, countdowns.generation(index), sequence: newSequence(),
       isKept: countdowns.owner(index) == .none, due: due, at: now)
-    let isForTail = event.tellsOfDurableChange && eventTail.isOn
-    guard isForTail || audience != nil else { return }
+    let isForLog = event.tellsOfDurableChange && eventLog.isOn
+    guard isForLog || audience != nil else { return }
     let titles = countdowns.titles(index)
     let title =
       event.isReady
@@ -486,11 +475,17 @@ extension Engine {
       : titles?.counting.map {
         Title.text($0, remaining: event.remaining, left: machine.remainingTime(at: now.boot))
       }
-    if isForTail { eventTail.append(event, key: key, title: title) }
-    if let audience {
-      statistics.publications += 1
-      outbox.append(event, key: key, title: title, to: audience)
+    countdowns.withKey(index) { key in
+      if isForLog { eventLog.append(event, key: key, title: title) }
+      if let audience {
+        statistics.publications += 1
+        outbox.append(event, key: key, title: title, to: audience)
+      }
     }
+  }
+
+  private func audience(ofCountdown index: UInt32) -> Audience? {
+    countdowns.withKey(index) { audience(.countdown, $0) }
   }
 
   func countdownView(

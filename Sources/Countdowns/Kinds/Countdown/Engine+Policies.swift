@@ -3,7 +3,7 @@ extension Engine {
 
   /// The send of that generation failed. False if it was given back before.
   package func refundCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation, at now: Moment
+    _ key: Span<UInt8>, generation: Generation, at now: Moment
   ) throws(EngineError) -> (isFirst: Bool, view: CountdownView) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
@@ -16,7 +16,7 @@ extension Engine {
       isFirst = countdowns[index].machine.refund(at: now.boot)
     }
     guard isFirst else { return (false, countdownView(index, at: now)) }
-    // What was not sent is asked for anew, also by a retry of the same request.
+    // A retry of a request that was not sent asks again.
     countdowns[index].tokens.removeAll { $0.generation == generation }
     statistics.refunded += 1
     publish(countdown: index, .refunded, at: now)
@@ -25,7 +25,7 @@ extension Engine {
 
   /// One try at a code: of that generation, else the newest.
   package func attemptCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Attempt, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
@@ -37,7 +37,7 @@ extension Engine {
 
   /// The code was right: no code may be tried any more, and what was sent stays in the windows.
   package func passCountdown(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> (SendRecord.Pass, CountdownView) {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
@@ -122,7 +122,7 @@ extension Engine {
   /// given back, unless a generation is given. An earlier one is stale once its code is not good
   /// any more.
   private func codes(
-    of key: UnsafeRawBufferPointer, _ generation: Generation?, at now: Moment
+    of key: Span<UInt8>, _ generation: Generation?, at now: Moment
   ) throws(EngineError) -> (UInt32, Sending, Generation?) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     guard let sending = countdowns[index].sending else { throw .noPolicy }

@@ -12,7 +12,7 @@ extension SendRecord {
   package enum Attempt: Equatable, Sendable {
     /// It may be checked; `isLast` if it is the last one that may.
     case accepted(isLast: Bool)
-    /// Its validity is over, or it was replaced or taken back.
+    /// Its validity is over, or it was replaced or refunded.
     case expired
     /// It was tried as often as it may be.
     case locked

@@ -35,7 +35,7 @@ extension SendRecord {
     _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
   ) -> Bool {
     guard countdown.refund(at: now) else { return false }
-    takeBack(by: policy, at: now)
+    refund(by: policy, at: now)
     return true
   }
 

@@ -55,7 +55,7 @@ package struct SendRecord: Equatable, Sendable {
 
   /// The newest send was none. What came before it is as it was: all that blocked the one before
   /// was over when this one was accepted.
-  mutating func takeBack(by policy: SendPolicy, at now: Instant) {
+  mutating func refund(by policy: SendPolicy, at now: Instant) {
     let count = sendCount(by: policy, at: now)
     guard sends.popLast() != nil else { return }
     number = count > 0 ? count - 1 : 0

@@ -6,7 +6,7 @@ extension TimedEvent {
 
   /// The same fields as an `Event` of it writes, in fewer steps.
   func write(
-    key: UnsafeRawBufferPointer, title: UnsafeRawBufferPointer?, to line: inout JSONLine
+    key: Span<UInt8>, title: Span<UInt8>?, to line: inout JSONLine
   ) {
     line.field("event", isReady ? "ready" : "tick")
     line.field("key", bytes: key)

@@ -43,7 +43,7 @@ package struct TimedEvent: Sendable {
     remaining = machine.remainingSteps(at: now.boot)
     remainingMS = machine.remainingTime(at: now.boot).millisecondsRoundedUp
     deadlineUnixMS = now.unixMilliseconds(of: deadline)
-    nowUnixMS = now.wall.microseconds / 1_000
+    nowUnixMS = now.unixMilliseconds
   }
 
   /// The same as an event that keeps what it is about. What it does not tell of is not in it.
@@ -71,9 +71,7 @@ package struct TimedEvent: Sendable {
     writer.field("late_us", lateMicroseconds)
     writer.field("state", state.text)
     writer.field("remaining", remaining)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("title", bytes: title)
   }
 }

@@ -17,23 +17,15 @@ package struct DebounceView: GuardView, Equatable {
   package var owner: Owner
   package var payload: [UInt8]?
 
-  /// Of what is over, to be filled in.
-  init(idle key: [UInt8], _ generation: Generation, nowUnixMS: Int64) {
-    self.key = key
-    self.generation = generation
-    self.nowUnixMS = nowUnixMS
+  /// Of what is over.
+  init(idle entity: GuardEntity<Debounce>, at now: Moment) {
+    let rule = entity.machine.rule
+    key = entity.key
     state = .idle
+    generation = entity.generation
     calls = 0
     remainingMS = 0
-    quietMS = 0
-    isLeading = false
-    owner = .none
-  }
-
-  init(idle entity: GuardEntity<Debounce>, at now: Moment) {
-    self.init(
-      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
-    let rule = entity.machine.rule
+    nowUnixMS = now.unixMilliseconds
     quietMS = rule.quiet.millisecondsRoundedUp
     maximumWaitMS = rule.maximumWait?.millisecondsRoundedUp
     isLeading = rule.isLeading
@@ -46,7 +38,7 @@ package struct DebounceView: GuardView, Equatable {
     state = machine.waiting == nil ? .resting : .waiting
     calls = machine.waiting?.calls ?? 0
     payload = machine.waiting?.payload
-    remainingMS = max(machine.nextDue - now.boot, .zero).millisecondsRoundedUp
+    remainingMS = now.milliseconds(until: machine.nextDue)
     deadlineUnixMS = now.unixMilliseconds(of: machine.nextDue)
   }
 
@@ -56,9 +48,7 @@ package struct DebounceView: GuardView, Equatable {
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("calls", calls)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("quiet_ms", quietMS)
     writer.field("max_wait_ms", maximumWaitMS)
     writer.field("leading", isLeading)

@@ -32,7 +32,7 @@ extension Engine {
   /// One call; subscribers receive an event once it has been quiet. The newest call's rule, payload
   /// and owner count.
   package func callDebounce(
-    _ key: UnsafeRawBufferPointer, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
+    _ key: Span<UInt8>, _ rule: Debounce.Rule, payload: [UInt8]?, owner: Owner,
     by client: Client, at now: Moment
   ) throws(EngineError) -> DebounceView {
     try checkWritable(owner)
@@ -56,14 +56,14 @@ extension Engine {
 
   /// Forgets what was called; false if nothing was.
   package func cancelDebounce(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     try cancel(DebounceKind.self, key, generation: generation, at: now)
   }
 
   /// Fires what waits, at once; false if nothing does.
   package func flushDebounce(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(DebounceKind.self, key, at: now) else { return false }
     try check(generation, against: debounces[index].generation)
@@ -72,14 +72,6 @@ extension Engine {
     publish(index, firing, isOver: true, at: now)
     remove(DebounceKind.self, index)
     return true
-  }
-
-  package func debounce(_ key: UnsafeRawBufferPointer, at now: Moment) -> DebounceView? {
-    get(DebounceKind.self, key, at: now)
-  }
-
-  package func listDebounces(_ query: ListQuery, at now: Moment) -> Page<DebounceView> {
-    list(DebounceKind.self, query, at: now)
   }
 
   fileprivate func publish(

@@ -15,8 +15,7 @@ enum GateKind: GuardKind {
   static func view(of entity: Entity, at now: Moment) -> GateView { GateView(entity, at: now) }
 
   static func endedView(of entity: Entity, at now: Moment) -> GateView {
-    var view = GateView(
-      closed: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    var view = GateView(closed: entity.key, entity.generation, at: now)
     view.owner = entity.owner
     // What is not going to be run.
     view.action = entity.machine.pending?.name
@@ -61,7 +60,7 @@ extension Engine {
 
   /// Whether the action may run now; else it is kept until the session opens.
   package func checkGate(
-    _ session: UnsafeRawBufferPointer, _ check: GateCheck, by client: Client, at now: Moment
+    _ session: Span<UInt8>, _ check: GateCheck, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: GateView) {
     let found = settled(GateKind.self, session, at: now)
     if let found, !check.isRequired || gates[found].machine.isOpen {
@@ -90,7 +89,7 @@ extension Engine {
 
   /// The session is open, for good without a TTL. What was waiting for it is run, once.
   package func openGate(
-    _ session: UnsafeRawBufferPointer, for ttl: Interval?, by client: Client, at now: Moment
+    _ session: Span<UInt8>, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
     try checkWritable(.none)
     guard let index = settled(GateKind.self, session, at: now) else {
@@ -119,7 +118,7 @@ extension Engine {
 
   /// Drops the action that waits; false if none does.
   package func cancelGate(
-    _ session: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(GateKind.self, session, at: now), !gates[index].machine.isOpen else {
       return false
@@ -129,7 +128,7 @@ extension Engine {
 
   /// Closes the session; false if it is not open.
   package func closeGate(
-    _ session: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(GateKind.self, session, at: now), gates[index].machine.isOpen else {
       return false
@@ -138,14 +137,6 @@ extension Engine {
     try checkWritable(.none)
     close(index, due: nil, at: now)
     return true
-  }
-
-  package func gate(_ session: UnsafeRawBufferPointer, at now: Moment) -> GateView? {
-    get(GateKind.self, session, at: now)
-  }
-
-  package func listGates(_ query: ListQuery, at now: Moment) -> Page<GateView> {
-    list(GateKind.self, query, at: now)
   }
 
   fileprivate func close(_ index: UInt32, due: Instant?, at now: Moment) {

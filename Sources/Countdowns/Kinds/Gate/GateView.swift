@@ -15,28 +15,23 @@ package struct GateView: GuardView, Equatable {
   package var owner: Owner
 
   /// Closed, and nothing waits.
-  init(closed key: [UInt8], _ generation: Generation = Generation(0), nowUnixMS: Int64) {
+  init(closed key: [UInt8], _ generation: Generation = Generation(0), at now: Moment) {
     self.key = key
     self.generation = generation
-    self.nowUnixMS = nowUnixMS
     state = .closed
+    nowUnixMS = now.unixMilliseconds
     owner = .none
-  }
-
-  init(closed key: [UInt8], at now: Moment) {
-    self.init(closed: key, nowUnixMS: now.wall.microseconds / 1_000)
   }
 
   init(_ entity: GuardEntity<Gate>, at now: Moment) {
     let machine = entity.machine
-    self.init(
-      closed: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    self.init(closed: entity.key, entity.generation, at: now)
     state = machine.isOpen ? .open : .pending
     action = machine.pending?.name
     payload = machine.pending?.payload
     owner = entity.owner
     guard let deadline = machine.nextExpiry else { return }
-    remainingMS = max(deadline - now.boot, .zero).millisecondsRoundedUp
+    remainingMS = now.milliseconds(until: deadline)
     deadlineUnixMS = now.unixMilliseconds(of: deadline)
   }
 
@@ -47,9 +42,7 @@ package struct GateView: GuardView, Equatable {
     writer.field("state", state.rawValue)
     writer.field("action", bytes: action)
     writer.field("payload", bytes: payload)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("owner", owner)
   }
 }

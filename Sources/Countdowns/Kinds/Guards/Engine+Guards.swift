@@ -16,7 +16,7 @@ extension GuardKind {
 
 extension Engine {
   func insertGuard<K: GuardKind>(
-    _ kind: K.Type, _ key: UnsafeRawBufferPointer, _ machine: K.Machine, owner: Owner,
+    _ kind: K.Type, _ key: Span<UInt8>, _ machine: K.Machine, owner: Owner,
     by client: Client
   ) -> UInt32 {
     insert(

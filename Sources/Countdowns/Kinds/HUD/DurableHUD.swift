@@ -38,7 +38,7 @@ extension DurableHUD: StoredRecord {
 
   package mutating func fields<Row: StorageVisitor>(_ row: inout Row) {
     row.key(&key)
-    // The front level and its next deadline are stored for people who read the file.
+    // The front level and its next deadline are stored so that the file is human-readable.
     let front = presentations.last?.memory
     var generation = front?.generation.value ?? 0
     row.field("generation", &generation)

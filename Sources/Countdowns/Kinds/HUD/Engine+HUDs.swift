@@ -47,7 +47,7 @@ extension Engine {
   // MARK: Commands
 
   package func showHUD(
-    _ screen: UnsafeRawBufferPointer, level: Level, _ request: Presentation.Request,
+    _ screen: Span<UInt8>, level: Level, _ request: Presentation.Request,
     owner: Owner, by client: Client, at now: Moment
   ) throws(EngineError) -> HUDView {
     let key = Array(screen)
@@ -65,7 +65,7 @@ extension Engine {
   ) throws(EngineError) -> UInt32? {
     let maximum = settings.maximumLevel(of: key)
     guard level <= maximum else { throw .levelNotAllowed(level, maximum: maximum) }
-    let found = key.withUnsafeBytes { settled(HUDKind.self, $0, at: now) }
+    let found = settled(HUDKind.self, key.span, at: now)
     try checkWritable(hud: found, level, request)
     let added = others + (found == nil ? 1 : 0)
     if added > 0 { try checkLimits(client, adding: added) }
@@ -109,9 +109,9 @@ extension Engine {
   }
 
   package func updateHUD(
-    _ target: HUDTarget, fraction: Double?, status: [UInt8]?, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, fraction: Double?, status: [UInt8]?, at now: Moment
   ) throws(EngineError) -> HUDView {
-    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    guard let (index, level) = try find(screen, target, at: now) else { throw .notFound }
     return changeHUD(index, level, at: now) { machine, emit in
       machine.update(fraction: fraction, status: status, at: now.boot, emit)
     }
@@ -119,9 +119,9 @@ extension Engine {
 
   /// Nil when nothing is shown.
   package func dismissHUD(
-    _ target: HUDTarget, delay: Interval?, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, delay: Interval?, at now: Moment
   ) throws(EngineError) -> HUDView? {
-    guard let (index, level) = try find(target, at: now) else { return nil }
+    guard let (index, level) = try find(screen, target, at: now) else { return nil }
     return changeHUD(index, level, at: now) { machine, emit in
       machine.dismiss(delay: delay, at: now.boot, emit)
     }
@@ -129,10 +129,11 @@ extension Engine {
 
   /// Nil when nothing is shown.
   package func popHUD(
-    _ target: HUDTarget, by client: Client, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, by client: Client, at now: Moment
   ) throws(EngineError) -> HUDView? {
     let owner = Owner.connection(client.connection)
-    guard let (index, level) = try find(target, at: now, else: { $0.level(leasedBy: owner) })
+    guard
+      let (index, level) = try find(screen, target, at: now, else: { $0.level(leasedBy: owner) })
     else { return nil }
     return changeHUD(index, level, at: now) { machine, emit in
       machine.pop(by: owner, at: now.boot, emit)
@@ -140,42 +141,37 @@ extension Engine {
   }
 
   package func tapHUD(
-    _ target: HUDTarget, inside: Bool, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, inside: Bool, at now: Moment
   ) throws(EngineError) -> HUDView {
-    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    guard let (index, level) = try find(screen, target, at: now) else { throw .notFound }
     return changeHUD(index, level, at: now) { machine, emit in
       machine.tap(inside: inside, at: now.boot, emit)
     }
   }
 
   package func pauseHUD(
-    _ target: HUDTarget, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment
   ) throws(EngineError) -> HUDView {
-    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    guard let (index, level) = try find(screen, target, at: now) else { throw .notFound }
     return changeHUD(index, level, at: now) { machine, emit in machine.pause(at: now.boot, emit) }
   }
 
   package func resumeHUD(
-    _ target: HUDTarget, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment
   ) throws(EngineError) -> HUDView {
-    guard let (index, level) = try find(target, at: now) else { throw .notFound }
+    guard let (index, level) = try find(screen, target, at: now) else { throw .notFound }
     return changeHUD(index, level, at: now) { machine, emit in machine.resume(at: now.boot, emit) }
   }
 
   /// Nil when nothing is shown.
   package func hud(
-    _ screen: UnsafeRawBufferPointer, level: Level?, at now: Moment
+    _ screen: Span<UInt8>, level: Level?, at now: Moment
   ) -> HUDView? {
     guard let index = settled(HUDKind.self, screen, at: now),
       let position = huds[index].index(of: level)
     else { return nil }
     let (level, machine) = huds[index].presentations[position]
     return HUDView(huds[index].key, level, machine, at: now)
-  }
-
-  /// The front presentation of each screen.
-  package func listHUDs(_ query: ListQuery, at now: Moment) -> Page<HUDView> {
-    list(HUDKind.self, query, at: now)
   }
 
   // MARK: Time
@@ -224,9 +220,10 @@ extension Engine {
 
   /// The level that is named, else the generation's own, else `unnamed`, else the front one.
   private func find(
-    _ target: HUDTarget, at now: Moment, else unnamed: (HUDEntity) -> Level? = { _ in nil }
+    _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment,
+    else unnamed: (HUDEntity) -> Level? = { _ in nil }
   ) throws(EngineError) -> (UInt32, Level)? {
-    guard let index = settled(HUDKind.self, target.screen, at: now) else { return nil }
+    guard let index = settled(HUDKind.self, screen, at: now) else { return nil }
     let entity = huds[index]
     let wanted =
       target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
@@ -328,13 +325,16 @@ extension Engine {
   }
 }
 
-/// Which presentation a command is about: the front one unless it names a level or generation.
+/// Which presentation of a screen a command is about: the front one unless it names a level or
+/// generation.
 package struct HUDTarget {
-  package var screen: UnsafeRawBufferPointer
   package var level: Level?
   package var generation: Generation?
 
-  package init(screen: UnsafeRawBufferPointer) { self.screen = screen }
+  package init(level: Level? = nil, generation: Generation? = nil) {
+    self.level = level
+    self.generation = generation
+  }
 }
 
 extension Presentation.Event {

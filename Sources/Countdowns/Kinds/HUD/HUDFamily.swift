@@ -13,12 +13,10 @@ private struct ShowRequest {
 
 /// Which HUD a command is about, and what it says of it.
 private struct HUDChange {
-  var target: HUDTarget
+  var target = HUDTarget()
   var status: [UInt8]?
   var delay: Interval?
   var isInside = false
-
-  init(_ call: Call) throws(CommandError) { target = HUDTarget(screen: try call.key()) }
 }
 
 let hudCommands: [CommandSpec] = [
@@ -61,59 +59,59 @@ let hudCommands: [CommandSpec] = [
   hud(
     "PROGRESS", "Tells how far the work is, from 0 to 1.", takes: "fraction",
     [.text("STATUS", "s", \.status, atMost: TextLimits.status)]
-  ) { call, change throws(CommandError) in
+  ) { call, key, change throws(CommandError) in
     let fraction = try call.fraction(call.arguments[3])
     return try call.run { () throws(EngineError) in
       try call.dispatcher.engine.updateHUD(
-        change.target, fraction: fraction, status: change.status, at: call.now)
+        key, change.target, fraction: fraction, status: change.status, at: call.now)
     }
   },
 
   hud(
     "STATUS", "Changes the text of what is shown.", takes: "s"
-  ) { call, change throws(CommandError) in
+  ) { call, key, change throws(CommandError) in
     let status = try call.text(call.arguments[3], "the status", atMost: TextLimits.status)
     return try call.run { () throws(EngineError) in
       try call.dispatcher.engine.updateHUD(
-        change.target, fraction: nil, status: status, at: call.now)
+        key, change.target, fraction: nil, status: status, at: call.now)
     }
   },
 
   hud(
     "DISMISS", "Ends what is shown, once MIN is over; null if nothing is.",
     [.duration("DELAY", \.delay)]
-  ) { call, change throws(CommandError) in
+  ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.dismissHUD(change.target, delay: change.delay, at: call.now)
+      try call.dispatcher.engine.dismissHUD(key, change.target, delay: change.delay, at: call.now)
     }
   },
 
   hud(
     "POP", "Gives one lease back; the last one dismisses. Null if nothing is shown."
-  ) { call, change throws(CommandError) in
+  ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.popHUD(change.target, by: call.session.client, at: call.now)
+      try call.dispatcher.engine.popHUD(key, change.target, by: call.session.client, at: call.now)
     }
   },
 
   hud(
     "TAP", "Tells of a tap; outside and without a mask it dismisses.",
     [.flag("INSIDE", \.isInside)]
-  ) { call, change throws(CommandError) in
+  ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.tapHUD(change.target, inside: change.isInside, at: call.now)
+      try call.dispatcher.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
     }
   },
 
-  hud("PAUSE", "Stops the time of what is shown.") { call, change throws(CommandError) in
+  hud("PAUSE", "Stops the time of what is shown.") { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.pauseHUD(change.target, at: call.now)
+      try call.dispatcher.engine.pauseHUD(key, change.target, at: call.now)
     }
   },
 
-  hud("RESUME", "Lets the time of what is shown go on.") { call, change throws(CommandError) in
+  hud("RESUME", "Lets the time of what is shown go on.") { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.resumeHUD(change.target, at: call.now)
+      try call.dispatcher.engine.resumeHUD(key, change.target, at: call.now)
     }
   },
 
@@ -132,14 +130,14 @@ let hudCommands: [CommandSpec] = [
 private func hud(
   _ name: String, _ summary: String, takes parameter: String? = nil,
   _ options: [Option<HUDChange>] = [],
-  _ body: @escaping @Sendable (Call, HUDChange) throws(CommandError) -> HUDView?
+  _ body: @escaping @Sendable (Call, Span<UInt8>, HUDChange) throws(CommandError) -> HUDView?
 ) -> CommandSpec {
   CommandSpec(
     "HUD", name, parameter.map { "screen \($0)" } ?? "screen",
     options + [.choice("LEVEL", \.target.level), .generation(\.target.generation)],
     group: .entities(.hud), [.write, .fast], summary,
-    request: HUDChange.init
+    into: HUDChange()
   ) { call, change throws(CommandError) in
-    call.reply(try body(call, change))
+    call.reply(try body(call, try call.key(), change))
   }
 }

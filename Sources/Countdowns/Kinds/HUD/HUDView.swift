@@ -55,7 +55,7 @@ package struct HUDView: EntityView, Equatable {
     let left = machine.remainingTime(at: now.boot)
     remainingMS = left?.millisecondsRoundedUp
     deadlineUnixMS = isPaused ? nil : left.map { now.unixMilliseconds(of: now.boot + $0) }
-    nowUnixMS = now.wall.microseconds / 1_000
+    nowUnixMS = now.unixMilliseconds
     end = machine.end
     owner = machine.owner
     isDurable = machine.request.isDurable
@@ -83,9 +83,7 @@ package struct HUDView: EntityView, Equatable {
     writer.field("leases", leases)
     writer.field("dismissing", isDismissing)
     writer.field("paused", isPaused)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("end", end?.rawValue)
     writer.field("owner", owner)
     writer.field("durable", isDurable)

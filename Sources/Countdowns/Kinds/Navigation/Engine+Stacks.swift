@@ -39,7 +39,7 @@ extension Engine {
   // MARK: Commands
 
   package func pushPage(
-    _ key: UnsafeRawBufferPointer, _ push: PagePush, by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ push: PagePush, by client: Client, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     let index = settled(NavigationKind.self, key, at: now)
     if let index {
@@ -63,21 +63,21 @@ extension Engine {
 
   /// The page's scope closes, and what it owns is cancelled.
   package func popPage(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.pop($1) }
   }
 
   /// The same with all pages but the first.
   package func popToRoot(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.popToRoot($1) }
   }
 
   /// The same with all pages, the top first. False if there was no such stack.
   package func dismissStack(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(NavigationKind.self, key, at: now) else { return false }
     try check(generation, against: stacks[index].generation)
@@ -91,7 +91,7 @@ extension Engine {
 
   /// May a swipe back begin? With `timeout` nil it waits as long as the settings say.
   package func swipe(
-    _ key: UnsafeRawBufferPointer, x: Double, dx: Double, timeout: Interval?, at now: Moment
+    _ key: Span<UInt8>, x: Double, dx: Double, timeout: Interval?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
     let timeout = timeout ?? settings.swipeTimeout
@@ -106,29 +106,21 @@ extension Engine {
   }
 
   package func progressSwipe(
-    _ key: UnsafeRawBufferPointer, _ fraction: Double, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, _ fraction: Double, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.progress(fraction, at: now.boot, $1) }
   }
 
   package func finishSwipe(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.finish($1) }
   }
 
   package func cancelSwipe(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.cancel($1) }
-  }
-
-  package func stack(_ key: UnsafeRawBufferPointer, at now: Moment) -> StackView? {
-    get(NavigationKind.self, key, at: now)
-  }
-
-  package func listStacks(_ query: ListQuery, at now: Moment) -> Page<StackView> {
-    list(NavigationKind.self, query, at: now)
   }
 
   // MARK: Time and scopes
@@ -167,7 +159,7 @@ extension Engine {
   // MARK: Steps
 
   private func change(
-    _ key: UnsafeRawBufferPointer, _ generation: Generation?, at now: Moment,
+    _ key: Span<UInt8>, _ generation: Generation?, at now: Moment,
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
       -> NavigationStack.Refusal?
   ) throws(EngineError) -> StackAnswer {

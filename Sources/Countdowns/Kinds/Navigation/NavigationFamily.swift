@@ -96,7 +96,7 @@ extension Option<SwipeRequest> {
 extension Call {
   /// A place or a distance on a screen, in points.
   fileprivate func points(
-    _ bytes: UnsafeRawBufferPointer, _ what: String
+    _ bytes: Span<UInt8>, _ what: String
   ) throws(CommandError) -> Double {
     guard let value = decimal(bytes), abs(value) <= 1_000_000 else {
       throw problem("\(what) '\(quoted(bytes))' is not a number from -1000000 to 1000000")
@@ -104,15 +104,15 @@ extension Call {
     return value
   }
 
-  func fraction(_ bytes: UnsafeRawBufferPointer) throws(CommandError) -> Double {
+  func fraction(_ bytes: Span<UInt8>) throws(CommandError) -> Double {
     guard let value = decimal(bytes), (0...1).contains(value) else {
       throw problem("'\(quoted(bytes))' is not a number from 0 to 1")
     }
     return value
   }
 
-  private func decimal(_ bytes: UnsafeRawBufferPointer) -> Double? {
-    let text = String(decoding: bytes, as: UTF8.self)
+  private func decimal(_ bytes: Span<UInt8>) -> Double? {
+    let text = String(decoding: bytes)
     // Double reads hexadecimal, infinity and nan as well.
     guard text.utf8.allSatisfy({ ($0 >= 0x30 && $0 <= 0x39) || "+-.eE".utf8.contains($0) }) else {
       return nil

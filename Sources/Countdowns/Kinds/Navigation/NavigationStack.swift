@@ -1,12 +1,12 @@
-/// A stack of pages with a swipe back that can be taken back.
+/// A stack of pages with a swipe back that can be cancelled.
 ///
 ///     (nothing) --push--> settled --push, pop, root--> settled
 ///     settled --swipe that may begin--> transitioning --finish--> settled, one page less
 ///     transitioning --cancel, time over--> settled, as it was
 ///     any --dismiss, the last page closed--> (nothing)
 ///
-/// Whatever is told that it will appear is told that it did, or that it will not after all; the
-/// same for disappearing. A page's bar counts from its did-appear on: a swipe that is cancelled
+/// A page that will appear is then reported to have appeared, or to disappear after all; the same
+/// for disappearing. A page's bar counts from its did-appear on: a swipe that is cancelled
 /// never changes it.
 package struct NavigationStack: Equatable, Sendable {
   package enum Bar: String, CaseIterable, Sendable { case shown, hidden }
@@ -95,7 +95,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// Pops all pages but the first. Those between were not to be seen, and are told nothing.
+  /// Pops all pages but the first. Those between were not visible, so they have no events.
   package mutating func popToRoot(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
@@ -164,22 +164,22 @@ package struct NavigationStack: Equatable, Sendable {
   /// The page on top stays, as if nothing had been.
   package mutating func cancel(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
-    takeBack(.cancelled, due: nil, emit)
+    cancelSwipe(.cancelled, due: nil, emit)
     return nil
   }
 
   /// Time has passed to `now`.
   package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
     guard let until = transition?.until, until <= now else { return }
-    takeBack(.timedOut, due: until, emit)
+    cancelSwipe(.timedOut, due: until, emit)
   }
 
-  /// Pages whose scopes are gone, by their place. A swipe that one of them is part of is taken back.
+  /// Pages whose scopes are gone, by their place. A swipe that one of them is part of is cancelled.
   package mutating func remove(_ gone: Set<Int>, _ emit: (Occurrence) -> Void) {
     guard !gone.isEmpty else { return }
     let last = pages.count - 1
     if transition != nil, gone.contains(last) || gone.contains(last - 1) {
-      takeBack(.cancelled, due: nil, emit)
+      cancelSwipe(.cancelled, due: nil, emit)
     }
     let top = pages[last]
     pages = pages.enumerated().filter { !gone.contains($0.offset) }.map(\.element)
@@ -193,7 +193,7 @@ package struct NavigationStack: Equatable, Sendable {
 
   // MARK: Steps
 
-  private mutating func takeBack(_ why: Event, due: Instant?, _ emit: (Occurrence) -> Void) {
+  private mutating func cancelSwipe(_ why: Event, due: Instant?, _ emit: (Occurrence) -> Void) {
     transition = nil
     let top = pages[pages.count - 1]
     let under = pages[pages.count - 2]

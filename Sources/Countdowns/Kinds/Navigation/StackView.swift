@@ -37,9 +37,9 @@ package struct StackView: EntityView, Equatable {
     bar = machine.bar
     fraction = machine.transition?.fraction
     let until = machine.nextExpiry
-    remainingMS = until.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
-    deadlineUnixMS = until.map { now.unixMilliseconds(of: $0) }
-    nowUnixMS = now.wall.microseconds / 1_000
+    remainingMS = until.map(now.milliseconds(until:))
+    deadlineUnixMS = until.map(now.unixMilliseconds(of:))
+    nowUnixMS = now.unixMilliseconds
   }
 
   package func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?) {
@@ -48,9 +48,7 @@ package struct StackView: EntityView, Equatable {
     writer.field("generation", generation.value)
     answer?.write(to: &writer)
     writeDetails(to: &writer)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
   }
 
   /// Of the page that the event is about, then of the stack.

@@ -13,10 +13,7 @@ enum OnceKind: GuardKind {
   static func view(of entity: Entity, at now: Moment) -> OnceView { OnceView(entity, at: now) }
 
   static func endedView(of entity: Entity, at now: Moment) -> OnceView {
-    var view = OnceView(
-      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
-    view.owner = entity.owner
-    return view
+    OnceView(idle: entity, at: now)
   }
 
   /// Its TTL is over.
@@ -32,7 +29,7 @@ extension Engine {
 
   /// Whether this is the first request for `ttl`; else the view says how the first one went.
   package func beginOnce(
-    _ key: UnsafeRawBufferPointer, for ttl: Interval, owner: Owner, by client: Client,
+    _ key: Span<UInt8>, for ttl: Interval, owner: Owner, by client: Client,
     at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
     if let index = settled(OnceKind.self, key, at: now) {
@@ -50,7 +47,7 @@ extension Engine {
   /// It was done, with that result; false, and nothing changes, if it was before. From then on it
   /// is nobody's: the result outlives who made it.
   package func finishOnce(
-    _ key: UnsafeRawBufferPointer, _ result: [UInt8], generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
     guard let index = settled(OnceKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: onces[index].generation)
@@ -66,16 +63,8 @@ extension Engine {
 
   /// It did not come about, and may be tried again; false if there was nothing.
   package func cancelOnce(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     try cancel(OnceKind.self, key, generation: generation, at: now)
-  }
-
-  package func once(_ key: UnsafeRawBufferPointer, at now: Moment) -> OnceView? {
-    get(OnceKind.self, key, at: now)
-  }
-
-  package func listOnces(_ query: ListQuery, at now: Moment) -> Page<OnceView> {
-    list(OnceKind.self, query, at: now)
   }
 }

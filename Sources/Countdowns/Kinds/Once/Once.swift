@@ -1,4 +1,4 @@
-/// An idempotency guard: something is done once, and whoever comes again is told how it went.
+/// An idempotency key: something runs once, and a repetition gets its status and result.
 ///
 ///     (nothing) --ONCE--> running --DONE--> done
 ///     running | done --CANCEL, TTL over--> (nothing)      running --owner gone--> (nothing)
@@ -11,7 +11,7 @@ package struct Once: Guard {
   }
 
   package private(set) var phase: Phase
-  /// Until then a repetition is told of this one.
+  /// Until then a repetition gets the result of this one.
   package let deadline: Instant
 
   package init(for ttl: Interval, at now: Instant) {

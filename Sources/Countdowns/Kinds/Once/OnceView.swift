@@ -1,4 +1,4 @@
-/// What is reported of an idempotency guard.
+/// The view of an idempotency key.
 package struct OnceView: GuardView, Equatable {
   package enum State: String, CaseIterable, Sendable { case idle, running, done }
 
@@ -12,18 +12,17 @@ package struct OnceView: GuardView, Equatable {
   package var result: [UInt8]?
 
   /// Of what is over.
-  init(idle key: [UInt8], _ generation: Generation, nowUnixMS: Int64) {
-    self.key = key
-    self.generation = generation
-    self.nowUnixMS = nowUnixMS
+  init(idle entity: GuardEntity<Once>, at now: Moment) {
+    key = entity.key
     state = .idle
+    generation = entity.generation
     remainingMS = 0
-    owner = .none
+    nowUnixMS = now.unixMilliseconds
+    owner = entity.owner
   }
 
   init(_ entity: GuardEntity<Once>, at now: Moment) {
-    self.init(
-      idle: entity.key, entity.generation, nowUnixMS: now.wall.microseconds / 1_000)
+    self.init(idle: entity, at: now)
     let machine = entity.machine
     switch machine.phase {
     case .running: state = .running
@@ -33,7 +32,6 @@ package struct OnceView: GuardView, Equatable {
     }
     remainingMS = machine.remainingTime(at: now.boot).millisecondsRoundedUp
     deadlineUnixMS = now.unixMilliseconds(of: machine.deadline)
-    owner = entity.owner
   }
 
   package var kind: EntityKind { .once }
@@ -42,9 +40,7 @@ package struct OnceView: GuardView, Equatable {
   package func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
     writer.field("result", bytes: result)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("owner", owner)
   }
 }

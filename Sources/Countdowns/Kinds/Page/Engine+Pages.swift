@@ -37,7 +37,7 @@ extension Engine {
   // MARK: Commands
 
   package func appearPage(
-    _ key: UnsafeRawBufferPointer, _ appearance: PageAppearance, by client: Client,
+    _ key: Span<UInt8>, _ appearance: PageAppearance, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageView {
     guard let index = settledPage(key, at: now) else {
@@ -72,7 +72,7 @@ extension Engine {
   }
 
   package func disappearPage(
-    _ key: UnsafeRawBufferPointer, by client: Client, at now: Moment
+    _ key: Span<UInt8>, by client: Client, at now: Moment
   ) throws(EngineError) -> PageView {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try checkWritable(leaseOf: index)
@@ -84,21 +84,21 @@ extension Engine {
   }
 
   package func pageLoaded(
-    _ key: UnsafeRawBufferPointer, items: Int64?, generation: Generation?, by client: Client,
+    _ key: Span<UInt8>, items: Int64?, generation: Generation?, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageAnswer {
     try change(key, generation, .loaded, at: now) { $0.loaded(items: items) }
   }
 
   package func pageFailed(
-    _ key: UnsafeRawBufferPointer, message: [UInt8]?, generation: Generation?, by client: Client,
+    _ key: Span<UInt8>, message: [UInt8]?, generation: Generation?, by client: Client,
     at now: Moment
   ) throws(EngineError) -> PageAnswer {
     try change(key, generation, .failed, at: now) { $0.failed(message) }
   }
 
   package func retryPage(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, by client: Client, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
@@ -118,7 +118,7 @@ extension Engine {
 
   /// False if there was nothing to close.
   package func closePage(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settledPage(key, at: now) else { return false }
     try check(generation, against: pages[index].generation)
@@ -127,18 +127,14 @@ extension Engine {
     return true
   }
 
-  package func page(_ key: UnsafeRawBufferPointer, at now: Moment) -> PageView? {
+  package func page(_ key: Span<UInt8>, at now: Moment) -> PageView? {
     settledPage(key, at: now).map { PageView(pages[$0], at: now) }
-  }
-
-  package func listPages(_ query: ListQuery, at now: Moment) -> Page<PageView> {
-    list(PageKind.self, query, at: now)
   }
 
   // MARK: Time and owners
 
   /// The page of that name, after what is due for it and for the HUD that it wants.
-  private func settledPage(_ key: UnsafeRawBufferPointer, at now: Moment) -> UInt32? {
+  private func settledPage(_ key: Span<UInt8>, at now: Moment) -> UInt32? {
     guard let index = settled(PageKind.self, key, at: now) else { return nil }
     if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
       _ = HUDKind.settle(hud, in: self, at: now)
@@ -249,7 +245,7 @@ extension Engine {
   }
 
   private func change(
-    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ body: (inout PageLoad) -> PageLoad.Refusal?
   ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }

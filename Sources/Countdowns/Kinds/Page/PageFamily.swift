@@ -77,7 +77,7 @@ private func load(
   _ name: String, _ options: [Option<LoadEnd>], _ summary: String,
   _ body:
     @escaping @Sendable (
-      Engine, UnsafeRawBufferPointer, LoadEnd, Client, Moment
+      Engine, Span<UInt8>, LoadEnd, Client, Moment
     ) throws(EngineError) -> Engine.PageAnswer
 ) -> CommandSpec {
   CommandSpec(

@@ -28,9 +28,9 @@ package struct PageView: EntityView, Equatable {
     message = machine.message
     screen = entity.options.screen
     let deadline = machine.deadline
-    remainingMS = deadline.map { max($0 - now.boot, .zero).millisecondsRoundedUp }
-    deadlineUnixMS = deadline.map { now.unixMilliseconds(of: $0) }
-    nowUnixMS = now.wall.microseconds / 1_000
+    remainingMS = deadline.map(now.milliseconds(until:))
+    deadlineUnixMS = deadline.map(now.unixMilliseconds(of:))
+    nowUnixMS = now.unixMilliseconds
     owner = entity.owner
   }
 
@@ -59,8 +59,6 @@ package struct PageView: EntityView, Equatable {
     writer.field("visible", isVisible)
     writer.field("items", items)
     writer.field("message", bytes: message)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
   }
 }

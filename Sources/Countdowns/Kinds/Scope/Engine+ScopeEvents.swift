@@ -2,7 +2,7 @@
 extension Engine {
   /// False if the connection handled that before.
   package func handle(
-    _ key: UnsafeRawBufferPointer, _ event: [UInt8], captures: Bool, by client: Client,
+    _ key: Span<UInt8>, _ event: [UInt8], captures: Bool, by client: Client,
     at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(ScopeKind.self, key, at: now) else { throw .notFound }
@@ -21,7 +21,7 @@ extension Engine {
 
   /// False if the connection handled no such event there.
   package func unhandle(
-    _ key: UnsafeRawBufferPointer, _ event: [UInt8], by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ event: [UInt8], by client: Client, at now: Moment
   ) -> Bool {
     guard let index = settled(ScopeKind.self, key, at: now) else { return false }
     let connection = client.connection
@@ -57,7 +57,7 @@ extension Engine {
   /// - Parameter canHear: whether a connection can be told something that it did not ask for.
   /// - Returns: the scope at which it was taken; nil if nobody did.
   package func emit(
-    _ event: [UInt8], payload: [UInt8]?, for key: UnsafeRawBufferPointer, at now: Moment,
+    _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
     canHear: (UInt64) -> Bool
   ) throws(EngineError) -> [UInt8]? {
     guard let target = settled(ScopeKind.self, key, at: now) else { throw .notFound }
@@ -70,7 +70,7 @@ extension Engine {
         taker,
         Emission(
           key: entity.key, generation: entity.generation, name: event, payload: payload,
-          target: Array(key), isCaptured: isCapturing, nowUnixMS: now.wall.microseconds / 1_000))
+          target: Array(key), isCaptured: isCapturing, nowUnixMS: now.unixMilliseconds))
       return entity.key
     }
     return nil

@@ -54,7 +54,7 @@ extension Engine {
 
   /// A new scope; or a new lease of the one that is there, which must be the one that is meant.
   package func openScope(
-    _ key: UnsafeRawBufferPointer, _ opening: ScopeOpening, by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> ScopeView {
     if let index = settled(ScopeKind.self, key, at: now) {
       try check(opening, against: index, at: now)
@@ -72,7 +72,7 @@ extension Engine {
   func openPage(
     _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> OwnerName {
-    guard key.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }) == nil else {
+    guard settled(ScopeKind.self, key.span, at: now) == nil else {
       throw .scope(.isThere(key))
     }
     return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
@@ -91,7 +91,7 @@ extension Engine {
   /// False if there was nothing to close. It and all below it are mute at once; they are cleared up
   /// bit by bit.
   package func closeScope(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     guard let index = settled(ScopeKind.self, key, at: now) else { return false }
     try check(generation, against: scopes.table[index].generation)
@@ -101,7 +101,7 @@ extension Engine {
   }
 
   package func touchScope(
-    _ key: UnsafeRawBufferPointer, ttl: Interval?, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, ttl: Interval?, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ScopeView {
     guard let index = settled(ScopeKind.self, key, at: now) else { throw .notFound }
     try check(generation, against: scopes.table[index].generation)
@@ -110,19 +110,11 @@ extension Engine {
     return scopeView(index, at: now)
   }
 
-  package func scope(_ key: UnsafeRawBufferPointer, at now: Moment) -> ScopeView? {
-    settled(ScopeKind.self, key, at: now).map { scopeView($0, at: now) }
-  }
-
-  package func listScopes(_ query: ListQuery, at now: Moment) -> Page<ScopeView> {
-    list(ScopeKind.self, query, at: now)
-  }
-
   /// A scope and all below it, parents first; children in the order in which they were opened.
   ///
   /// - Parameter cursor: 0, or that of the page before.
   package func scopeTree(
-    _ key: UnsafeRawBufferPointer, cursor: Int64, limit: Int, at now: Moment
+    _ key: Span<UInt8>, cursor: Int64, limit: Int, at now: Moment
   ) throws(EngineError) -> (cursor: Int64, views: [ScopeView]) {
     guard let root = settled(ScopeKind.self, key, at: now) else { throw .notFound }
     var next: UInt32? = root
@@ -152,7 +144,7 @@ extension Engine {
 
   /// What `OWNER scope:ID` means now.
   package func scopeOwner(
-    _ key: UnsafeRawBufferPointer, at now: Moment
+    _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Owner {
     guard let index = settled(ScopeKind.self, key, at: now) else {
       throw .scope(.noScope(Array(key)))
@@ -189,7 +181,7 @@ extension Engine {
   ) throws(EngineError) {
     let parent = parentKey(of: index)
     if let wanted = opening.parent, wanted != parent {
-      if let other = wanted.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }),
+      if let other = settled(ScopeKind.self, wanted.span, at: now),
         scopes.tree.isBelow(other, index)
       {
         throw .scope(.parentBelow(wanted))
@@ -205,7 +197,7 @@ extension Engine {
     of opening: ScopeOpening, at now: Moment
   ) throws(EngineError) -> UInt32? {
     if let parent = opening.parent {
-      guard let index = parent.withUnsafeBytes({ settled(ScopeKind.self, $0, at: now) }) else {
+      guard let index = settled(ScopeKind.self, parent.span, at: now) else {
         throw .scope(.noScope(parent))
       }
       return index
@@ -264,7 +256,7 @@ extension Engine {
     return scopes.tree.parent(of: index).map { scopes.table[$0].key }
   }
 
-  // MARK: What is said
+  // MARK: Views and events
 
   func scopeView(_ index: UInt32, at now: Moment) -> ScopeView {
     let entity = scopes.table[index]
@@ -274,9 +266,9 @@ extension Engine {
       parent: parentKey(of: index), depth: scopes.tree.depth(of: index),
       children: scopes.tree.childCount(of: index), owned: ownedCount(ofScope: index),
       handlers: entity.handlers.count, ttlMS: entity.ttl?.millisecondsRoundedUp,
-      remainingMS: leaseEnd.map { max($0 - now.boot, .zero).millisecondsRoundedUp },
-      deadlineUnixMS: leaseEnd.map { now.unixMilliseconds(of: $0) },
-      nowUnixMS: now.wall.microseconds / 1_000, owner: entity.owner)
+      remainingMS: leaseEnd.map(now.milliseconds(until:)),
+      deadlineUnixMS: leaseEnd.map(now.unixMilliseconds(of:)),
+      nowUnixMS: now.unixMilliseconds, owner: entity.owner)
   }
 
   func publish(

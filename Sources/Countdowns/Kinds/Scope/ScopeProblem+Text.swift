@@ -37,6 +37,6 @@ extension Call {
   }
 
   private func quotedKey(_ bytes: [UInt8]) -> String {
-    bytes.withUnsafeBytes { quoted($0) }
+    quoted(bytes.span)
   }
 }

@@ -151,7 +151,7 @@ package struct ScopeTree: ~Copyable {
       guard node.parent != Self.nobody else { break }
       top = node.parent
     }
-    // Somewhat too early for those further up: then they are looked at anew.
+    // Somewhat too early for those further up: then they are looked at again.
     let era = era
     forEach(from: scope, upTo: top) { node in
       node.era = era

@@ -46,9 +46,7 @@ package struct ScopeView: EntityView, Equatable {
     writer.field("owned", Int64(owned))
     writer.field("handlers", Int64(handlers))
     writer.field("ttl_ms", ttlMS)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("owner", owner)
   }
 }

@@ -33,7 +33,7 @@ extension Engine {
   ///
   /// - Precondition: `cost` is 1 to `rate.burst`.
   package func takeThrottle(
-    _ key: UnsafeRawBufferPointer, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool,
+    _ key: Span<UInt8>, _ rate: Throttle.Rate, cost: UInt32, isPeek: Bool,
     by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: ThrottleView) {
     let index = settled(ThrottleKind.self, key, at: now)
@@ -66,7 +66,7 @@ extension Engine {
 
   /// Gives `cost` back; nil if nothing of that key is used.
   package func refundThrottle(
-    _ key: UnsafeRawBufferPointer, cost: UInt32, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, cost: UInt32, generation: Generation?, at now: Moment
   ) throws(EngineError) -> ThrottleView? {
     guard let index = settled(ThrottleKind.self, key, at: now) else { return nil }
     try check(generation, against: throttles[index].generation)
@@ -80,14 +80,6 @@ extension Engine {
       arm(ThrottleKind.self, index)
     }
     return view
-  }
-
-  package func throttle(_ key: UnsafeRawBufferPointer, at now: Moment) -> ThrottleView? {
-    get(ThrottleKind.self, key, at: now)
-  }
-
-  package func listThrottles(_ query: ListQuery, at now: Moment) -> Page<ThrottleView> {
-    list(ThrottleKind.self, query, at: now)
   }
 
   private func taken(

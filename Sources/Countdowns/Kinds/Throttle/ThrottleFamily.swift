@@ -60,11 +60,11 @@ private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
 extension Call {
   /// `5/10m`: so many in so long.
   fileprivate func rate(
-    _ bytes: UnsafeRawBufferPointer
+    _ bytes: Span<UInt8>
   ) throws(CommandError) -> (count: Int64, period: Interval) {
     if let slash = bytes.firstIndex(of: UInt8(ascii: "/")) {
-      let count = Int64(String(decoding: bytes[..<slash], as: UTF8.self))
-      let period = DurationText.parse(UnsafeRawBufferPointer(rebasing: bytes[(slash + 1)...]))
+      let count = Int64(String(decoding: bytes.extracting(..<slash)))
+      let period = DurationText.parse(bytes.extracting((slash + 1)...))
       if let count, (1...Throttle.Rate.most).contains(count), let period,
         period >= .milliseconds(1)
       {

@@ -30,7 +30,7 @@ package struct ThrottleView: GuardView, Equatable {
     state = answer.resetAfter == .zero ? .idle : remaining > 0 ? .available : .exhausted
     retryAfterMS = answer.retryAfter.millisecondsRoundedUp
     resetAfterMS = answer.resetAfter.millisecondsRoundedUp
-    nowUnixMS = now.wall.microseconds / 1_000
+    nowUnixMS = now.unixMilliseconds
     rateCount = Int64(machine.rate.count)
     rateMS = machine.rate.period.millisecondsRoundedUp
   }

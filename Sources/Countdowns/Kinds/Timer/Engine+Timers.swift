@@ -65,7 +65,7 @@ extension Engine {
 
   /// `set.every` must be at least a millisecond.
   package func setTimer(
-    _ key: UnsafeRawBufferPointer, _ set: TimerSet, by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ set: TimerSet, by client: Client, at now: Moment
   ) throws(EngineError) -> TimerView {
     guard
       let machine = PlainTimer(
@@ -99,35 +99,27 @@ extension Engine {
     return settledView(ofTimer: index, at: now)
   }
 
-  package func timer(_ key: UnsafeRawBufferPointer, at now: Moment) -> TimerView? {
-    get(TimerKind.self, key, at: now)
-  }
-
-  package func listTimers(_ query: ListQuery, at now: Moment) -> Page<TimerView> {
-    list(TimerKind.self, query, at: now)
-  }
-
   /// False if there was nothing to delete.
   package func deleteTimer(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
     try cancel(TimerKind.self, key, generation: generation, at: now)
   }
 
   package func pauseTimer(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> TimerView {
     try changeTimer(key, generation, .paused, at: now) { $0.pause(at: $1) }
   }
 
   package func resumeTimer(
-    _ key: UnsafeRawBufferPointer, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> TimerView {
     try changeTimer(key, generation, .resumed, at: now) { $0.resume(at: $1) }
   }
 
   package func retimeTimer(
-    _ key: UnsafeRawBufferPointer, to left: Interval, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, to left: Interval, generation: Generation?, at now: Moment
   ) throws(EngineError) -> TimerView {
     try changeTimer(key, generation, .retimed, at: now) { $0.retime(left, at: $1) }
   }
@@ -135,7 +127,7 @@ extension Engine {
   // MARK: Steps
 
   private func changeTimer(
-    _ key: UnsafeRawBufferPointer, _ generation: Generation?, _ event: Event.Name,
+    _ key: Span<UInt8>, _ generation: Generation?, _ event: Event.Name,
     at now: Moment, _ change: (inout PlainTimer, Instant) -> Void
   ) throws(EngineError) -> TimerView {
     guard let index = settled(TimerKind.self, key, at: now) else { throw .notFound }

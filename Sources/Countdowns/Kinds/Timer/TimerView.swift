@@ -37,7 +37,7 @@ package struct TimerView: EntityView, Equatable {
       state = .paused
     }
     remainingMS = machine.remainingTime(at: now.on(entity.clock)).millisecondsRoundedUp
-    nowUnixMS = now.wall.microseconds / 1_000
+    nowUnixMS = now.unixMilliseconds
     everyMS = machine.every?.millisecondsRoundedUp
     clock = entity.clock
     late = machine.late
@@ -85,9 +85,7 @@ package struct TimerView: EntityView, Equatable {
 
   private func writeState(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("state", state.rawValue)
-    writer.field("remaining_ms", remainingMS)
-    writer.field("deadline_unix_ms", deadlineUnixMS)
-    writer.field("now_unix_ms", nowUnixMS)
+    writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
   }
 }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite struct CodeTests {
   let desk = Desk()
 
-  @Test("ATTEMPT is counted; after the last it is locked until the next send")
+  @Test("ATTEMPT counts; after the last attempt the code is locked until the next send")
   func locks() throws {
     let policy = SendPolicy.test(count: 1, validity: 60_000, attempts: 3)
     desk.subscribe(1, "countdown:a")
@@ -22,7 +22,7 @@ import Testing
       1, "0 a snapshot idle", "0 a started 1", "0 a locked 1", "1000 a ready 0", "1000 a started 1")
   }
 
-  @Test("After its validity a code is expired, with an event at that moment")
+  @Test("A code expires at the end of its validity, with an event")
   func expires() throws {
     let policy = SendPolicy.test(count: 1, validity: 5_000, attempts: 3)
     desk.subscribe(1, "countdown:a")
@@ -39,7 +39,7 @@ import Testing
     #expect(event.dueUnixMS == Desk.wallStart / 1_000 + 5_000)
   }
 
-  @Test("Noticed late, what was due is told in the order of time")
+  @Test("Due events that are noticed late come in the order of time")
   func expiresLate() throws {
     desk.subscribe(1, "countdown:a")
     desk.subscribe(1, "countdown:b")
@@ -58,7 +58,7 @@ import Testing
       ])
   }
 
-  @Test("keycloak-mfa-PR-444: with keep, a resend leaves the code that is in flight good")
+  @Test("keycloak-mfa-PR-444: with keep, a resend leaves the earlier code valid")
   func keeps() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .keep)
     let first = try desk.at(0).start("a", policy: policy).view.generation
@@ -74,7 +74,7 @@ import Testing
     #expect(try desk.attempt("a", second).attempt == .accepted(isLast: true))
   }
 
-  @Test("authy-ruby-63: with replace, an earlier code dies with the resend")
+  @Test("authy-ruby-63: with replace, a resend ends the earlier code")
   func replaces() throws {
     let policy = SendPolicy.test(count: 2, validity: 5_000, attempts: 3, onResend: .replace)
     desk.subscribe(1, "countdown:a")
@@ -88,7 +88,7 @@ import Testing
     #expect(desk.takeHeard(1).filter { $0.contains("expired") } == ["7000 a expired 0"])
   }
 
-  @Test("A REFUND takes its code with it; with keep the earlier one is the newest again")
+  @Test("REFUND ends its code; with keep the earlier code is the newest again")
   func refundsCodes() throws {
     let keep = SendPolicy.test(count: 1, validity: 5_000, attempts: 2)
     let replace = SendPolicy.test(count: 1, validity: 5_000, attempts: 2, onResend: .replace)
@@ -106,7 +106,8 @@ import Testing
     }
   }
 
-  @Test("PASS: no more attempts until the next send; the quota is kept")
+  @Test(
+    "After PASS no attempt is allowed until the next send, and the send counts towards the limits")
   func passes() throws {
     let policy = SendPolicy.test(count: 1, windows: [(2, 60_000)], validity: 5_000, attempts: 1)
     desk.subscribe(1, "countdown:a")
@@ -125,7 +126,7 @@ import Testing
     #expect(try desk.attempt("a").attempt == .accepted(isLast: true))
   }
 
-  @Test("PASS is refused where ATTEMPT says expired")
+  @Test("PASS is refused once the code has expired")
   func refusesToPassWhatHasExpired() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)], validity: 5_000)
     desk.subscribe(1, "countdown:old")
@@ -164,7 +165,7 @@ import Testing
     #expect(events.map(\.generation) == [first, first])
   }
 
-  @Test("Codes work on after CANCEL, and are what keeps the key")
+  @Test("Codes stay valid after CANCEL, and keep the key")
   func cancels() throws {
     try desk.at(0).start("a", policy: .test(count: 60, validity: 5_000, attempts: 2))
     try desk.cancel("a")
@@ -174,7 +175,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.attempt("a") }
   }
 
-  @Test("Without a policy, or without validity, there are no codes to be tried")
+  @Test("Without a policy or without validity there are no codes to try")
   func noCodes() throws {
     try desk.start("a")
     try desk.start("b", policy: .test())
@@ -184,7 +185,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.pass("c") }
   }
 
-  @Test("Without attempts any number may be made while the code is good")
+  @Test("Without attempts in the policy any number may be made while the code is valid")
   func unlimited() throws {
     try desk.at(0).start("a", policy: .test(count: 1, validity: 5_000))
     for _ in 0..<100 { #expect(try desk.attempt("a").attempt == .accepted(isLast: false)) }
@@ -192,7 +193,7 @@ import Testing
     #expect(try desk.at(5_000).attempt("a").attempt == .expired)
   }
 
-  @Test("A pause stops the countdown; validity and windows go on")
+  @Test("PAUSE stops the countdown, but neither validity nor windows")
   func pauses() throws {
     try desk.at(0).start("a", policy: .test(count: 60, windows: [(1, 70_000)], validity: 5_000))
     try desk.pause("a")

@@ -1,11 +1,12 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Countdowns by key: generations, tokens, resends, what is forgotten.
 @Suite struct CountdownEngineTests {
   let desk = Desk()
 
-  @Test("A key is counted down, watched, made ready, kept and forgotten; nothing is left")
+  @Test("A countdown runs, ticks, becomes ready, is kept and forgotten, and leaves nothing behind")
   func wholeLife() throws {
     desk.subscribe(1, "countdown:a")
     try desk.at(0).start("a", count: 3)
@@ -28,7 +29,7 @@ import Testing
     #expect(desk.get("a\0") == nil)
   }
 
-  @Test("A generation is never given twice, and a stale one hits nothing")
+  @Test("A generation is given out once, and a stale one is refused")
   func generations() throws {
     var seen: Set<Int64> = []
     for _ in 0..<10 {
@@ -59,7 +60,7 @@ import Testing
     #expect(desk.lastSequence == 5_000)
   }
 
-  @Test("TOKEN: a retry answers as the first did and changes nothing")
+  @Test("A retry with the same TOKEN gets the first reply and changes nothing")
   func tokens() throws {
     let first = try desk.start("a", count: 2, token: "t1").view
     let retry = try desk.start("a", count: 9, token: "t1")
@@ -77,7 +78,7 @@ import Testing
     #expect(try desk.resend("a", token: "t2").decision == .acceptedBefore)
   }
 
-  @Test("RESEND starts again with what the key was started with last")
+  @Test("RESEND starts again with the key's last options")
   func resends() throws {
     #expect(throws: EngineError.notFound) { try desk.resend("a") }
     try desk.start("a", count: 3, every: 500, meta: "m", title: "%d to go")
@@ -91,7 +92,7 @@ import Testing
     #expect(view.sends == 2)
   }
 
-  @Test("keep-ready 0 forgets at once")
+  @Test("With keep-ready 0 a ready countdown is forgotten at once")
   func forgetsAtOnce() throws {
     var settings = EngineSettings()
     settings.keepReady = .zero
@@ -102,7 +103,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("What a command says does not depend on how far behind the wheel is")
+  @Test("A reply does not depend on how far behind the wheel is")
   func settlesFirst() throws {
     try desk.start("a", count: 1)
     try desk.start("b", count: 1)
@@ -113,7 +114,7 @@ import Testing
     #expect(throws: EngineError.isReady) { try desk.pause("c") }
   }
 
-  @Test("LIST tells what is so, however far behind the wheel is")
+  @Test("LIST shows the present, however far behind the wheel is")
   func listSettles() throws {
     try desk.start("a", count: 1)
     try desk.show("s", Presentation.Request(grace: .seconds(1), fadeIn: .zero))
@@ -122,13 +123,14 @@ import Testing
     try desk.start("gone", count: 9, owner: .connection(2), by: 2)
     desk.disconnect(2)
     desk.unnoticed(at: 1_000)
-    let countdowns = desk.engine.listCountdowns(ListQuery(), at: desk.now).views
-    #expect(countdowns.map(\.state) == [.ready])
-    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.map(\.state) == [.visible])
-    #expect(desk.engine.listTimers(ListQuery(), at: desk.now).views.isEmpty)
+    let countdowns = desk.engine.list(.countdown, ListQuery(), at: desk.now).views
+    #expect((countdowns as? [CountdownView])?.map(\.state) == [.ready])
+    let huds = desk.engine.list(.hud, ListQuery(), at: desk.now).views
+    #expect((huds as? [HUDView])?.map(\.state) == [.visible])
+    #expect(desk.engine.list(.timer, ListQuery(), at: desk.now).views.isEmpty)
   }
 
-  @Test("Limits: of all and of one user; refused is unchanged, freed is free")
+  @Test("START beyond max-entities or a user's limit is refused; ended entities no longer count")
   func limits() throws {
     var settings = EngineSettings()
     settings.limits.entities = 4

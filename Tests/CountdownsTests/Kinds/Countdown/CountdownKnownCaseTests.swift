@@ -44,7 +44,7 @@ import Testing
     #expect(decision == .refused)
   }
 
-  @Test("FormSG-4344: the cooldown counts from the first send, too")
+  @Test("FormSG-4344: the first send starts a cooldown, too")
   func firstSendCounts() {
     code.isWatched = false
     code.at(0).start(count: 60)
@@ -52,7 +52,7 @@ import Testing
     code.expect("0 accepted 60", "1 refused 60")
   }
 
-  @Test("clerk-android-PR-925: after a resend it counts again, each time")
+  @Test("clerk-android-PR-925: each resend starts the countdown again")
   func countsAgain() {
     code.isWatched = false
     for round in 0..<5 as Range<Int64> {
@@ -64,7 +64,7 @@ import Testing
     #expect(code.machine?.sends == 5)
   }
 
-  @Test("authgear-PR-3022: the cooldown told is not always 0")
+  @Test("authgear-PR-3022: the reported cooldown is not always 0")
   func cooldownIsTold() {
     code.isWatched = false
     code.at(0).start(count: 60)

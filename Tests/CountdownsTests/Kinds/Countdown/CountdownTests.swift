@@ -24,7 +24,7 @@ import Testing
     code.at(0).expect("0 accepted 0", "0 ready 0")
   }
 
-  @Test("Unwatched it has one moment only: the end")
+  @Test("Unwatched, a countdown wakes once: at its end")
   func unwatched() {
     code.isWatched = false
     code.at(0).start(count: 1_000)
@@ -50,7 +50,7 @@ import Testing
       "50000 refused 8")
   }
 
-  @Test("START when ready goes on with the new plan, and counts the sends")
+  @Test("START when ready takes the new plan, and counts the sends")
   func startsAgain() {
     code.at(0).start(count: 1)
     code.at(1_000).start(count: 2)
@@ -59,7 +59,7 @@ import Testing
       "0 accepted 1", "1000 ready 0", "1000 accepted 2", "2000 tick 1", "3000 ready 0")
   }
 
-  @Test("PAUSE keeps the remaining time to the microsecond, RESUME goes on with it")
+  @Test("PAUSE keeps the remaining time to the microsecond, RESUME continues with it")
   func pauses() {
     code.at(0).start(count: 3)
     code.at(1_400).pause()
@@ -70,7 +70,7 @@ import Testing
       "100600 ready 0")
   }
 
-  @Test("PAUSE and RESUME are harmless when it is so already")
+  @Test("PAUSE and RESUME are idempotent")
   func pausesTwice() {
     code.at(0).start(count: 3)
     code.at(500).resume()
@@ -84,7 +84,7 @@ import Testing
       "1500 tick 2", "2500 tick 1", "3500 ready 0")
   }
 
-  @Test("Ready, there is nothing to pause, resume or retime")
+  @Test("A ready countdown cannot be paused, resumed or retimed")
   func readyRefusesChanges() {
     code.at(0).start(count: 1)
     code.at(1_000).pause()
@@ -95,7 +95,7 @@ import Testing
       "1000 nothing to retime 0")
   }
 
-  @Test("RETIME moves the end, later and earlier; the steps follow it")
+  @Test("RETIME moves the end, later or earlier, and the steps with it")
   func retimes() {
     code.at(0).start(count: 3)
     code.at(500).retime(10_000)
@@ -105,7 +105,7 @@ import Testing
       "5500 tick 5", "6500 tick 4", "7500 tick 3", "8400 retimed 2", "8600 tick 1", "9600 ready 0")
   }
 
-  @Test("RETIME 0 makes it ready at once, also while it is paused")
+  @Test("RETIME 0 makes a countdown ready at once, even a paused one")
   func retimesToNow() {
     code.at(0).start(count: 3)
     code.at(500).retime(0)
@@ -116,7 +116,7 @@ import Testing
     code.at(800).expect("600 accepted 3", "700 paused 3", "800 retimed 0", "800 ready 0")
   }
 
-  @Test("RETIME while paused leaves that much to go")
+  @Test("RETIME of a paused countdown sets its remaining time")
   func retimesPaused() {
     code.at(0).start(count: 3)
     code.at(0).pause()
@@ -127,7 +127,7 @@ import Testing
       "10500 ready 0")
   }
 
-  @Test("Ready it is kept, from the deadline on, then forgotten")
+  @Test("A ready countdown is kept from its deadline on, then forgotten")
   func forgets() {
     code.kept = .seconds(10)
     code.at(0).start(count: 1)
@@ -136,13 +136,13 @@ import Testing
     code.at(11_000).expect("11000 forgotten 0")
   }
 
-  @Test("An 8 h jump: one event, not 28,800")
+  @Test("A jump of 8 h causes one event, not 28,800")
   func eightHours() {
     code.at(0).start(count: 3_600)
     code.late(at: 8 * 3_600_000).expect("0 accepted 3600", "28800000 ready 0")
   }
 
-  @Test("Plans that make no sense or would overflow are refused")
+  @Test("Plans that are out of range or would overflow are refused")
   func plans() {
     #expect(Countdown.Plan(count: 0, every: .seconds(1)) == nil)
     #expect(Countdown.Plan(count: 1, every: .zero) == nil)

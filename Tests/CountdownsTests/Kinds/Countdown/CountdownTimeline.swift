@@ -1,7 +1,7 @@
 import Countdowns
 import Testing
 
-/// A verify-code countdown that somebody watches, on a virtual clock:
+/// A countdown that somebody watches, on a virtual clock:
 ///
 ///     let code = CountdownTimeline()
 ///     code.at(0).start(count: 3)

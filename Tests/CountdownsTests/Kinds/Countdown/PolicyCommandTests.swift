@@ -24,7 +24,7 @@ import Testing
     counter = Counter(engine: settings)
   }
 
-  @Test("START POLICY says all fields, with the policy's")
+  @Test("START POLICY replies with all fields, and those of the policy")
   func fields() throws {
     let view = try counter.say("COUNTDOWN START k POLICY login")
     #expect(view["accepted"] == .integer(1) && view["reason"] == .null)
@@ -38,7 +38,7 @@ import Testing
     #expect(try counter.say("COUNTDOWN START q")["policy"] == nil)
   }
 
-  @Test("POLICY leaves out COUNT and EVERY; an unknown one lists those there are")
+  @Test("POLICY excludes COUNT and EVERY; the error for an unknown one lists the policies")
   func options() throws {
     for words in ["POLICY login COUNT 5", "EVERY 1s POLICY login"] {
       try counter.expectError(
@@ -55,7 +55,7 @@ import Testing
     )
   }
 
-  @Test("A title with a % of another kind is refused, with what is allowed")
+  @Test("A title with an unknown % is refused, and the error says what is allowed")
   func titles() throws {
     for title in ["50%", "%s", "%m"] {
       try counter.expectError("COUNTDOWN START k TITLE \(title)", "ERR TITLE '\(title)'", "%m")
@@ -63,7 +63,7 @@ import Testing
     #expect(try counter.say("COUNTDOWN GET k") == .null)
   }
 
-  @Test("REFUND, ATTEMPT and PASS say whether, and why not or why again")
+  @Test("REFUND, ATTEMPT and PASS reply with accepted and the reason")
   func answers() throws {
     func say(_ line: String) throws -> String {
       let view = try counter.say("COUNTDOWN \(line)")
@@ -92,7 +92,7 @@ import Testing
     try counter.expectError("COUNTDOWN PASS q", "ERR 'q' was started without a policy")
   }
 
-  @Test("Refusals by windows and channels have their reason and their time")
+  @Test("Refusals by windows and channels have a reason and a time to wait")
   func refusals() throws {
     for wait in [60_000, 120_000] as [Int64] {
       _ = try counter.say("COUNTDOWN START k POLICY login")
@@ -109,7 +109,7 @@ import Testing
     try counter.expectError("COUNTDOWN PAUSE k", "nothing of 'k' counts")
   }
 
-  @Test("Events: refunded, expired with the code's generation, locked, passed, refused with reason")
+  @Test("Events of policies carry the generation of the send and the reason")
   func events() throws {
     let listener = counter.open()
     counter.run(["SUBSCRIBE", "countdown:k"], by: listener)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct PolicyTests {
   let desk = Desk()
 
-  @Test("The nth send's cooldown is the nth of the ladder; the last one repeats")
+  @Test("The nth send has the nth cooldown of the ladder; the last one repeats")
   func ladder() throws {
     let policy = SendPolicy.test(ladder: [60_000, 120_000, 300_000])
     var at: Int64 = 0
@@ -20,14 +20,14 @@ import Testing
     #expect(desk.get("a")?.sends == 4)
   }
 
-  @Test("Without a ladder each cooldown is COUNT times EVERY; without both, 60 s")
+  @Test("Without a ladder the cooldown is COUNT times EVERY, 60 s by default")
   func plainCooldown() throws {
     #expect(try desk.send("a", policy: .test(count: 3, every: 500)) == "accepted 1500")
     #expect(try desk.send("b", policy: .test()) == "accepted 60000")
     #expect(desk.get("b")?.remaining == 60)
   }
 
-  @Test("FIRE counts the first step of each cooldown at once; RESEND does what START did")
+  @Test("FIRE takes the first step of each cooldown at once; RESEND does what START did")
   func fires() throws {
     let policy = SendPolicy.test(ladder: [3_000, 5_000])
     #expect(try desk.start("a", policy: policy, fire: true).view.remainingMS == 2_000)
@@ -38,7 +38,7 @@ import Testing
     #expect(again.view.quota?.policy == "test")
   }
 
-  @Test("A window truly slides: the wait is until its oldest send leaves")
+  @Test("A window slides: the wait lasts until its oldest send leaves")
   func slidingWindow() throws {
     let policy = SendPolicy.test(count: 1, windows: [(3, 10_000)])
     for at in [0, 4_000, 8_000] as [Int64] { try desk.at(at).start("a", policy: policy) }
@@ -54,7 +54,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 4000")
   }
 
-  @Test("Each send is entered in all windows; the one that frees last decides")
+  @Test("Each send counts in all windows; the one that frees last decides")
   func severalWindows() throws {
     let policy = SendPolicy.test(count: 1, windows: [(2, 10_000), (3, 60_000)])
     #expect(try desk.at(0).send("a", policy: policy) == "accepted 1000")
@@ -66,7 +66,7 @@ import Testing
     #expect(try desk.at(60_000).send("a", policy: policy) == "accepted 1000")
   }
 
-  @Test("The reason is what ends last: cooldown while no window ends later")
+  @Test("The reason of a refusal is what ends last: the cooldown or a window")
   func reason() throws {
     let policy = SendPolicy.test(ladder: [8_000, 1_000], windows: [(2, 10_000)])
     #expect(try desk.at(0).send("a", policy: policy) == "accepted 8000")
@@ -75,7 +75,7 @@ import Testing
     #expect(try desk.at(8_001).send("a", policy: policy) == "refused window 1999")
   }
 
-  @Test("sends starts over once the longest window is empty, and the ladder with it")
+  @Test("sends and the ladder start over once the longest window is empty")
   func startsOver() throws {
     let policy = SendPolicy.test(ladder: [1_000, 2_000, 5_000], windows: [(9, 10_000)])
     try desk.at(0).start("a", policy: policy)
@@ -96,7 +96,7 @@ import Testing
     #expect(try desk.send("a", policy: policy) == "accepted 1000")
   }
 
-  @Test("Channels: the nth send goes over the nth; used up, it is exhausted until sends start over")
+  @Test("The nth send uses the nth channel; after the last one START is refused as exhausted")
   func channels() throws {
     let policy = SendPolicy.test(
       count: 1, windows: [(9, 60_000)], channels: ["sms", "sms", "call"])
@@ -118,7 +118,7 @@ import Testing
 
   // MARK: Refunds
 
-  @Test("REFUND gives back cooldown and quota: ready at once, with its event")
+  @Test("REFUND gives back cooldown and quota: the key is ready at once, with an event")
   func refunds() throws {
     let policy = SendPolicy.test(
       ladder: [1_000, 5_000], windows: [(2, 60_000)], channels: ["sms", "call"])
@@ -137,7 +137,7 @@ import Testing
     #expect(try desk.start("a", policy: policy).view.quota?.channel == "call")
   }
 
-  @Test("REFUND is done once; again it changes nothing")
+  @Test("REFUND is idempotent")
   func refundsOnce() throws {
     let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
     try desk.at(0).start("a", policy: policy)
@@ -147,7 +147,7 @@ import Testing
     #expect(!isFirst && view.sends == 1 && view.quota?.sendsLeft == 4)
   }
 
-  @Test("REFUND of an earlier generation is stale, also after the newer was given back")
+  @Test("REFUND of an earlier generation is stale, even after the newer one was refunded")
   func refundsStale() throws {
     let policy = SendPolicy.test(count: 1, windows: [(5, 60_000)])
     let first = try desk.at(0).start("a", policy: policy).view.generation
@@ -159,7 +159,7 @@ import Testing
     #expect(desk.get("a")?.sends == 1)
   }
 
-  @Test("REFUND when it is ready or cancelled gives back the quota")
+  @Test("REFUND of a ready or cancelled countdown gives back the quota")
   func refundsLater() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
     let sent = try desk.at(0).start("a", policy: policy).view.generation
@@ -181,7 +181,7 @@ import Testing
     #expect(try desk.start("a", count: 60).view.sends == 1)
   }
 
-  @Test("After a REFUND the token asks anew")
+  @Test("After a REFUND the same token sends again")
   func refundForgetsToken() throws {
     let policy = SendPolicy.test(count: 60)
     let first = try desk.start("a", policy: policy, token: "t").view.generation
@@ -191,7 +191,7 @@ import Testing
     #expect(again.decision == .accepted && again.view.generation > first)
   }
 
-  @Test("A refused request is not remembered: its retry asks anew")
+  @Test("A refused request is not remembered: its retry is checked again")
   func refusalForgetsToken() throws {
     let policy = SendPolicy.test(count: 1)
     try desk.at(0).start("a", policy: policy, token: "t1")
@@ -203,7 +203,7 @@ import Testing
 
   // MARK: Cancel, pause, retime
 
-  @Test("CANCEL is no way round the quota: what was sent stays in the windows")
+  @Test("CANCEL does not free the quota: sends stay in their windows")
   func cancels() throws {
     let policy = SendPolicy.test(ladder: [1_000, 2_000, 4_000], windows: [(2, 60_000)])
     desk.subscribe(1, "countdown:a")
@@ -229,14 +229,14 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("CANCEL of what no window remembers forgets it")
+  @Test("CANCEL forgets a key that no window holds")
   func cancelsForgets() throws {
     try desk.start("a", policy: .test())
     #expect(try desk.cancel("a"))
     desk.expectEmpty()
   }
 
-  @Test("An owner that goes cancels the countdown, not the quota")
+  @Test("When its owner ends, the countdown is cancelled, and the quota stays")
   func ownerGone() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)], validity: 30_000)
     desk.connect(2)
@@ -248,7 +248,7 @@ import Testing
     #expect(try desk.attempt("a").attempt == .accepted(isLast: false))
   }
 
-  @Test("RETIME and RESUME move the cooldown; the window holds all the same")
+  @Test("RETIME and RESUME move the cooldown, not the windows")
   func retimes() throws {
     let policy = SendPolicy.test(count: 5, windows: [(1, 60_000)])
     try desk.at(0).start("a", policy: policy)
@@ -265,7 +265,7 @@ import Testing
 
   // MARK: With and without, and policies that change
 
-  @Test("A running countdown keeps the policy it was started with; RESEND too")
+  @Test("A running countdown and its RESEND keep the policy it was started with")
   func keepsPolicy() throws {
     let old = SendPolicy.test(count: 1, windows: [(2, 60_000)])
     let new = SendPolicy.test(count: 2, windows: [(9, 60_000)])
@@ -278,7 +278,7 @@ import Testing
     #expect(desk.get("a")?.quota?.sendsLeft == 6)
   }
 
-  @Test("START without POLICY asks for the cooldown only, and leaves the windows as they are")
+  @Test("START without POLICY checks only the cooldown, and leaves the windows unchanged")
   func startsPlain() throws {
     let policy = SendPolicy.test(count: 1, windows: [(1, 60_000)])
     try desk.at(0).start("a", policy: policy)
@@ -308,7 +308,7 @@ import Testing
     desk.at(60_000).expectEmpty()
   }
 
-  @Test("A code that expired before its owner's end was noticed is told of")
+  @Test("A code that expired before its owner ended is reported as expired, even if noticed late")
   func expiredBeforeOwnerGone() throws {
     desk.connect(2)
     desk.subscribe(1, "countdown:a")
@@ -323,7 +323,7 @@ import Testing
     desk.at(60_000).expectEmpty()
   }
 
-  @Test("What a later policy finds does not depend on when the end of a code was noticed")
+  @Test("A later policy finds the same codes, whenever their end was noticed")
   func lateExpiry() throws {
     let old = SendPolicy.test(count: 1, windows: [(9, 10_000)], validity: 5_000)
     let new = SendPolicy.test(count: 1, windows: [(9, 60_000)])
@@ -340,7 +340,7 @@ import Testing
     }
   }
 
-  @Test("A send that has left the windows of its policy does not count for the next policy")
+  @Test("A send that has left all windows of its policy does not count for the next policy")
   func whatLeftTheWindowsIsOver() throws {
     let old = SendPolicy.test(ladder: [1_000, 2_000], windows: [(2, 10_000)], validity: 40_000)
     let new = SendPolicy.test(ladder: [1_000, 2_000, 3_000], windows: [(3, 60_000)])
@@ -355,7 +355,7 @@ import Testing
 
   // MARK: Tokens
 
-  @Test("Each of several tokens sends once, and is answered with its own generation")
+  @Test("Each of several tokens sends once, and a repetition gets its own generation")
   func remembersSeveralTokens() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 600_000)], validity: 300_000, attempts: 5)
     for (key, policy) in [("with", policy), ("without", nil)] as [(String, SendPolicy?)] {
@@ -375,7 +375,7 @@ import Testing
     }
   }
 
-  @Test("A refund forgets the token of its send alone")
+  @Test("REFUND forgets the token of its send only")
   func refundForgetsItsTokenAlone() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
     try desk.at(0).start("a", policy: policy, token: "x")
@@ -388,7 +388,7 @@ import Testing
     #expect(try desk.start("a", policy: policy, token: "y").decision == .accepted)
   }
 
-  @Test("What is sent stays sent: CANCEL and an owner that goes forget no token of a policy's key")
+  @Test("Neither CANCEL nor the end of the owner forgets the tokens of a policy's key")
   func cancelKeepsTokens() throws {
     let policy = SendPolicy.test(count: 1, windows: [(9, 60_000)])
     desk.connect(2)
@@ -405,7 +405,7 @@ import Testing
     #expect(try desk.start("b", token: "x").decision == .accepted)
   }
 
-  @Test("Of more tokens than a key remembers the oldest is forgotten")
+  @Test("A key remembers a bounded number of tokens; the oldest is forgotten first")
   func boundsTokens() throws {
     for number in 0...SentToken.most {
       try desk.at(Int64(number) * 1_000).start("a", count: 1, token: "t\(number)")
@@ -415,7 +415,7 @@ import Testing
     #expect(try desk.start("a", count: 1, token: "t0").decision == .accepted)
   }
 
-  @Test("Titles of the policy, unless START has its own")
+  @Test("START uses the titles of the policy unless it has its own")
   func titles() throws {
     var rules = SendPolicy.Rules()
     rules.count = 90

@@ -13,7 +13,7 @@ import Testing
     SendPolicy.Window(limit: limit, length: .seconds(seconds))
   }
 
-  @Test("The rules of other services' resend buttons are policies")
+  @Test("The resend rules of other services can be written as policies")
   func possible() {
     #expect(problems { _ in } == [])
     #expect(problems { $0.ladder = [.seconds(60), .seconds(120), .seconds(300)] } == [])
@@ -59,7 +59,7 @@ import Testing
       }[0].hasPrefix("channels[0]: "))
   }
 
-  @Test("Rules that make no sense together are told")
+  @Test("Conflicting rules are reported")
   func together() {
     #expect(
       problems {
@@ -104,7 +104,7 @@ import Testing
       ])
   }
 
-  @Test("A policy that cannot be is not made, and nothing overflows on the way")
+  @Test("Impossible policies are refused without overflow")
   func impossible() {
     #expect(throws: SendPolicy.Invalid.self) { try SendPolicy(name: "a b", SendPolicy.Rules()) }
     var rules = SendPolicy.Rules()
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test("Durations in words are those that can be read back")
+  @Test("The text of a duration can be parsed again")
   func durations() {
     let table: [(Int64, String)] = [
       (0, "0"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (120_000, "2m"),
@@ -156,7 +156,7 @@ import Testing
     record.accept(generation, &countdown!, firesAtOnce: false, by: policy, at: now)
   }
 
-  @Test("However many are sent, no more is kept than the longest window and the codes need")
+  @Test("A record keeps no more sends than the longest window and the codes need")
   func bounded() throws {
     let windows = try policy {
       $0.count = 1
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test("A seventeenth code makes the oldest that is good give way")
+  @Test("A seventeenth valid code ends the oldest one")
   func mostCodes() throws {
     let policy = try policy {
       $0.count = 1
@@ -200,7 +200,7 @@ import Testing
     #expect(oldest == .expired && next == .accepted(isLast: false))
   }
 
-  @Test("A record made of another's fields is the same: nothing is hidden")
+  @Test("A record restored from its fields equals the original")
   func plainFields() throws {
     let policy = try policy {
       $0.count = 1

@@ -39,14 +39,14 @@ private func play(
 }
 
 @Suite struct DebounceTests {
-  @Test("One for many, once they have been quiet")
+  @Test("Many calls fire once, after the quiet time")
   func quiet() {
     #expect(play("c----") == ["300 quiet 1", "300 over"])
     #expect(play("c-cc-c----") == ["800 quiet 4", "800 over"])
     #expect(play("c---c----") == ["300 quiet 1", "300 over", "700 quiet 1", "700 over"])
   }
 
-  @Test("MAXWAIT: no later than that after the first call it stands for")
+  @Test("MAXWAIT limits the time from the first call to the event")
   func maximumWait() {
     #expect(
       play("ccccccccccc----", longest: 500) == [
@@ -55,7 +55,7 @@ private func play(
     #expect(play("cc-----", longest: 500) == ["400 quiet 2", "400 over"])
   }
 
-  @Test("LEADING: the first at once, the others once after it was quiet")
+  @Test("LEADING fires the first call at once, the others once after the quiet time")
   func leading() {
     #expect(play("c----", leading: true) == ["0 leading 1", "300 over"])
     #expect(play("ccc----", leading: true) == ["0 leading 1", "500 quiet 2", "500 over"])
@@ -65,7 +65,7 @@ private func play(
       ])
   }
 
-  @Test("LEADING with MAXWAIT: what fires while it is not quiet begins no new burst")
+  @Test("With LEADING and MAXWAIT, firing before it is quiet begins no new burst")
   func leadingAndMaximumWait() {
     #expect(
       play("cccccccccc----", longest: 400, leading: true) == [
@@ -78,7 +78,7 @@ private func play(
   }
 
   @Test(
-    "Noticed late it fires once, for the deadline that came first; then it is over if it was quiet")
+    "Noticed late, it fires once, for the earlier deadline, and ends if it was quiet")
   func late() {
     let rule = Debounce.Rule(
       quiet: .milliseconds(300), maximumWait: .milliseconds(400), isLeading: false)!
@@ -92,7 +92,7 @@ private func play(
     #expect(isOver)
   }
 
-  @Test("The newest call's rule and payload count; FLUSH hands out what waits")
+  @Test("The newest call's rule and payload apply; FLUSH fires what waits")
   func newest() {
     let slow = Debounce.Rule(quiet: .seconds(10))!
     let fast = Debounce.Rule(quiet: .seconds(1))!
@@ -111,7 +111,7 @@ private func play(
     #expect(after.firing == nil && after.isOver)
   }
 
-  @Test("A MAXWAIT that the newest call shortens to what is over fires at that call, not before it")
+  @Test("A call that shortens MAXWAIT below the time waited fires at that call, not before")
   func shortened() {
     let start = Instant(microseconds: 0)
     var (machine, _) = Debounce.begin(Debounce.Rule(quiet: .seconds(60))!, [1], at: start)
@@ -125,7 +125,7 @@ private func play(
     #expect(machine.nextExpiry == now + .seconds(1))
   }
 
-  @Test("No rule: no quiet time at all, or MAXWAIT before it")
+  @Test("A quiet time of zero, and a MAXWAIT shorter than it, are refused")
   func rules() {
     #expect(Debounce.Rule(quiet: Interval(microseconds: 999)) == nil)
     #expect(Debounce.Rule(quiet: .seconds(2), maximumWait: .seconds(1)) == nil)

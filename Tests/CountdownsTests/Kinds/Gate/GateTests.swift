@@ -8,7 +8,7 @@ import Testing
     Gate.Action(name: Array(name.utf8), payload: payload)
   }
 
-  @Test("Closed: the newest action alone waits, and opening hands it out once")
+  @Test("While closed only the newest action waits, and opening runs it once")
   func newestAlone() {
     var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     #expect(gate.pending == action("a"))
@@ -22,7 +22,7 @@ import Testing
     #expect(gate.nextExpiry == nil)
   }
 
-  @Test("Open: actions may run, and nothing is kept")
+  @Test("While open actions may run, and none waits")
   func open() {
     var gate = Gate(openFor: .seconds(60), at: start)
     let before = gate
@@ -30,7 +30,7 @@ import Testing
     #expect(gate == before)
   }
 
-  @Test("What ends at its deadline, and not before")
+  @Test("Gates and waiting actions end at their deadlines, and not before")
   func expiry() {
     let waiting = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
     #expect(waiting.expiry(at: moment(9)) == nil)

@@ -3,7 +3,7 @@ import Testing
 
 /// ONCE on the wire.
 @Suite struct OnceCommandTests {
-  @Test("What is wrong is said, and changes nothing")
+  @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     let counter = Counter()
     try counter.expectError("ONCE", "wrong number of arguments", "key TTL d")
@@ -19,7 +19,7 @@ import Testing
     #expect(try counter.say("ONCE GET k")["generation"] == generation)
   }
 
-  @Test("A result has a limit, which is named, and the log does not show it")
+  @Test("A result has a limit, which the error names, and the log hides it")
   func result() throws {
     var settings = EngineSettings()
     settings.limits.payloadLength = 4
@@ -49,7 +49,7 @@ import Testing
     #expect(frames.last?.elements.last?.text.contains(#""state":"closed""#) == true)
   }
 
-  @Test("What is wrong is said, and changes nothing")
+  @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     var settings = EngineSettings()
     settings.limits.payloadLength = 2
@@ -70,7 +70,7 @@ import Testing
 
 /// DEBOUNCE on the wire.
 @Suite struct DebounceCommandTests {
-  @Test("What is wrong is said, and changes nothing")
+  @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     let counter = Counter()
     try counter.expectError("DEBOUNCE k", "wrong number of arguments", "key d")

@@ -3,7 +3,7 @@ import Testing
 
 /// ONCE in the engine: every transition, every reason.
 @Suite struct OnceEngineTests {
-  @Test("The first is accepted, others are told how it goes, until TTL")
+  @Test("The first request is accepted, others get its status, until TTL")
   func life() throws {
     let desk = Desk()
     desk.subscribe(1, "once:k")
@@ -26,7 +26,7 @@ import Testing
     #expect(try desk.begin("k").isAccepted)
   }
 
-  @Test("Never early: the last microsecond counts, and TTL over at that very moment does not")
+  @Test("An idempotency key lives exactly as long as its TTL")
   func neverEarly() throws {
     let desk = Desk()
     try desk.begin("k", ttl: 1)
@@ -35,7 +35,7 @@ import Testing
     #expect(try desk.begin("k").isAccepted)
   }
 
-  @Test("CANCEL: the next one is the first; a generation keeps the slow from another's work")
+  @Test("After CANCEL the next request is accepted; a generation stops a slow worker")
   func cancel() throws {
     let desk = Desk()
     desk.subscribe(1, "once:k")
@@ -51,7 +51,7 @@ import Testing
       "0 k started running", "0 k done done in time")
   }
 
-  @Test("OWNER connection: gone before DONE, others may try; after DONE the result stays")
+  @Test("If the owner disconnects before DONE, others may try; after DONE the result stays")
   func owner() throws {
     let desk = Desk()
     desk.connect(2)
@@ -70,7 +70,7 @@ import Testing
 
 /// GATE in the engine.
 @Suite struct GateEngineTests {
-  @Test("After the login what waits runs once; the session closes by itself")
+  @Test("After the login the waiting action runs once, and the session closes by itself")
   func life() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
@@ -91,7 +91,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Asked twice, the newest alone runs; its event has the generation of its CHECK")
+  @Test("Of two waiting actions only the newest runs, with the generation of its CHECK")
   func newestAlone() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
@@ -108,7 +108,7 @@ import Testing
       "0 s pending pending buy 2", "0 s opened open", "0 s run open buy 2", "0 s opened open")
   }
 
-  @Test("REQUIRED off: always, and whatever waits goes on waiting")
+  @Test("REQUIRED off is always accepted, and leaves the waiting action")
   func notRequired() throws {
     let desk = Desk()
     let view = try desk.check("s", "look", required: false)
@@ -119,7 +119,7 @@ import Testing
     #expect(desk.gate("s")?.action == Array("buy".utf8))
   }
 
-  @Test("CANCEL drops what waits, CLOSE logs out; neither does the other's work")
+  @Test("CANCEL drops only the waiting action, CLOSE only logs out")
   func cancelAndClose() throws {
     let desk = Desk()
     desk.subscribe(1, "gate:s")
@@ -142,7 +142,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("What waits goes with its owner; a session that has opened is nobody's")
+  @Test("A waiting action ends with its owner; an open session has none")
   func owner() throws {
     let desk = Desk()
     desk.connect(2)
@@ -158,7 +158,7 @@ import Testing
       "0 a opened open")
   }
 
-  @Test("OPEN again sets the TTL anew; the old deadline means nothing any more")
+  @Test("OPEN of an open session replaces its TTL")
   func openAgain() throws {
     let desk = Desk()
     try desk.open(gate: "s", ttl: 1_000)
@@ -174,7 +174,7 @@ import Testing
 
 /// DEBOUNCE in the engine.
 @Suite struct DebounceEngineTests {
-  @Test("One event for many calls, with the newest payload")
+  @Test("Many calls cause one event, with the newest payload")
   func quiet() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
@@ -190,7 +190,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("FLUSH fires at once, CANCEL never; then the next call is a first one")
+  @Test("FLUSH fires at once, CANCEL never; either way the next call is a first one")
   func flushAndCancel() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
@@ -212,7 +212,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A call that says a MAXWAIT which is over fires at once, and is not late")
+  @Test("A call whose MAXWAIT has passed fires at once, and is not late")
   func shortened() throws {
     let desk = Desk()
     desk.subscribe(1, "debounce:k")
@@ -224,7 +224,7 @@ import Testing
     #expect(desk.debounce("k") == nil)
   }
 
-  @Test("It goes with the owner of the newest call")
+  @Test("A debouncer ends with the owner of its newest call")
   func owner() throws {
     let desk = Desk()
     desk.connect(2)
@@ -244,7 +244,7 @@ import Testing
 
 /// What all guards have in common.
 @Suite struct GuardEngineTests {
-  @Test("OWNER scope: what is not done yet goes with the scope, and is not kept")
+  @Test("With OWNER scope, what is not done ends with the scope, and is not persisted")
   func scopes() throws {
     let desk = Desk()
     desk.engine.noteChanges()
@@ -270,7 +270,7 @@ import Testing
     #expect(desk.engine.entityCount == 1)
   }
 
-  @Test("What is kept is said once, as it is; what is an owner's is not")
+  @Test("Each change of a guard without an owner is stored once; owned guards are not")
   func changes() throws {
     let desk = Desk()
     desk.connect(2)
@@ -298,7 +298,7 @@ import Testing
     #expect(taken() == ["once 0 o", "gate 0 g"])
   }
 
-  @Test("Restored as it was, what fell due meanwhile happens late")
+  @Test("Restored guards run late what fell due meanwhile")
   func restored() throws {
     let old = Desk()
     old.engine.noteChanges()
@@ -336,7 +336,7 @@ import Testing
     #expect(desk.gate("h")?.remainingMS == 7_000)
   }
 
-  @Test("While nothing can be stored, what needs storing is refused and changes nothing")
+  @Test("While the store is read-only, changes that need storing are refused")
   func readOnly() throws {
     let desk = Desk()
     try desk.begin("o")

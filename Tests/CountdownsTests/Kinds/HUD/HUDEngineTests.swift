@@ -14,35 +14,30 @@ import Testing
 
   private func target<R>(
     _ screen: String, _ generation: Generation? = nil, level: Level? = nil,
-    _ body: (HUDTarget) throws -> R
+    _ body: (Span<UInt8>, HUDTarget) throws -> R
   ) throws -> R {
-    try desk.with(screen) {
-      var target = HUDTarget(screen: $0)
-      target.generation = generation
-      target.level = level
-      return try body(target)
-    }
+    try desk.with(screen) { try body($0, HUDTarget(level: level, generation: generation)) }
   }
 
   private func pop(_ screen: String, by connection: UInt64) throws -> HUDView? {
     try target(screen) {
-      try desk.engine.popHUD($0, by: desk.client(connection), at: desk.now)
+      try desk.engine.popHUD($0, $1, by: desk.client(connection), at: desk.now)
     }
   }
 
-  @Test("A generation is found behind an alert; its own DISMISS does not leave it hanging")
+  @Test("A HUD behind an alert can be dismissed by its generation")
   func generationBehindAnAlert() throws {
     let shown = try desk.show("s").generation
     try desk.show("s", level: .alert)
     let gone = try target("s", shown) {
-      try desk.engine.dismissHUD($0, delay: nil, at: desk.now)
+      try desk.engine.dismissHUD($0, $1, delay: nil, at: desk.now)
     }
     #expect(gone?.level == .normal)
     #expect(gone?.state == .hidden)
     #expect(desk.hud("s")?.level == .alert)
     #expect(desk.hud("s", level: .normal) == nil)
     #expect(throws: EngineError.stale(now: desk.hud("s")!.generation)) {
-      try target("s", shown) { try desk.engine.pauseHUD($0, at: desk.now) }
+      try target("s", shown) { try desk.engine.pauseHUD($0, $1, at: desk.now) }
     }
   }
 
@@ -53,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("did-disappear tells of what disappeared, not of what supersedes it")
+  @Test("did-disappear reports the HUD that disappeared, not its successor")
   func didDisappearIsOfItsOwnGeneration() throws {
     desk.subscribe(1, "hud:s")
     var black = Presentation.Request(
@@ -79,7 +74,7 @@ import Testing
     #expect(told.map(\.view.remainingMS) == [nil, nil, 5_000])
   }
 
-  @Test("A hold of the next generation is none of the one that disappeared")
+  @Test("did-disappear does not count the holds of the next generation")
   func didDisappearHasNoHolds() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s", .init(fadeIn: .zero))
@@ -89,7 +84,7 @@ import Testing
     #expect(views(1).map(\.view.leases) == [0, 1, 1])
   }
 
-  @Test("Of what is noticed at once, each event tells of its own moment")
+  @Test("Events that are noticed together each report their own moment")
   func eventsNoticedAtOnce() throws {
     desk.subscribe(1, "hud:s")
     try desk.show(
@@ -103,16 +98,16 @@ import Testing
     #expect(told.map(\.view.remainingMS) == [nil, 0, nil, nil])
   }
 
-  @Test("A generation on a level that it is not on is stale")
+  @Test("A generation is stale on any level but its own")
   func generationOnAnotherLevel() throws {
     let shown = try desk.show("s").generation
     let alert = try desk.show("s", level: .alert).generation
     #expect(throws: EngineError.stale(now: alert)) {
-      try target("s", shown, level: .alert) { try desk.engine.pauseHUD($0, at: desk.now) }
+      try target("s", shown, level: .alert) { try desk.engine.pauseHUD($0, $1, at: desk.now) }
     }
   }
 
-  @Test("POP gives back one's own lease, also from behind an alert")
+  @Test("POP releases one's own hold, even behind an alert")
   func popsBehindAnAlert() throws {
     try desk.show("s", owner: .connection(2))
     try desk.show("s", .init(kind: .info, fadeIn: .zero, fadeOut: .zero), level: .alert)
@@ -125,7 +120,7 @@ import Testing
     #expect(desk.hud("s")?.state == .visible)
   }
 
-  @Test("POP prefers one's own lease, then nobody's, then the front")
+  @Test("POP releases one's own hold first, then nobody's, then the front one")
   func popsOwnFirst() throws {
     try desk.show("s", owner: .connection(2))
     try desk.show("s", level: .statusbar)
@@ -155,11 +150,11 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("An event tells the state it left behind, though its command went on")
+  @Test("An event reports the state it caused, even if its command went on")
   func eventsTellTheirState() throws {
     desk.subscribe(1, "hud:s")
     try desk.show("s")
-    _ = try target("s") { try desk.engine.tapHUD($0, inside: false, at: desk.now) }
+    _ = try target("s") { try desk.engine.tapHUD($0, $1, inside: false, at: desk.now) }
     let states = desk.takeEvents(1).compactMap { event -> String? in
       guard let view = event.subject as? HUDView else { return nil }
       return "\(event.name.text) \(view.state.rawValue) \(view.end?.rawValue ?? "-")"
@@ -171,7 +166,7 @@ import Testing
       ])
   }
 
-  @Test("A screen's highest level refuses what is above it, and that changes nothing")
+  @Test("A level above the screen's highest is refused, and nothing changes")
   func highestLevel() throws {
     var settings = EngineSettings()
     settings.maximumLevelOfScreen[Array("pay".utf8)] = .statusbar

@@ -9,7 +9,7 @@ import Testing
 
   // MARK: Leases
 
-  @Test("Each SHOW of loading takes a lease, POP gives one back, the last POP dismisses")
+  @Test("Each SHOW of loading adds a hold, POP releases one, and the last POP dismisses")
   func leases() {
     hud.at(0).show(fade: 0)
     hud.at(100).show(fade: 0)
@@ -21,7 +21,7 @@ import Testing
       "300 will-disappear #2 dismissed", "300 did-disappear #2 dismissed")
   }
 
-  @Test("A SHOW of another kind drops the leases; POP then changes nothing")
+  @Test("A SHOW of another kind drops the holds; POP then changes nothing")
   func anotherKindDropsLeases() {
     hud.at(0).show(fade: 0)
     hud.at(100).show(.progress, fade: 0)
@@ -30,7 +30,7 @@ import Testing
     hud.at(10_000).expect("0 will-appear #1", "0 did-appear #1", "100 updated #2 over #1")
   }
 
-  @Test("An owner that goes gives its leases back; with the last lease it ends as owner-gone")
+  @Test("An owner that ends releases its holds; with the last hold the HUD ends as owner-gone")
   func ownersGo() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(0).show(fade: 0, by: alice)
@@ -44,7 +44,7 @@ import Testing
       "300 will-disappear #3 owner-gone", "300 did-disappear #3 owner-gone")
   }
 
-  @Test("What its owner showed and nobody else wants goes with it, but not before MIN")
+  @Test("A message ends with its owner, but not before MIN")
   func messageOwnerGoes() {
     hud.at(0).show(.progress, min: 1_000, fade: 0, by: alice)
     hud.at(100).gone(bob)
@@ -54,14 +54,14 @@ import Testing
       "1000 did-disappear owner-gone")
   }
 
-  @Test("An owner that goes in grace: never shown")
+  @Test("A HUD whose owner ends in grace is never shown")
   func ownerGoesInGrace() {
     hud.at(0).show(grace: 500, by: alice)
     hud.at(100).gone(alice)
     hud.at(10_000).expect("100 updated never-shown")
   }
 
-  @Test("An owner that goes while its HUD is paused does not leave it there for ever")
+  @Test("A paused HUD ends with its owner")
   func ownerGoesWhilePaused() {
     hud.at(0).show(min: 1_000, fade: 0, by: alice)
     hud.at(500).pause()
@@ -71,7 +71,7 @@ import Testing
       "5500 will-disappear owner-gone", "5500 did-disappear owner-gone")
   }
 
-  @Test("A crashed client's HUD, dismissed while paused, does not wait for a RESUME for ever")
+  @Test("A crashed client's HUD, dismissed while paused, does not wait for RESUME forever")
   func ownerGoesWhilePausedAndDismissed() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(500).pause()
@@ -94,7 +94,7 @@ import Testing
       "900 did-disappear owner-gone")
   }
 
-  @Test("Whose lease outlives the owner's own is the owner then")
+  @Test("The owner of the last hold becomes the owner of the HUD")
   func ownershipPassesOn() {
     hud.at(0).show(fade: 0, by: bob)
     hud.at(100).show(fade: 0, by: alice)
@@ -103,7 +103,7 @@ import Testing
     #expect(hud.leases == 1)
   }
 
-  @Test("Another owner's lease keeps it, paused as it is")
+  @Test("A hold of another owner keeps a paused HUD, and it stays paused")
   func anotherOwnerKeepsPause() {
     hud.at(0).show(fade: 0, by: alice)
     hud.at(0).show(fade: 0, by: bob)
@@ -114,7 +114,7 @@ import Testing
 
   // MARK: TAP
 
-  @Test("TAP: touched always; dismisses only without a mask and not inside")
+  @Test("TAP sends touched, and dismisses only without a mask and outside the HUD")
   func taps() {
     for mask in Presentation.Mask.allCases {
       let hud = HUDTimeline()
@@ -130,14 +130,14 @@ import Testing
     }
   }
 
-  @Test("TAP before anything is shown only touches")
+  @Test("TAP in grace only sends touched")
   func tapInGrace() {
     hud.at(0).show(grace: 500)
     hud.at(100).tap()
     hud.at(501).expect("100 touched", "500 will-appear")
   }
 
-  @Test("TAP in the fade-out touches what is going, and changes nothing")
+  @Test("TAP in the fade-out sends touched for the disappearing HUD, and changes nothing")
   func tapInTheFadeOut() {
     hud.at(0).show()
     hud.at(1_000).dismiss()
@@ -147,7 +147,7 @@ import Testing
       "1100 touched dismissed", "1150 did-disappear dismissed")
   }
 
-  @Test("TAP is held until MIN, too")
+  @Test("TAP before MIN dismisses at MIN")
   func tapBeforeMinimum() {
     hud.at(0).show(min: 500, fade: 0)
     hud.at(100).tap()
@@ -184,7 +184,7 @@ import Testing
       "11000 will-disappear dismissed", "11000 did-disappear dismissed")
   }
 
-  @Test("PAUSE and RESUME are harmless when it is so already")
+  @Test("PAUSE and RESUME are idempotent")
   func pausesTwice() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(100).resume()
@@ -219,7 +219,7 @@ import Testing
 
   // MARK: Progress
 
-  @Test("PROGRESS is told until another kind is shown")
+  @Test("PROGRESS is reported until another kind is shown")
   func progress() {
     hud.at(0).show(.progress, fade: 0)
     hud.at(100).update(fraction: 0.5, "half")
@@ -231,7 +231,7 @@ import Testing
     #expect(hud.machine?.fraction == nil)
   }
 
-  @Test("Once hidden, nothing is going on any more")
+  @Test("A hidden HUD ignores DISMISS, POP and PAUSE")
   func hidden() {
     hud.at(0).show(fade: 0)
     hud.at(100).dismiss()

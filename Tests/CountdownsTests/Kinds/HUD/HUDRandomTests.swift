@@ -4,7 +4,7 @@ import Testing
 
 /// Random requests and pauses. (The simulation plays whole histories.)
 @Suite struct HUDRandomTests {
-  @Test("Time that is paused is added, exactly", arguments: 0..<20)
+  @Test("Pauses add exactly the paused time", arguments: 0..<20)
   func pausesAddExactly(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<50 {

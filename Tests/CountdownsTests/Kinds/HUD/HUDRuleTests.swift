@@ -7,14 +7,14 @@ import Testing
 
   // MARK: Grace
 
-  @Test("GRACE: shown once it is over, not before")
+  @Test("A HUD is shown once GRACE is over, and not before")
   func grace() {
     hud.at(0).show(grace: 500)
     hud.at(499).expect()
     hud.at(10_000).expect("500 will-appear", "650 did-appear")
   }
 
-  @Test("GRACE, EARLY skip: dismissed in it, the end is never-shown and nothing appears")
+  @Test("With EARLY skip, a dismissal in GRACE ends as never-shown, and nothing appears")
   func graceSkipped() {
     hud.at(0).show(grace: 500, min: 1_000)
     hud.at(300).dismiss()
@@ -23,7 +23,7 @@ import Testing
     #expect(hud.machine?.isDismissing == false)
   }
 
-  @Test("GRACE, EARLY show: dismissed in it, it appears at once and stays for MIN")
+  @Test("With EARLY show, a dismissal in GRACE shows the HUD at once for MIN")
   func graceShown() {
     hud.at(0).show(grace: 500, min: 1_000, early: .show)
     hud.at(300).dismiss()
@@ -32,7 +32,7 @@ import Testing
       "1600 did-disappear dismissed")
   }
 
-  @Test("GRACE, EARLY show: a delayed dismissal in it shows too")
+  @Test("With EARLY show, a delayed dismissal in GRACE shows the HUD, too")
   func graceShownByDelay() {
     hud.at(0).show(grace: 500, min: 1_000, fade: 0, early: .show)
     hud.at(0).dismiss(delay: 100)
@@ -43,7 +43,7 @@ import Testing
 
   // MARK: MIN
 
-  @Test("MIN: a dismissal before it is held and happens at MIN, counted from did-appear")
+  @Test("A dismissal before MIN happens at MIN, counted from did-appear")
   func minimum() {
     hud.at(0).show(min: 500)
     hud.at(200).dismiss()
@@ -53,7 +53,7 @@ import Testing
       "800 did-disappear dismissed")
   }
 
-  @Test("MIN: a dismissal after it happens at once")
+  @Test("A dismissal after MIN happens at once")
   func minimumOver() {
     hud.at(0).show(min: 500)
     hud.at(651).dismiss()
@@ -80,7 +80,7 @@ import Testing
       "2650 did-disappear dismissed")
   }
 
-  @Test("MIN: a second dismissal does not start MINFROM stop over")
+  @Test("A second dismissal does not restart MINFROM stop")
   func secondDismissal() {
     hud.at(0).show(min: 500, fade: 0, from: .stop)
     hud.at(1_000).dismiss()
@@ -93,7 +93,7 @@ import Testing
 
   // MARK: MAX
 
-  @Test("MAX counts from did-appear; then it is timed out")
+  @Test("MAX counts from did-appear, and then the HUD times out")
   func maximum() {
     hud.at(0).show(grace: 300, max: 1_000)
     hud.at(10_000).expect(
@@ -110,7 +110,7 @@ import Testing
       "1000 did-disappear timed-out")
   }
 
-  @Test("MAX and a held dismissal in the same moment: the dismissal is the reason")
+  @Test("If MAX and a held dismissal meet, the dismissal is the reason")
   func maximumMeetsMinimum() {
     hud.at(0).show(min: 1_000, max: 1_000, fade: 0)
     hud.at(500).dismiss()
@@ -119,7 +119,7 @@ import Testing
       "1000 did-disappear dismissed")
   }
 
-  @Test("MAX starts over with a new SHOW")
+  @Test("A new SHOW restarts MAX")
   func maximumStartsOver() {
     hud.at(0).show(max: 1_000, fade: 0)
     hud.at(900).show(max: 1_000, fade: 0)
@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test("Loading and progress stay for as long as they are wanted")
+  @Test("Loading and progress stay until they are dismissed")
   func loadingStays() {
     for kind in [Presentation.Kind.loading, .progress] {
       let hud = HUDTimeline()
@@ -170,7 +170,7 @@ import Testing
 
   // MARK: Superseding
 
-  @Test("A new SHOW while visible: no flicker, and MIN does not start over")
+  @Test("A new SHOW while visible neither flickers nor restarts MIN")
   func supersedes() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(800).show(min: 1_000, fade: 0)
@@ -180,7 +180,7 @@ import Testing
       "1000 will-disappear #2 dismissed", "1000 did-disappear #2 dismissed")
   }
 
-  @Test("A new SHOW of another kind: MIN starts over")
+  @Test("A new SHOW of another kind restarts MIN")
   func anotherKindStartsMinimumOver() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(800).show(.progress, min: 1_000, fade: 0)
@@ -190,14 +190,14 @@ import Testing
       "1800 will-disappear #2 dismissed", "1800 did-disappear #2 dismissed")
   }
 
-  @Test("A new SHOW in the fade-in goes on with it")
+  @Test("A new SHOW in the fade-in continues the fade-in")
   func supersedesWhileAppearing() {
     hud.at(0).show()
     hud.at(100).show()
     hud.at(10_000).expect("0 will-appear #1", "100 updated #2 over #1", "150 did-appear #2")
   }
 
-  @Test("A new SHOW takes back a dismissal that is held")
+  @Test("A new SHOW cancels a held dismissal")
   func supersedesHeldDismissal() {
     hud.at(0).show(min: 1_000, fade: 0)
     hud.at(100).dismiss()
@@ -218,7 +218,7 @@ import Testing
 
   // MARK: DELAY
 
-  @Test("DELAY dismisses in that time; a later DISMISS replaces it")
+  @Test("DELAY dismisses after that time; a later DISMISS replaces it")
   func delays() {
     hud.at(0).show(fade: 0)
     hud.at(100).dismiss(delay: 1_000)
@@ -235,7 +235,7 @@ import Testing
       "200 did-disappear dismissed")
   }
 
-  @Test("DELAY ends before MIN: remaining tells when it really goes")
+  @Test("If DELAY ends before MIN, the remaining time counts to MIN")
   func delayBeforeMinimum() {
     hud.at(0).show(min: 5_000, fade: 0)
     hud.at(0).dismiss(delay: 1_000)
@@ -257,7 +257,7 @@ import Testing
 
   // MARK: Lateness
 
-  @Test("Noticed late: what is due says so, and events stay paired")
+  @Test("Noticed late, events carry their own due times and stay paired")
   func late() {
     hud.at(0).show(grace: 100, max: 1_000)
     hud.late(at: 5_000).expect("5000 will-appear")

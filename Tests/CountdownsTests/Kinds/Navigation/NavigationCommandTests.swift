@@ -15,7 +15,7 @@ import Wire
     }
   }
 
-  @Test("What is told of a stack: of the page first, then of the stack")
+  @Test("Events of a stack report the page first, then the stack")
   func stackEvents() throws {
     let counter = Counter()
     let watcher = counter.open(.resp3)
@@ -57,16 +57,16 @@ import Wire
     #expect(try counter.say("NAV PROGRESS n 0.25")["fraction"] == .double("0.25"))
   }
 
-  @Test("Names of pages that are no text come as base64, all of them")
+  @Test("If the name of a page is not UTF-8, all names come as base64")
   func binaryPages() {
     var line = JSONLine()
     line.field("pages", list: [Array("a".utf8), [0xFF]])
     line.field("empty", list: [])
-    let text = String(decoding: line.finish(), as: UTF8.self)
+    let text = line.finish { String(decoding: $0) }
     #expect(text == #"{"pages_base64":["YQ==","/w=="],"empty":[]}"#)
   }
 
-  @Test("What is told of a page")
+  @Test("Events of a page report its load")
   func pageEvents() throws {
     let counter = Counter()
     let watcher = counter.open(.resp3)

@@ -12,7 +12,7 @@ import Testing
     return stack
   }
 
-  @Test("Pages come as first, and are uncovered as not first; both are told in pairs")
+  @Test("A pushed page appears as first, an uncovered one as not first, with paired events")
   func pushAndPop() {
     let stack = NavigationTimeline("a")
     stack.expect("0 willAppear a moving", "0 didAppear a moving")
@@ -25,7 +25,7 @@ import Testing
     #expect(stack.pages == ["a"])
   }
 
-  @Test("The root stays: neither popped nor swiped away")
+  @Test("The root can be neither popped nor swiped away")
   func root() {
     let stack = NavigationTimeline("a")
     stack.forget()
@@ -35,7 +35,7 @@ import Testing
     stack.expect()
   }
 
-  @Test("To the root: pages between are told nothing")
+  @Test("Popping to the root sends no events for the pages between")
   func popToRoot() {
     let stack = three()
     #expect(stack.root() == nil)
@@ -44,7 +44,7 @@ import Testing
     #expect(stack.pages == ["a"])
   }
 
-  @Test("Dismissing goes to the root first, then takes that down")
+  @Test("Dismissing pops to the root first, then removes it")
   func dismissing() {
     let stack = three()
     stack.dismiss()
@@ -54,7 +54,7 @@ import Testing
     #expect(stack.pages.isEmpty)
   }
 
-  @Test("A swipe that goes through")
+  @Test("A finished swipe pops the page on top")
   func finished() {
     let stack = three()
     #expect(stack.at(100).swipe() == nil)
@@ -67,7 +67,7 @@ import Testing
     #expect(stack.machine.nextExpiry == nil)
   }
 
-  @Test("A swipe that is cancelled: all are as they were, and each pair is complete")
+  @Test("A cancelled swipe restores everything, and events stay paired")
   func cancelled() {
     let stack = three()
     stack.swipe()
@@ -80,7 +80,7 @@ import Testing
     #expect(stack.machine.transition == nil)
   }
 
-  @Test("A swipe of which nothing is heard is cancelled; progress keeps it")
+  @Test("A swipe without progress is cancelled at its timeout; progress renews it")
   func timedOut() {
     let stack = three()
     stack.swipe(timeout: 1_000)
@@ -95,7 +95,7 @@ import Testing
     #expect(stack.pages.count == 3)
   }
 
-  @Test("Noticed late, it says when it was due")
+  @Test("A timeout that is noticed late carries its due time")
   func timedOutLate() {
     let stack = three()
     stack.swipe(timeout: 1_000)
@@ -106,7 +106,7 @@ import Testing
     #expect(stack.finish() == .notTransitioning)
   }
 
-  @Test("The reasons against a swipe, in their order")
+  @Test("The reasons against a swipe are checked in order")
   func reasons() {
     let stack = NavigationTimeline("a")
     #expect(stack.swipe(x: 99, dx: -1) == .root)
@@ -125,7 +125,7 @@ import Testing
     #expect(stack.swipe(x: 300) == nil)
   }
 
-  @Test("While a swipe goes on nothing else moves, but all can be dismissed")
+  @Test("During a swipe only dismissing is possible")
   func transitioning() {
     let stack = three()
     stack.swipe()
@@ -141,7 +141,7 @@ import Testing
       "0 willDisappear a moving", "0 didDisappear a moving", "0 dismissed a")
   }
 
-  @Test("Without a swipe there is nothing to go on with, to finish or to cancel")
+  @Test("Without a swipe, progress, finish and cancel are refused")
   func notTransitioning() {
     let stack = three()
     #expect(stack.progress(0.5) == .notTransitioning)
@@ -173,7 +173,7 @@ import Testing
 
   // MARK: Pages whose scopes close
 
-  @Test("The page on top closes: what is under it appears")
+  @Test("When the page on top closes, the one below appears")
   func topCloses() {
     let stack = three()
     stack.close("c")
@@ -181,7 +181,7 @@ import Testing
       "0 willDisappear c moving", "0 willAppear b", "0 didDisappear c moving", "0 didAppear b")
   }
 
-  @Test("A page that is covered closes: nobody sees anything")
+  @Test("When a covered page closes, there is no event")
   func coveredCloses() {
     let stack = three()
     stack.close("b")
@@ -192,7 +192,7 @@ import Testing
     #expect(stack.swipe() == .root)
   }
 
-  @Test("All close: the top disappears, and the stack is over")
+  @Test("When all pages close, the top disappears and the stack ends")
   func allClose() {
     let stack = three()
     stack.close("a", "b", "c")
@@ -200,7 +200,7 @@ import Testing
     #expect(stack.pages.isEmpty)
   }
 
-  @Test("A page of a swipe closes: the swipe is taken back first; another one does not matter")
+  @Test("When a page of a swipe closes, the swipe is cancelled first")
   func pageOfASwipeCloses() {
     let stack = three()
     stack.swipe()

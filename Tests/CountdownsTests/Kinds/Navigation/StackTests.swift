@@ -11,7 +11,7 @@ import Testing
     for page in ["a", "b", "c"] { try desk.push("nav", page) }
   }
 
-  @Test("Each page is a scope; pages go with what the page below goes with")
+  @Test("Each page is a scope, owned like the page below")
   func pagesAreScopes() throws {
     try desk.open("window")
     try desk.push("nav", "a", below: "window")
@@ -28,7 +28,7 @@ import Testing
     #expect(desk.engine.entityCount == 3)
   }
 
-  @Test("Dismissing pops all, the top first, and leaves nothing")
+  @Test("Dismissing pops all pages, the top first, and leaves nothing behind")
   func dismissing() throws {
     try three()
     for page in ["a", "b", "c"] { try desk.set(page, 60_000, owner: try desk.scoped(page)) }
@@ -42,7 +42,7 @@ import Testing
       try !desk.with("nav") { try desk.engine.dismissStack($0, generation: nil, at: desk.now) })
   }
 
-  @Test("Each event tells of the stack as it was then: how deep, and whether any page is left")
+  @Test("Each event of a dismissal reports the stack of its moment")
   func eventsOfDismissing() throws {
     try three()
     try desk.swipe("nav")
@@ -63,7 +63,7 @@ import Testing
       ])
   }
 
-  @Test("A swipe that is cancelled: what the page owns never noticed; finished, it is cancelled")
+  @Test("A page's entities survive a cancelled swipe, and are cancelled by a finished one")
   func swipes() throws {
     try three()
     try desk.start("code", count: 60, owner: try desk.scoped("c"))
@@ -80,7 +80,7 @@ import Testing
     #expect(desk.stack("nav")?.pages == [Array("a".utf8), Array("b".utf8)])
   }
 
-  @Test("A swipe times out by itself, on time; who finishes it then is refused")
+  @Test("A swipe times out on time; finishing it afterwards is refused")
   func timeout() throws {
     try three()
     desk.subscribe(1, "nav:nav")
@@ -117,7 +117,7 @@ import Testing
     #expect(desk.stack("nav")?.pages.count == 3)
   }
 
-  @Test("A page's scope closes by itself: the stack goes on without it, at once")
+  @Test("When a page's scope closes by itself, the stack continues without it at once")
   func pageCloses() throws {
     try three()
     desk.subscribe(1, "nav:nav")
@@ -135,7 +135,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("The window closes: the stack goes with it in one go")
+  @Test("When a window closes, the stack in it is dismissed at once")
   func windowCloses() throws {
     try desk.open("window")
     try desk.push("nav", "a", below: "window")
@@ -152,7 +152,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A client goes: its stack with it, also if that is noticed late")
+  @Test("A client's stack ends with the client, even if that is noticed late")
   func clientGoes() throws {
     try desk.push("nav", "a", owner: .connection(2))
     try desk.push("nav", "b")
@@ -163,7 +163,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A page opens a scope of its own; where that cannot be nothing is changed")
+  @Test("If a page's scope cannot be opened, nothing changes")
   func pushErrors() throws {
     try desk.open("there")
     #expect(throws: EngineError.scope(.isThere(Array("there".utf8)))) {

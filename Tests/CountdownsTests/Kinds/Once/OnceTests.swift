@@ -4,7 +4,7 @@ import Testing
 @Suite struct OnceTests {
   private let start = Instant(microseconds: 7)
 
-  @Test("Running until it is done; the first result stays")
+  @Test("A request runs until it is done, and the first result stays")
   func done() {
     var once = Once(for: .seconds(60), at: start)
     #expect(once.phase == .running)
@@ -14,7 +14,7 @@ import Testing
     #expect(once.phase == .done(result: [1]))
   }
 
-  @Test("TTL counts from the first request: DONE does not prolong it")
+  @Test("TTL counts from the first request, and DONE does not prolong it")
   func ttl() {
     var once = Once(for: .seconds(60), at: start)
     #expect(once.deadline == start + .seconds(60))

@@ -16,7 +16,7 @@ import Testing
     return page
   }
 
-  @Test("The first load is animated; what comes makes it content, nothing makes it empty")
+  @Test("The first load is animated, and ends in content or empty")
   func firstLoad() {
     var page = page()
     #expect(page.state == .loading)
@@ -34,7 +34,7 @@ import Testing
     #expect(unsaid.state == .content)
   }
 
-  @Test("A first load that fails shows the error page, from which it can be tried again")
+  @Test("A failed first load shows the error page, and can be retried")
   func failureAndRetry() {
     var page = page()
     let failed = page.failed(Array("offline".utf8))
@@ -51,7 +51,7 @@ import Testing
     #expect(page.state == .content)
   }
 
-  @Test("A return refreshes without animation; it fails back to what there was", arguments: [0, 3])
+  @Test("A return refreshes silently; a failure keeps the content", arguments: [0, 3])
   func silentReturn(items: Int64) {
     var page = covered(items: items)
     let before = page.state
@@ -67,7 +67,7 @@ import Testing
     #expect(other.state == (items == 0 ? .content : .empty))
   }
 
-  @Test("REFRESH never: a return shows what there is")
+  @Test("With REFRESH never a return shows the content")
   func noRefresh() {
     var page = covered()
     let began = page.appear(.never, timeout: .seconds(1), at: start)
@@ -77,7 +77,7 @@ import Testing
     #expect(page.deadline == nil)
   }
 
-  @Test("Appearing where it is already, or while it loads or has failed, begins nothing")
+  @Test("Appearing again, or while loading or failed, starts no load")
   func appearWithoutEffect() {
     var visible = page()
     _ = visible.loaded(items: 1)
@@ -97,7 +97,7 @@ import Testing
     #expect(failed.state == .error)
   }
 
-  @Test("Disappearing counts once, and does not end a load")
+  @Test("Disappearing is counted once, and does not end a load")
   func disappearing() {
     var page = page()
     let hidden = [page.disappear(), page.disappear()]
@@ -107,7 +107,7 @@ import Testing
     #expect(page.state == .content)
   }
 
-  @Test("What was not asked for is refused, and changes nothing", arguments: [true, false])
+  @Test("Results without a load are refused, and change nothing", arguments: [true, false])
   func notLoading(hasFailed: Bool) {
     var page = page()
     if hasFailed { _ = page.failed(nil) } else { _ = page.loaded(items: 1) }
@@ -117,7 +117,7 @@ import Testing
     #expect(page == before)
   }
 
-  @Test("Only what failed can be tried again")
+  @Test("Only a failed load can be retried")
   func notFailed() {
     var loading = page()
     let first = loading.retry(timeout: nil, at: start)
@@ -130,7 +130,7 @@ import Testing
     #expect(third == .notFailed)
   }
 
-  @Test("Time makes a failure of its own: never early, once, of a refresh silently")
+  @Test("A timeout fails the load once, never early, and silently for a refresh")
   func timeout() {
     var page = page(timeout: .seconds(1))
     let early = page.expire(at: Instant(microseconds: 999_999))

@@ -1,4 +1,5 @@
 import Countdowns
+import Simulation
 import Testing
 
 /// Pages, their HUDs and their owners.
@@ -14,7 +15,7 @@ import Testing
 
   private var hud: HUDView.State? { desk.hud("p")?.state }
 
-  @Test("The HUD of the screen shows while the first load does, and goes on success")
+  @Test("The HUD of the screen shows during the first load, and hides on success")
   func hudOnSuccess() throws {
     desk.subscribe(1, pattern: "*")
     try desk.appear("p")
@@ -29,7 +30,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("GRACE and MIN are the page's: a quick load shows nothing, a shown HUD stays for MIN")
+  @Test("The page's GRACE and MIN apply: a quick load shows nothing, a shown HUD stays for MIN")
   func graceAndMinimum() throws {
     desk.subscribe(1, "hud:p")
     try desk.appear("p", grace: 200, minimum: 500)
@@ -45,7 +46,7 @@ import Testing
       "800 p did-disappear dismissed")
   }
 
-  @Test("TIMEOUT makes a failure of its own, on time; the HUD goes with it")
+  @Test("TIMEOUT fails the load on time, and hides the HUD")
   func timeout() throws {
     try desk.appear("p", timeout: 1_000)
     #expect(desk.engine.armedCount == 1)
@@ -61,7 +62,7 @@ import Testing
     #expect(hud == nil)
   }
 
-  @Test("As configured: 30 s; TIMEOUT 0 waits for ever")
+  @Test("The default timeout is 30 s; TIMEOUT 0 waits forever")
   func timeouts() throws {
     try desk.appear("p")
     #expect(desk.page("p")?.remainingMS == 30_000)
@@ -69,7 +70,7 @@ import Testing
     #expect(desk.page("q")?.remainingMS == nil)
   }
 
-  @Test("The answer to an earlier load is stale; one that nobody asked for is refused")
+  @Test("The result of an earlier load is stale; one without a load is refused")
   func lateAnswers() throws {
     let first = try desk.appear("p").generation
     _ = try desk.failed("p")
@@ -86,7 +87,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.disappear("none") }
   }
 
-  @Test("Off the screen it shows no HUD; back while it still loads, it does again")
+  @Test("A page off the screen shows no HUD; back while loading, it does again")
   func disappearing() throws {
     try desk.appear("p")
     try desk.disappear("p")
@@ -99,7 +100,7 @@ import Testing
     #expect(desk.hud("other")?.state == .visible)
   }
 
-  @Test("Another's HUD on the same screen stays when the page has loaded")
+  @Test("Another owner's HUD on the screen stays when the page has loaded")
   func sharedHUD() throws {
     try desk.show("p")
     try desk.appear("p")
@@ -115,7 +116,7 @@ import Testing
     #expect(desk.hud("p")?.leases == 1)
   }
 
-  @Test("Its owner goes: the page and its HUD with it, at once for who asks")
+  @Test("A page and its HUD end with the owner at once")
   func ownerGoes() throws {
     try desk.open("scope")
     try desk.appear("p", owner: try desk.scoped("scope"))
@@ -135,7 +136,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("OWNER of a later APPEAR counts from then on")
+  @Test("OWNER of a later APPEAR applies from then on")
   func newOwner() throws {
     try desk.appear("p", owner: .connection(2))
     try desk.appear("p", owner: Owner.none)
@@ -144,7 +145,7 @@ import Testing
     #expect(desk.page("p") != nil)
   }
 
-  @Test("Where its HUD could not be kept as it must be, nothing is changed")
+  @Test("While read-only, APPEAR is refused if its HUD had to be persisted")
   func readOnly() throws {
     var request = Presentation.Request.plain
     request.isDurable = true
@@ -157,7 +158,8 @@ import Testing
     #expect(desk.hud("other")?.state == .visible)
   }
 
-  @Test("A HUD that is kept is not given back where that cannot be stored; time and owners go on")
+  @Test(
+    "While read-only, a persisted HUD's hold is not released by commands, but by time and owners")
   func readOnlyLease() throws {
     let readOnly = EngineError.readOnly
     var durable = Presentation.Request.plain
@@ -193,7 +195,7 @@ import Testing
     #expect(desk.hud("p")?.leases == 2)
   }
 
-  @Test("A timeout that nobody noticed: the HUD is gone for who asks for it in any way")
+  @Test("After an unnoticed timeout the HUD is gone for every command")
   func unnoticedTimeout() throws {
     func begin() throws {
       try desk.closePage("p")
@@ -205,7 +207,7 @@ import Testing
     #expect(hud == nil)
     try begin()
     desk.unnoticed(at: 2_000)
-    #expect(desk.engine.listHUDs(ListQuery(), at: desk.now).views.isEmpty)
+    #expect(desk.engine.list(.hud, ListQuery(), at: desk.now).views.isEmpty)
     try begin()
     desk.unnoticed(at: 3_000)
     desk.subscribe(1, "hud:p")
@@ -219,7 +221,7 @@ import Testing
     #expect(try desk.show("p").leases == 1)
   }
 
-  @Test("Timeouts that nobody noticed come before what the HUD would have done after them")
+  @Test("Unnoticed timeouts of pages happen before later events of their HUD")
   func unnoticedInOrder() throws {
     try desk.appear("p", timeout: 1_000, grace: 2_000)
     desk.subscribe(1, "hud:p")
@@ -241,7 +243,7 @@ import Testing
       "9500 p will-disappear dismissed", "9500 p did-disappear dismissed")
   }
 
-  @Test("Page and HUD count as two: without room for both nothing is changed")
+  @Test("A page and its HUD count as two; without room for both nothing changes")
   func limits() throws {
     var settings = EngineSettings()
     settings.presentation = .plain
@@ -258,7 +260,7 @@ import Testing
     #expect(try desk.retry("p") == nil)
   }
 
-  @Test("A HUD that is due to be gone is gone before the limits are checked", arguments: [1, 2, 3])
+  @Test("A HUD that is due to end is ended before the limits are checked", arguments: [1, 2, 3])
   func limitsAfterSettling(how: Int) throws {
     var settings = EngineSettings()
     settings.presentation = Presentation.Request(fadeIn: .zero)
@@ -286,7 +288,7 @@ import Testing
     #expect(desk.page("p")?.isVisible == before?.isVisible)
   }
 
-  @Test("What settling the HUD frees is there for the page")
+  @Test("Room that an ended HUD frees is available to the page")
   func roomAfterSettling() throws {
     var settings = EngineSettings()
     settings.presentation = Presentation.Request(fadeIn: .zero)
@@ -303,7 +305,7 @@ import Testing
     #expect(desk.engine.entityCount == 2)
   }
 
-  @Test("A return that begins a load says so from its first event on")
+  @Test("A return that starts a load reports it from its first event on")
   func returnEvents() throws {
     try desk.appear("p")
     _ = try desk.loaded("p", items: 3)

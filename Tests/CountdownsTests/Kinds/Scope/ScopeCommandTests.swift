@@ -5,7 +5,7 @@ import Wire
 
 /// SCOPE as bytes in, bytes out.
 @Suite struct ScopeCommandTests {
-  @Test("OPEN, GET, TREE: views; CLOSE says whether there was one")
+  @Test("OPEN, GET and TREE reply with views; CLOSE with whether there was one")
   func lifeOfAScope() throws {
     let counter = Counter()
     #expect(try counter.say("SCOPE OPEN app TTL 30s")["ttl_ms"] == .integer(30_000))
@@ -57,7 +57,7 @@ import Wire
     #expect(try counter.say("DBSIZE") == .integer(3))
   }
 
-  @Test("RESET ends what a connection handles, and nothing that it owns or others handle")
+  @Test("RESET ends a connection's handlers, but not its entities or other handlers")
   func resetEndsHandlers() throws {
     let counter = Counter()
     let handler = counter.open(.resp3)
@@ -83,7 +83,7 @@ import Wire
     #expect(try counter.say("SCOPE GET page")["handlers"] == .integer(1))
   }
 
-  @Test("In RESP2 a handler hears once it is subscribed, and may handle more meanwhile")
+  @Test("In RESP2 a handler receives events once subscribed, and may handle more meanwhile")
   func handlingInRESP2() throws {
     let counter = Counter()
     let handler = counter.open(.resp2)
@@ -103,7 +103,7 @@ import Wire
     try counter.expectError("SCOPE EMIT none tap", "NOTFOUND")
   }
 
-  @Test("Bytes that are no text come as base64, in ids and payloads alike")
+  @Test("Ids and payloads that are not UTF-8 come as base64")
   func binary() throws {
     let counter = Counter()
     let watcher = counter.open(.resp3)
@@ -112,7 +112,7 @@ import Wire
     for word in [Array("SCOPE".utf8), Array("OPEN".utf8), [0xFF, 0x00]] { request.bulk(word) }
     _ = try counter.frames(["PSUBSCRIBE", "scope:*"], by: watcher)
     var decoder = RequestDecoder()
-    request.bytes.withUnsafeBytes { decoder.append($0) }
+    decoder.append(request.bytes.span.bytes)
     _ = try decoder.next()
     _ = decoder.withArguments {
       counter.dispatcher.execute($0, for: counter.session, at: counter.host.now)
@@ -121,7 +121,7 @@ import Wire
     #expect(frames.last.map { "\($0)".contains("key_base64") } == true)
   }
 
-  @Test("Events of scopes, as subscribers get them")
+  @Test("Subscribers receive the events of scopes")
   func events() throws {
     let counter = Counter()
     let watcher = counter.open(.resp3)

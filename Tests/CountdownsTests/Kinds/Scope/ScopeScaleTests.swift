@@ -14,18 +14,14 @@ import Testing
     var opening = ScopeOpening()
     opening.parent = parent.map(name)
     let key = name(number)
-    _ = try key.withUnsafeBytes {
-      try desk.engine.openScope($0, opening, by: desk.client(1), at: desk.now)
-    }
+    _ = try desk.engine.openScope(key.span, opening, by: desk.client(1), at: desk.now)
   }
 
   private func name(_ number: Int) -> [UInt8] { withUnsafeBytes(of: number) { Array($0) } }
 
   /// Closes all there is in steps of a budget; none may take out more than that.
   private func close(_ desk: Desk, budget: Int) throws {
-    _ = try name(0).withUnsafeBytes {
-      try desk.engine.closeScope($0, generation: nil, at: desk.now)
-    }
+    _ = try desk.engine.closeScope(name(0).span, generation: nil, at: desk.now)
     var before = desk.engine.entityCount
     var isFinished = false
     while !isFinished {
@@ -37,15 +33,13 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("10,000 deep, each owning a timer: closed in bounded steps; no deeper than the limit")
+  @Test("A tree 10,000 deep, each scope with a timer, closes in bounded steps; depth is limited")
   func deep() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
     for number in 1..<10_000 {
       try open(desk, number, below: number - 1)
-      let owner = try name(number).withUnsafeBytes {
-        try desk.engine.scopeOwner($0, at: desk.now)
-      }
+      let owner = try desk.engine.scopeOwner(name(number).span, at: desk.now)
       try desk.set("\(number)", 60_000, owner: owner)
     }
     #expect(throws: EngineError.limit(name: "max-scope-depth", value: 10_000)) {
@@ -53,14 +47,14 @@ import Testing
     }
     #expect(desk.engine.entityCount == 19_999)
     // From the bottom to the top, and back down.
-    let taken = try name(9_999).withUnsafeBytes {
-      try desk.engine.emit([1], payload: nil, for: $0, at: desk.now) { _ in true }
+    let taken = try desk.engine.emit([1], payload: nil, for: name(9_999).span, at: desk.now) { _ in
+      true
     }
     #expect(taken == nil)
     try close(desk, budget: 500)
   }
 
-  @Test("100,000 wide: closed in bounded steps; no wider than the limit")
+  @Test("A tree 100,000 wide closes in bounded steps; width is limited")
   func wide() throws {
     let desk = desk()
     try open(desk, 0, below: nil)
@@ -72,7 +66,7 @@ import Testing
     try close(desk, budget: 500)
   }
 
-  @Test("Many leases that are over at one moment: no step looks at all of them")
+  @Test("When many leases expire at one moment, no step looks at all of them")
   func manyLeases() throws {
     let desk = desk()
     for number in 0..<20_000 { try desk.open("\(number)", ttl: 1_000) }
@@ -85,7 +79,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A deep tree of a connection that is gone is closed from the bottom")
+  @Test("A deep tree of a closed connection is closed from the bottom")
   func deepOfConnection() throws {
     let desk = desk()
     desk.connect(2)
@@ -99,7 +93,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TREE goes through a tree page by page, and says when it cannot go on")
+  @Test("TREE pages through a tree, and reports when it cannot continue")
   func tree() throws {
     let desk = desk()
     try desk.open("top")

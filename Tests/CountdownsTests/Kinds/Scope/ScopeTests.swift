@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Opening
 
-  @Test("A scope is there with its parent, and counts as an entity")
+  @Test("A scope opens below its parent, and counts as an entity")
   func opening() throws {
     try openThree()
     let cell = try #require(desk.scope("cell"))
@@ -27,7 +27,7 @@ import Testing
     #expect(desk.engine.armedCount == 0)
   }
 
-  @Test("Opened again it is the same one; another parent or owner is an error and changes nothing")
+  @Test("OPEN of an open scope keeps it; another parent or owner is an error")
   func openingAgain() throws {
     try openThree()
     let before = desk.scope("cell")
@@ -43,7 +43,7 @@ import Testing
     #expect(desk.scope("cell") == before)
   }
 
-  @Test("No scope can come below itself")
+  @Test("A scope cannot be below itself")
   func noCycle() throws {
     try openThree()
     for below in ["app", "page", "cell"] {
@@ -81,7 +81,7 @@ import Testing
 
   // MARK: Closing
 
-  @Test("Closing: children first, each once; what is owned goes as owner-gone, before its owner")
+  @Test("Closing goes children first; owned entities end as owner-gone before their owner")
   func cascade() throws {
     try openThree()
     try desk.open("other", below: "app")
@@ -109,7 +109,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("GENERATION of an earlier one is stale, and closes nothing")
+  @Test("A stale GENERATION closes nothing")
   func stale() throws {
     let old = try desk.open("a").generation
     try desk.close("a")
@@ -120,7 +120,7 @@ import Testing
     #expect(try desk.close("a", new.value))
   }
 
-  @Test("What is below is mute at once, however much there is")
+  @Test("Everything below a closed scope falls silent at once")
   func muteAtOnce() throws {
     try desk.open("app")
     try desk.open("a", below: "app")
@@ -147,7 +147,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("An id whose scope is still being closed cannot be opened before that is done")
+  @Test("A scope cannot be opened again until it is completely closed")
   func stillClosing() throws {
     try desk.open("app")
     for index in 0..<5_000 { try desk.open("\(index)", below: "app") }
@@ -161,7 +161,7 @@ import Testing
     try desk.open("app")
   }
 
-  @Test("Something is closed within what is being closed, and around it")
+  @Test("Closing inside or above a scope that is being closed works")
   func closingWithinClosing() throws {
     try desk.open("top")
     try desk.open("a", below: "top")
@@ -182,7 +182,7 @@ import Testing
     #expect(closed.last == "0 top closed closed")
   }
 
-  @Test("OWNER scope:ID of a scope: it closes with that one, but its events do not go there")
+  @Test("A scope with OWNER scope:ID closes with that scope, but sends it no events")
   func ownedScope() throws {
     try desk.open("owner")
     try desk.open("mine", owner: try desk.scoped("owner"))
@@ -205,7 +205,7 @@ import Testing
     }
   }
 
-  @Test("A scope that is used again in the place of another owns nothing of it")
+  @Test("A scope in a reused place owns nothing of its predecessor")
   func reusedPlace() throws {
     try desk.open("old")
     let owner = try desk.scoped("old")
@@ -219,7 +219,7 @@ import Testing
 
   // MARK: Leases and connections
 
-  @Test("A lease that nobody renews: it closes then, not earlier, and once")
+  @Test("A scope closes when its lease expires, once and not earlier")
   func lease() throws {
     desk.subscribe(1, "scope:a")
     try desk.open("a", ttl: 1_000)
@@ -233,7 +233,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("TOUCH with TTL, and OPEN with TTL, make a lease of another length")
+  @Test("TOUCH and OPEN with TTL change the length of the lease")
   func leaseLengths() throws {
     try desk.open("a", ttl: 1_000)
     #expect(try desk.touch("a", ttl: 5_000).ttlMS == 5_000)
@@ -244,7 +244,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Without a lease there is nothing to touch")
+  @Test("TOUCH of a scope without a lease is refused")
   func noLease() throws {
     try desk.open("a")
     #expect(throws: EngineError.scope(.noLease)) { try desk.touch("a") }
@@ -252,7 +252,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.touch("b") }
   }
 
-  @Test("A lease that is over counts at once, also if nobody has noticed")
+  @Test("An expired lease counts at once, even if unnoticed")
   func unnoticedLease() throws {
     try desk.open("a", ttl: 1_000)
     try desk.open("b", below: "a")
@@ -267,7 +267,7 @@ import Testing
     #expect(desk.engine.entityCount == 1)
   }
 
-  @Test("Of two leases that are over the upper one is the reason")
+  @Test("Of two expired leases the upper one is the reason")
   func nestedLeases() throws {
     try desk.open("a", ttl: 1_000)
     try desk.open("b", below: "a", ttl: 500)
@@ -276,7 +276,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("A connection goes: its scopes close with all below them, whoever opened that")
+  @Test("A connection's scopes close with it, and everything below them")
   func connectionGoes() throws {
     try desk.open("a", owner: .connection(2), by: 2)
     try desk.open("b", below: "a")
@@ -292,7 +292,7 @@ import Testing
 
   // MARK: Events
 
-  @Test("An event goes up to the first that handles it, and to nobody above")
+  @Test("An event bubbles up to the first handler, and no further")
   func bubbling() throws {
     try openThree()
     desk.connect(3)
@@ -306,7 +306,7 @@ import Testing
     desk.hears(3, "0 app emitted tap for cell", "0 app emitted tap for app")
   }
 
-  @Test("Who captures takes it on the way down, the uppermost first")
+  @Test("Capturing handlers get the event on its way down, the uppermost first")
   func capturing() throws {
     try openThree()
     desk.connect(3)
@@ -322,7 +322,7 @@ import Testing
     #expect(try desk.emit("tap", for: "cell") == "cell")
   }
 
-  @Test("A handler that is gone is passed over, before and after the clearing up")
+  @Test("Handlers of closed connections are skipped, before and after the cleanup")
   func deadHandler() throws {
     try openThree()
     desk.connect(3)
@@ -336,7 +336,7 @@ import Testing
     #expect(try desk.emit("tap", for: "cell") == "page")
   }
 
-  @Test("One that cannot be told anything is passed over; a subscription lets it hear")
+  @Test("A RESP2 handler that is not subscribed is skipped")
   func deafHandler() throws {
     try openThree()
     try desk.handle("cell", "tap", by: 2)
@@ -346,8 +346,8 @@ import Testing
     desk.hears(2, "0 whatever snapshot idle", "0 cell emitted tap for cell")
   }
 
-  @Test("Who subscribes to the scope hears how it is, not what somebody else handles")
-  func subscribersDoNotHearEmissions() throws {
+  @Test("Subscribers of a scope receive its status, not the emitted events")
+  func subscribersDoNotReceiveEmissions() throws {
     try openThree()
     desk.subscribe(1, "scope:cell")
     try desk.handle("cell", "tap", by: 2)
@@ -355,7 +355,7 @@ import Testing
     desk.hears(1, "0 cell snapshot open")
   }
 
-  @Test("Handlers have a limit; handled twice counts once")
+  @Test("Handlers are limited; handling the same event twice counts once")
   func handlerLimit() throws {
     var settings = EngineSettings()
     settings.limits.scopeHandlers = 1
@@ -373,7 +373,7 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.emit("tap", for: "none") }
   }
 
-  @Test("An owner that stops handling still owns; what goes with its handlers is only these")
+  @Test("An owner that stops handling still owns its entities")
   func ownerAndHandler() throws {
     try desk.open("a", owner: .connection(2), by: 2)
     try desk.open("b")
@@ -386,7 +386,7 @@ import Testing
     #expect(desk.scope("b")?.handlers == 0)
   }
 
-  @Test("What a scope owns is over before it closes, also where one above is closed meanwhile")
+  @Test("Owned entities end before their scope, even if a scope above closes meanwhile")
   func closingFromAboveMeanwhile() throws {
     try openThree()
     for number in 0..<600 { try desk.set("t\(number)", 60_000, owner: try desk.scoped("cell")) }

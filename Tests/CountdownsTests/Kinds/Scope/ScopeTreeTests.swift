@@ -31,7 +31,7 @@ private struct Room: Attendance {
     tree.isOpen(scope, at: now, room)
   }
 
-  @Test("Depth, children, and the way of an event")
+  @Test("The tree knows depth, children and the route of an event")
   func shape() {
     expect(tree.depth(of: 0) == 1)
     expect(tree.depth(of: 2) == 3)
@@ -44,7 +44,7 @@ private struct Room: Attendance {
     expect(!tree.isBelow(2, 3))
   }
 
-  @Test("Parents come before children, siblings in the order in which they came")
+  @Test("Parents come before children, siblings in order of opening")
   func order() {
     var order: [UInt32] = []
     var next: UInt32? = 0
@@ -56,7 +56,7 @@ private struct Room: Attendance {
     expect(tree.next(after: 2, within: 1) == nil)
   }
 
-  @Test("Taking out the first, the last and one in the middle leaves the others in line")
+  @Test("Removing the first, middle or last sibling keeps the others in order")
   func removal() {
     tree.insert(4, under: 0)
     tree.insert(5, under: 0)
@@ -71,7 +71,7 @@ private struct Room: Attendance {
     expect(tree.count == 2)
   }
 
-  @Test("An owner is above what it owns, but events do not go on to it")
+  @Test("An owner is above its scopes, but does not get their events")
   func ownedButNotRouted() {
     tree.insert(4, under: 2, isRouted: false)
     tree.insert(5, under: 4)
@@ -80,7 +80,7 @@ private struct Room: Attendance {
     #expect(!isOpen(5, at: now))
   }
 
-  @Test("Closing one closes what is below it, at once, and nothing beside it")
+  @Test("Closing a scope closes everything below it at once, and nothing beside it")
   func closing() {
     #expect(isOpen(2, at: now))
     tree.beginClosing(1)
@@ -90,7 +90,7 @@ private struct Room: Attendance {
     #expect(isOpen(0, at: now))
   }
 
-  @Test("A lease that is over ends what is below; what was found before counts no longer")
+  @Test("An expired lease ends everything below, and earlier answers are not reused")
   func leases() {
     tree.insert(4, under: 3, leaseEnd: later)
     tree.insert(5, under: 4)
@@ -102,7 +102,7 @@ private struct Room: Attendance {
     expect(tree.cause(of: 5, at: Instant(microseconds: 3_000), room)?.scope == 4)
   }
 
-  @Test("A lease that is made shorter counts at once")
+  @Test("A shortened lease takes effect at once")
   func shorterLease() {
     tree.insert(4, under: nil, leaseEnd: Instant(microseconds: 9_000))
     tree.insert(5, under: 4)
@@ -111,7 +111,7 @@ private struct Room: Attendance {
     #expect(!isOpen(5, at: later))
   }
 
-  @Test("A connection that leaves ends what goes with it, and what is below")
+  @Test("A closed connection ends its scopes and everything below them")
   func connections() {
     tree.insert(4, under: 3, connection: 2)
     tree.insert(5, under: 4)
@@ -123,7 +123,7 @@ private struct Room: Attendance {
     expect(tree.cause(of: 5, at: now, room)! == (4, .connectionLeft))
   }
 
-  @Test("The highest of several causes is the one")
+  @Test("Of several causes the highest one is reported")
   func causes() {
     tree.insert(4, under: 2, leaseEnd: now)
     tree.insert(5, under: 4, connection: 9)
@@ -131,7 +131,7 @@ private struct Room: Attendance {
     expect(tree.cause(of: 2, at: now, room) == nil)
   }
 
-  @Test("A number that is free can be used again")
+  @Test("A freed number can be reused")
   func reuse() {
     tree.beginClosing(2)
     tree.remove(2)
@@ -155,7 +155,7 @@ private struct Room: Attendance {
     Handlers.Handler(connection: connection, event: Array(event.utf8), captures: captures)
   }
 
-  @Test("The first that said so takes it; by name or by the star; only in its phase")
+  @Test("The first handler that registered takes the event, by name or star, only in its phase")
   func takers() {
     var handlers = Handlers()
     let areNew = [
@@ -168,7 +168,7 @@ private struct Room: Attendance {
     #expect(taker(handlers, "swipe", capturing: true) == nil)
   }
 
-  @Test("One that cannot hear is passed over")
+  @Test("A handler that cannot receive is skipped")
   func deaf() {
     var handlers = Handlers()
     _ = handlers.add(handler(1, "tap"))
@@ -177,7 +177,7 @@ private struct Room: Attendance {
     #expect(taker(handlers, "tap", deaf: [1, 2]) == nil)
   }
 
-  @Test("Removing takes both phases of that event, and nothing of others")
+  @Test("Removing a handler removes both phases of that event, and no other handler")
   func removal() {
     var handlers = Handlers()
     _ = handlers.add(handler(1, "tap"))

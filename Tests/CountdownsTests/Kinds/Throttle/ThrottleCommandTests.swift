@@ -3,7 +3,7 @@ import Testing
 
 /// THROTTLE on the wire: what it takes, answers and refuses.
 @Suite struct ThrottleCommandTests {
-  @Test("Keys that are called like its commands: TAKE says what is meant, else it is an error")
+  @Test("A key named like a subcommand needs TAKE; otherwise it is an error")
   func names() throws {
     let counter = Counter()
     for key in ["GET", "list", "Refund", "take"] {
@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test("What is wrong is said, and changes nothing")
+  @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     let counter = Counter()
     try counter.expectError("THROTTLE", "wrong number of arguments", "BURST n RATE n/d")

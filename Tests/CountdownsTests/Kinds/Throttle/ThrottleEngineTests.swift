@@ -3,7 +3,7 @@ import Testing
 
 /// THROTTLE in the engine: events, limits, and when a key is forgotten.
 @Suite struct ThrottleEngineTests {
-  @Test("Accepted, refused, and forgotten once all of it is there again")
+  @Test("A rate limit accepts, refuses, and is forgotten once it is full again")
   func life() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
@@ -24,7 +24,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("PEEK answers as the next request would be, and leaves no trace")
+  @Test("PEEK gives the answer of the next request, and changes nothing")
   func peek() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
@@ -39,7 +39,7 @@ import Testing
     desk.hears(1, "0 k snapshot idle", "0 k accepted exhausted 0")
   }
 
-  @Test("REFUND: what was used is there again; all of it, and the key is forgotten")
+  @Test("REFUND gives back what was used; a full limit is forgotten")
   func refund() throws {
     let desk = Desk()
     desk.subscribe(1, "throttle:k")
@@ -57,7 +57,7 @@ import Testing
     desk.expectEmpty()
   }
 
-  @Test("Never forgotten early: at its last microsecond it still counts")
+  @Test("A rate limit is not forgotten before its last microsecond")
   func neverEarly() throws {
     let desk = Desk()
     try desk.take("k", 1, 7, per: 1_000)
@@ -69,7 +69,7 @@ import Testing
     #expect(try desk.take("k", 1, 7, per: 1_000).isAccepted)
   }
 
-  @Test("Limits of entities are for keys that are new")
+  @Test("Limits of entities apply to new keys only")
   func limits() throws {
     var settings = EngineSettings()
     settings.limits.entities = 1
@@ -83,7 +83,7 @@ import Testing
     try desk.take("b", 2, 1, per: 1_000)
   }
 
-  @Test("While nothing can be stored: refusals and PEEK go on, what would be lost is refused")
+  @Test("While read-only, refusals and PEEK work, and accepting is refused")
   func readOnly() throws {
     let desk = Desk()
     try desk.take("k", 1, 1, per: 1_000)
@@ -97,12 +97,12 @@ import Testing
     #expect(desk.throttle("new") == nil)
   }
 
-  @Test("What happens to rate limits leaves no room for nothing else in the tail of events")
-  func tail() throws {
+  @Test("Rate limits take no room in the event log")
+  func takesNoRoomInTheEventLog() throws {
     let desk = Desk()
     try desk.take("k", 1, 1, per: 1_000)
     try desk.start("c")
     desk.at(5_000)
-    #expect(desk.engine.eventTail.count == 1)
+    #expect(desk.engine.eventLog.count == 1)
   }
 }

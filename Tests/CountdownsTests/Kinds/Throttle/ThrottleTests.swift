@@ -30,7 +30,7 @@ private struct ThrottleTimeline {
 }
 
 @Suite struct ThrottleTests {
-  @Test("BURST at once, then one for each emission interval")
+  @Test("BURST is available at once, then one for each emission interval")
   func burstAndRate() {
     var line = ThrottleTimeline(rate(3, 1, per: .seconds(1)))
     #expect(line.take(at: 0) == "yes 2 1000")
@@ -43,7 +43,7 @@ private struct ThrottleTimeline {
     #expect(line.take(at: 3_500) == "yes 1 1500")
   }
 
-  @Test("COST: all of it or nothing, and cheaper requests go on")
+  @Test("COST is taken in full or not at all, and cheaper requests still pass")
   func cost() {
     var line = ThrottleTimeline(rate(5, 5, per: .seconds(10)))
     #expect(line.take(3, at: 0) == "yes 2 6000")
@@ -53,7 +53,7 @@ private struct ThrottleTimeline {
     #expect(line.take(5, at: 10_000) == "yes 0 10000")
   }
 
-  @Test("What is answered without taking is what taking answers, and changes nothing")
+  @Test("Peeking gives the answer of taking, and changes nothing")
   func peek() {
     var machine = Throttle(rate(2, 1, per: .seconds(1)), at: Instant(microseconds: 0))
     let now = Instant(microseconds: 0)
@@ -80,7 +80,7 @@ private struct ThrottleTimeline {
     #expect(line.take(at: 0) == "no 0 1000 3000")
   }
 
-  @Test("7 in a second: 70,000 of them take 10,000 s to the microsecond, each as soon as it may")
+  @Test("A rate of 7 per second does not drift: 70,000 take 10,000 s to the microsecond")
   func noDrift() {
     // What a whole microsecond is too much is not lost as long as it is no more than BURST.
     var machine = Throttle(rate(2, 7, per: .seconds(1)), at: Instant(microseconds: 0))
@@ -97,7 +97,7 @@ private struct ThrottleTimeline {
     #expect(now == Instant(microseconds: 10_000_000_000))
   }
 
-  @Test("1 a day: to the microsecond")
+  @Test("A rate of 1 per day is exact to the microsecond")
   func oneADay() {
     var machine = Throttle(rate(1, 1, per: .days(1)), at: Instant(microseconds: 0))
     let day = Interval.days(1)
@@ -107,7 +107,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1, at: Instant(microseconds: 17) + day).isAccepted == true)
   }
 
-  @Test("1,000,000 a second: one each microsecond, and a thousand after a millisecond")
+  @Test("A rate of 1,000,000 per second frees one each microsecond")
   func aMillionASecond() {
     var machine = Throttle(rate(1_000, 1_000_000, per: .seconds(1)), at: Instant(microseconds: 0))
     #expect(machine.take(1_000, at: Instant(microseconds: 0)).isAccepted == true)
@@ -119,7 +119,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1_000, at: Instant(microseconds: 6_000)).isAccepted == true)
   }
 
-  @Test("More than one each microsecond: a billion in a millisecond")
+  @Test("A rate may exceed one per microsecond")
   func aBillionAMillisecond() {
     let rate = rate(1_000_000_000, 1_000_000_000, per: .milliseconds(1))
     var machine = Throttle(rate, at: Instant(microseconds: 0))
@@ -128,7 +128,7 @@ private struct ThrottleTimeline {
     #expect(machine.take(1_000_000, at: Instant(microseconds: 1)).isAccepted == true)
   }
 
-  @Test("It is forgotten at its theoretical arrival time, rounded up")
+  @Test("A rate limit is forgotten at its theoretical arrival time, rounded up")
   func expiry() {
     var machine = Throttle(rate(3, 7, per: .seconds(1)), at: Instant(microseconds: 5))
     #expect(machine.emptyAt == Instant(microseconds: 5))
@@ -139,7 +139,7 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: before).resetAfter == Interval(microseconds: 1))
   }
 
-  @Test("Another rate: what was used stays used, at most all of the new BURST")
+  @Test("A new rate keeps what was used, at most the new BURST")
   func anotherRate() {
     let now = Instant(microseconds: 0)
     var machine = Throttle(rate(10, 10, per: .seconds(1)), at: now)
@@ -152,7 +152,7 @@ private struct ThrottleTimeline {
     #expect(machine.answer(to: 1, at: now).retryAfter == .seconds(1))
   }
 
-  @Test("Changing the rate to and fro never gives anything back")
+  @Test("Changing the rate back and forth never gives anything back")
   func toAndFro() {
     let now = Instant(microseconds: 1)
     let (one, other) = (rate(9, 7, per: .seconds(1)), rate(9, 11, per: .seconds(13)))
@@ -168,7 +168,7 @@ private struct ThrottleTimeline {
     #expect(after.resetAfter <= before.resetAfter + Interval(microseconds: 100))
   }
 
-  @Test("What is out of range is no rate")
+  @Test("Rates out of range are refused")
   func ranges() {
     #expect(Throttle.Rate(burst: 0, count: 1, period: .seconds(1)) == nil)
     #expect(Throttle.Rate(burst: 1, count: 0, period: .seconds(1)) == nil)

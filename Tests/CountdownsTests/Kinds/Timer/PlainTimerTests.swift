@@ -50,14 +50,14 @@ private final class TimerTimeline {
 }
 
 @Suite struct PlainTimerTests {
-  @Test("Once: it fires at its deadline, not before, and is over")
+  @Test("A one-shot timer fires at its deadline, not before, and ends")
   func once() {
     let timer = TimerTimeline(after: 500)
     timer.late(at: 499).expect()
     timer.at(500).expect("500 fired 500 missed 0")
   }
 
-  @Test("Repeating: in phase with the first deadline, however late each is noticed")
+  @Test("A repeating timer stays in phase with its first deadline, however late it is noticed")
   func phase() {
     let timer = TimerTimeline(after: 100, every: 1_000)
     for late in [130, 1_199, 2_101, 3_900] as [Int64] { timer.late(at: late) }
@@ -67,7 +67,7 @@ private final class TimerTimeline {
     #expect(timer.machine.nextExpiry == Instant(microseconds: 4_100_000))
   }
 
-  @Test("LATE fire: missed periods are one firing, for the first of them")
+  @Test("LATE fire merges missed periods into one firing, for the first of them")
   func lateFire() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .fire)
     timer.late(at: 4_500).at(5_000)
@@ -76,7 +76,7 @@ private final class TimerTimeline {
     #expect(timer.machine.missed == 3)
   }
 
-  @Test("LATE coalesce: missed periods are one firing, for the newest of them")
+  @Test("LATE coalesce merges missed periods into one firing, for the newest of them")
   func lateCoalesce() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .coalesce)
     timer.late(at: 4_500).at(5_000)
@@ -84,7 +84,7 @@ private final class TimerTimeline {
     #expect(timer.machine.missed == 3)
   }
 
-  @Test("LATE skip: nothing for missed periods; it goes on with the next")
+  @Test("LATE skip drops missed periods")
   func lateSkip() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .skip)
     timer.late(at: 4_500).at(5_000)
@@ -93,20 +93,20 @@ private final class TimerTimeline {
     #expect(timer.machine.missed == 4)
   }
 
-  @Test("LATE skip: less than a period late is not missed")
+  @Test("LATE skip fires if less than a period late")
   func lateSkipWithinThePeriod() {
     let timer = TimerTimeline(after: 1_000, every: 1_000, late: .skip)
     timer.late(at: 1_999).expect("1999 fired 1000 missed 0")
   }
 
-  @Test("An 8 h jump is one firing, not 28,800")
+  @Test("A jump of 8 h causes one firing, not 28,800")
   func eightHours() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.late(at: 28_800_000).expect("28800000 fired 1000 missed 28799")
     timer.late(at: 28_800_500).expect()
   }
 
-  @Test("PAUSE keeps the time left; RESUME goes on with it, in the new phase")
+  @Test("PAUSE keeps the time left; RESUME continues with it, in the new phase")
   func pauses() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.at(400).pause()
@@ -118,7 +118,7 @@ private final class TimerTimeline {
     timer.at(51_600).expect("50600 fired 50600 missed 0", "51600 fired 51600 missed 0")
   }
 
-  @Test("RETIME moves it and its phase; while paused it sets what is left")
+  @Test("RETIME moves the deadline and the phase; while paused it sets the time left")
   func retimes() {
     let timer = TimerTimeline(after: 1_000, every: 1_000)
     timer.at(500).retime(3_000)
@@ -131,7 +131,7 @@ private final class TimerTimeline {
     timer.at(9_010).expect("9010 fired 9010 missed 0")
   }
 
-  @Test("A 0 ms repeat, which would spin, is refused; a 0 ms delay is due now")
+  @Test("A period of 0 ms is refused; a delay of 0 ms is due now")
   func zero() {
     let now = Instant(microseconds: 5)
     #expect(PlainTimer(after: .zero, every: .zero, late: .fire, at: now) == nil)
@@ -152,14 +152,14 @@ private final class TimerTimeline {
   }
 
   @Test(
-    "LATE is about periods: what fires once fires however late it is",
+    "A one-shot timer fires with any LATE, however late",
     arguments: PlainTimer.Late.allCases)
   func lateOnce(late: PlainTimer.Late) {
     let timer = TimerTimeline(after: 1_000, late: late)
     timer.late(at: 7_200_000).expect("7200000 fired 1000 missed 0")
   }
 
-  @Test("A clock that was set back: PAUSE keeps no more than anything may last")
+  @Test("After a step back of the clock, PAUSE keeps at most the longest duration")
   func pausesAfterAStepBack() {
     let start = Instant(microseconds: 1_790_000_000_000_000)
     var timer = PlainTimer(after: .seconds(3_600), every: nil, late: .fire, at: start)!

@@ -3,14 +3,14 @@ import Testing
 
 @testable import Countdowns
 
-@Suite struct EventTailTests {
+@Suite struct EventLogTests {
   /// `key name` of each.
   private func read(
-    _ tail: EventTail, after sequence: Int64, newest: Int64, limit: Int = 1_000, most: Int = 1_000,
+    _ log: EventLog, after sequence: Int64, newest: Int64, limit: Int = 1_000, most: Int = 1_000,
     kind: EntityKind? = nil, hasRoom: (Int) -> Bool = { _ in true }
-  ) -> (events: [String], reading: EventTail.Reading) {
+  ) -> (events: [String], reading: EventLog.Reading) {
     var events: [String] = []
-    let reading = tail.read(
+    let reading = log.read(
       after: sequence, newest: newest, limit: limit, budget: most,
       where: { found, _, _ in kind.map { $0 == found } ?? true },
       { event in
@@ -24,16 +24,16 @@ import Testing
 
   private func read(_ desk: Desk, after sequence: Int64, limit: Int = 1_000) -> [String] {
     read(
-      desk.engine.eventTail, after: sequence, newest: desk.engine.lastSequence, limit: limit
+      desk.engine.eventLog, after: sequence, newest: desk.engine.lastSequence, limit: limit
     ).events
   }
 
-  private func handOver(_ desk: Desk) throws -> EventTail.Portion {
-    let portion = desk.engine.eventTail.takeUnstored()
+  private func handOver(_ desk: Desk) throws -> EventLog.Portion {
+    let portion = desk.engine.eventLog.takeUnstored()
     return try #require(portion)
   }
 
-  private func count(_ desk: Desk) -> Int? { desk.engine.eventTail.takeUnstored()?.count }
+  private func count(_ desk: Desk) -> Int? { desk.engine.eventLog.takeUnstored()?.count }
 
   @Test func unwatchedEventsAreLogged() throws {
     let desk = Desk()
@@ -41,7 +41,7 @@ import Testing
     desk.at(5_000)
     try desk.start("b", owner: .connection(1))
     #expect(read(desk, after: 0) == ["a started", "a ready"])
-    let all = read(desk.engine.eventTail, after: 0, newest: desk.engine.lastSequence)
+    let all = read(desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence)
     #expect(all.reading.isComplete && !all.reading.hasMore)
     #expect(all.reading.lastSequence == desk.engine.lastSequence)
     #expect(read(desk, after: all.reading.lastSequence) == [])
@@ -54,7 +54,7 @@ import Testing
     var sequence: Int64 = 0
     while pages.count < 100 {
       var count = 0
-      let reading = desk.engine.eventTail.read(
+      let reading = desk.engine.eventLog.read(
         after: sequence, newest: desk.engine.lastSequence, limit: 100, budget: 30,
         where: { _, _, budget in
           budget -= 9
@@ -73,7 +73,7 @@ import Testing
 
   private func lines(_ desk: Desk) -> [String] {
     var lines: [String] = []
-    _ = desk.engine.eventTail.read(
+    _ = desk.engine.eventLog.read(
       after: 0, newest: desk.engine.lastSequence, limit: 100, where: { _, _, _ in true },
       {
         lines.append($0.encoded().map { String(decoding: $0, as: UTF8.self) } ?? "?")
@@ -106,7 +106,7 @@ import Testing
     #expect(published.count == 14)
   }
 
-  @Test func textThatIsNoUTF8AndWordsWithoutACodeAreLoggedToo() throws {
+  @Test func nonUTF8TextAndWordsWithoutACodeAreLogged() throws {
     struct View: EntityView {
       let key: [UInt8] = [0xFF, 0x22]
       let kind = EntityKind.timer
@@ -141,13 +141,13 @@ import Testing
     let desk = Desk(settings)
     for n in 1...25 { try desk.start("k\(n)") }
     let newest = desk.engine.lastSequence
-    let all = read(desk.engine.eventTail, after: 0, newest: newest)
+    let all = read(desk.engine.eventLog, after: 0, newest: newest)
     #expect(!all.reading.isComplete)
     #expect(all.events.count >= 10 && all.events.count < 20)
     #expect(all.events.last == "k25 started")
-    #expect(read(desk.engine.eventTail, after: newest - 10, newest: newest).reading.isComplete)
+    #expect(read(desk.engine.eventLog, after: newest - 10, newest: newest).reading.isComplete)
     #expect(
-      !read(desk.engine.eventTail, after: newest + 1, newest: newest).reading.isComplete,
+      !read(desk.engine.eventLog, after: newest + 1, newest: newest).reading.isComplete,
       "from the future")
   }
 
@@ -158,7 +158,7 @@ import Testing
     var position: Int64 = 0
     while true {
       let page = read(
-        desk.engine.eventTail, after: position, newest: desk.engine.lastSequence, limit: 7,
+        desk.engine.eventLog, after: position, newest: desk.engine.lastSequence, limit: 7,
         most: 5)
       keys += page.events
       position = page.reading.lastSequence
@@ -168,19 +168,19 @@ import Testing
     #expect(position == desk.engine.lastSequence)
     // What does not match is passed over, and still bounded.
     let none = read(
-      desk.engine.eventTail, after: 0, newest: desk.engine.lastSequence, most: 5, kind: .timer)
+      desk.engine.eventLog, after: 0, newest: desk.engine.lastSequence, most: 5, kind: .timer)
     #expect(none.events == [] && none.reading.hasMore && none.reading.lastSequence == 5)
   }
 
   @Test func aPageEndsWhereThereIsNoMoreRoom() throws {
     let desk = Desk()
     for n in 1...5 { try desk.start("k\(n)") }
-    let tail = desk.engine.eventTail
+    let log = desk.engine.eventLog
     let newest = desk.engine.lastSequence
-    let first = read(tail, after: 0, newest: newest, hasRoom: { $0 < 3 })
+    let first = read(log, after: 0, newest: newest, hasRoom: { $0 < 3 })
     #expect(first.events == ["k1 started", "k2 started", "k3 started"])
     #expect(first.reading.isComplete && first.reading.hasMore && first.reading.lastSequence == 3)
-    let second = read(tail, after: 3, newest: newest, hasRoom: { $0 < 2 })
+    let second = read(log, after: 3, newest: newest, hasRoom: { $0 < 2 })
     #expect(second.events == ["k4 started", "k5 started"])
     #expect(!second.reading.hasMore && second.reading.lastSequence == newest)
   }
@@ -190,10 +190,10 @@ import Testing
     settings.eventsKept = 0
     let desk = Desk(settings)
     try desk.start("a")
-    let tail = desk.engine.eventTail
-    #expect(read(tail, after: 0, newest: 1).reading.isComplete == false)
-    #expect(read(tail, after: 1, newest: 1).reading.isComplete)
-    #expect(!tail.hasUnstored && tail.count == 0)
+    let log = desk.engine.eventLog
+    #expect(read(log, after: 0, newest: 1).reading.isComplete == false)
+    #expect(read(log, after: 1, newest: 1).reading.isComplete)
+    #expect(!log.hasUnstored && log.count == 0)
   }
 
   // MARK: With a store
@@ -223,46 +223,46 @@ import Testing
     let desk = Desk()
     try desk.start("a")
     let portion = try handOver(desk)
-    var tail = EventTail(limit: 10, after: 1_000)
-    // The first row of a new tail is empty.
-    tail.restore([], after: 40, through: 40)
-    #expect(read(tail, after: 40, newest: 1_000).reading.isComplete)
-    #expect(!read(tail, after: 39, newest: 1_000).reading.isComplete)
-    tail.restore(portion.bytes, after: 40, through: 41)
-    #expect(read(tail, after: 40, newest: 1_000).reading.isComplete)
-    #expect(!read(tail, after: 39, newest: 1_000).reading.isComplete)
-    #expect(tail.count == 1 && read(tail, after: 0, newest: 1_000).events == ["a started"])
+    var log = EventLog(limit: 10, after: 1_000)
+    // The first row of a new event log is empty.
+    log.restore([], after: 40, through: 40)
+    #expect(read(log, after: 40, newest: 1_000).reading.isComplete)
+    #expect(!read(log, after: 39, newest: 1_000).reading.isComplete)
+    log.restore(portion.bytes, after: 40, through: 41)
+    #expect(read(log, after: 40, newest: 1_000).reading.isComplete)
+    #expect(!read(log, after: 39, newest: 1_000).reading.isComplete)
+    #expect(log.count == 1 && read(log, after: 0, newest: 1_000).events == ["a started"])
   }
 
   @Test func theLogIsRestoredFromPortions() throws {
     let desk = Desk()
-    var portions: [EventTail.Portion] = []
+    var portions: [EventLog.Portion] = []
     for n in 0..<10 {
       try desk.start("k\(n)")
       portions.append(try handOver(desk))
     }
-    var tail = EventTail(limit: 4, after: 1_000)
+    var log = EventLog(limit: 4, after: 1_000)
     var last: Int64 = 0
     for portion in portions {
-      tail.restore(portion.bytes, after: last, through: portion.lastSequence)
+      log.restore(portion.bytes, after: last, through: portion.lastSequence)
       last = portion.lastSequence
     }
-    #expect(tail.count == 4 && !tail.hasUnstored)
+    #expect(log.count == 4 && !log.hasUnstored)
     #expect(
-      read(tail, after: 6, newest: 1_000).events == (6..<10).map { "k\($0) started" })
-    #expect(read(tail, after: 6, newest: 1_000).reading.isComplete)
-    #expect(!read(tail, after: 5, newest: 1_000).reading.isComplete)
+      read(log, after: 6, newest: 1_000).events == (6..<10).map { "k\($0) started" })
+    #expect(read(log, after: 6, newest: 1_000).reading.isComplete)
+    #expect(!read(log, after: 5, newest: 1_000).reading.isComplete)
     // Of a later version: what is before it cannot be known to be all.
-    let isRead = tail.restore([3] + portions[9].bytes.dropFirst(), after: 10, through: 20)
+    let isRead = log.restore([3] + portions[9].bytes.dropFirst(), after: 10, through: 20)
     #expect(!isRead)
-    #expect(tail.count == 0)
-    #expect(!read(tail, after: 19, newest: 1_000).reading.isComplete)
-    #expect(read(tail, after: 20, newest: 1_000).reading.isComplete)
+    #expect(log.count == 0)
+    #expect(!read(log, after: 19, newest: 1_000).reading.isComplete)
+    #expect(read(log, after: 20, newest: 1_000).reading.isComplete)
   }
 
   // MARK: Bytes
 
-  @Test("Codes keep their meaning: new words and kinds come at the end")
+  @Test("The codes of words and kinds never change")
   func codes() {
     let words = (1...76).map { Words.word(of: $0)?.description ?? "-" }
     #expect(words.first == "due_unix_ms" && words[42] == "leading" && words.last == "flush")
@@ -276,7 +276,7 @@ import Testing
       ])
   }
 
-  @Test("What is written outlives the program: it is never another way without another version")
+  @Test("The stored bytes of an event never change within a version")
   func writtenBytes() throws {
     let desk = Desk()
     try desk.start("a", count: 2, meta: "m", title: "%ds")
@@ -286,9 +286,9 @@ import Testing
       208, 7, 13, 19, 2, 14, 6, 67, 15, 21, 2, 109,
     ]
     #expect(try handOver(desk).bytes == written)
-    var tail = EventTail(limit: 10, after: 0)
-    tail.restore(written, after: 0, through: 1)
-    #expect(read(tail, after: 0, newest: 1).events == ["a started"])
+    var log = EventLog(limit: 10, after: 0)
+    log.restore(written, after: 0, through: 1)
+    #expect(read(log, after: 0, newest: 1).events == ["a started"])
   }
 
   @Test func invalidBytesAreRefused() throws {
@@ -319,39 +319,39 @@ import Testing
     _ = try handOver(desk)
     try desk.cancel("a")
     let second = try handOver(desk)
-    var tail = EventTail(limit: 10, after: 0)
-    tail.restore(first.bytes, after: 0, through: first.lastSequence)
+    var log = EventLog(limit: 10, after: 0)
+    log.restore(first.bytes, after: 0, through: first.lastSequence)
     let last = second.lastSequence + 10
     // Numbers up to the second's were given out by somebody else.
-    tail.restore([], after: second.lastSequence - 1, through: second.lastSequence - 1)
-    tail.restore(second.bytes, after: second.lastSequence - 1, through: second.lastSequence)
-    let all = read(tail, after: 0, newest: last)
+    log.restore([], after: second.lastSequence - 1, through: second.lastSequence - 1)
+    log.restore(second.bytes, after: second.lastSequence - 1, through: second.lastSequence)
+    let all = read(log, after: 0, newest: last)
     #expect(all.events == ["a started", "a cancelled"] && !all.reading.isComplete)
-    #expect(!read(tail, after: second.lastSequence - 2, newest: last).reading.isComplete)
-    let since = read(tail, after: second.lastSequence - 1, newest: last)
+    #expect(!read(log, after: second.lastSequence - 2, newest: last).reading.isComplete)
+    let since = read(log, after: second.lastSequence - 1, newest: last)
     #expect(since.events == ["a cancelled"] && since.reading.isComplete)
   }
 
-  @Test("Portions that a damaged file has twice or out of order are left out, and that is a gap")
+  @Test("Portions that a damaged file repeats or reorders are dropped and reported as a gap")
   func portionsOutOfOrder() throws {
     let desk = Desk()
-    var portions: [EventTail.Portion] = []
+    var portions: [EventLog.Portion] = []
     for key in ["a", "b", "c"] {
       try desk.start(key)
       portions.append(try handOver(desk))
     }
-    var tail = EventTail(limit: 10, after: 0)
+    var log = EventLog(limit: 10, after: 0)
     var reads: [Bool] = []
     for place in [0, 1, 0, 1, 2] {
       let portion = portions[place]
       reads.append(
-        tail.restore(
+        log.restore(
           portion.bytes, after: portion.lastSequence - 1, through: portion.lastSequence))
     }
     #expect(reads == [true, true, false, false, true])
-    let sequences = tail.portions.map(\.lastSequence)
+    let sequences = log.portions.map(\.lastSequence)
     #expect(sequences == sequences.sorted() && Set(sequences).count == sequences.count)
-    let all = read(tail, after: 0, newest: desk.engine.lastSequence)
+    let all = read(log, after: 0, newest: desk.engine.lastSequence)
     #expect(all.events == ["a started", "b started", "c started"] && !all.reading.isComplete)
   }
 }

@@ -1,9 +1,11 @@
-/// The newest events of what is kept, for those who were away: a bounded number of them.
+import DequeModule
+
+/// The newest events of entities without an owner, for clients that were disconnected. Bounded.
 ///
-/// They are encoded as they come, and sealed into chunks. A store, where there is one, is handed
+/// Events are encoded as they come, and sealed into chunks. A store, where there is one, receives
 /// each chunk once.
-package struct EventTail: Sendable {
-  /// What a store is handed.
+package struct EventLog: Sendable {
+  /// What a store receives.
   package struct Portion: Equatable, Sendable {
     /// Of the last event in it.
     package var lastSequence: Int64
@@ -16,6 +18,10 @@ package struct EventTail: Sendable {
       self.bytes = bytes
     }
 
+    /// What is stored where none are to be kept any more: those before it are dropped.
+    package static let none = Portion(lastSequence: 0, count: 0, bytes: [])
+    package var dropsAll: Bool { lastSequence == 0 }
+
     /// Adds those that follow.
     package mutating func append(_ next: Portion) {
       lastSequence = next.lastSequence
@@ -24,7 +30,7 @@ package struct EventTail: Sendable {
     }
   }
 
-  /// What `read` has found.
+  /// What `read` found.
   package struct Reading: Equatable, Sendable {
     /// To read on from.
     package var lastSequence: Int64
@@ -40,16 +46,14 @@ package struct EventTail: Sendable {
     var isStored = false
   }
 
-  /// How many events are kept, at least; one chunk more at most. None if 0.
+  /// How many events the log holds at least; at most one chunk more. 0 turns it off.
   package let limit: Int
   /// Events with numbers up to here may be missing.
   package private(set) var droppedThrough: Int64
   /// How many there are.
   package private(set) var count = 0
 
-  private var chunks: [Chunk] = []
-  /// The first chunk that is still there.
-  private var head = 0
+  private var chunks: Deque<Chunk> = []
   /// Takes what comes.
   private var open = Chunk()
   private var words = Words()
@@ -65,19 +69,19 @@ package struct EventTail: Sendable {
   /// Of the newest event that is kept.
   package var lastSequence: Int64 {
     if open.content.count > 0 { return open.content.lastSequence }
-    return chunks.count > head ? chunks[chunks.count - 1].content.lastSequence : droppedThrough
+    return chunks.last?.content.lastSequence ?? droppedThrough
   }
 
-  /// All that is kept and was handed over, oldest first: for another store. Nothing is missing after
+  /// All portions that a store received, oldest first, for another store. Nothing is missing after
   /// `droppedThrough`.
-  package var portions: [Portion] { chunks[head...].map(\.content) }
+  package var portions: [Portion] { chunks.map(\.content) }
 
   /// Whether these are events, as `restore` takes them.
   package static func makesSense(_ bytes: [UInt8]) -> Bool { EventCoding.count(bytes) != nil }
 
   /// Some of the events up to that number are not known.
   package mutating func forget(through sequence: Int64) {
-    (chunks, head, count) = ([], 0, 0)
+    (chunks, count) = ([], 0)
     open = Chunk()
     droppedThrough = sequence
   }
@@ -92,12 +96,12 @@ package struct EventTail: Sendable {
 
   /// O(length of the event).
   mutating func append(_ head: Event.Head, _ view: some EntityView) {
-    view.key.withUnsafeBytes { append(head, key: $0, view) }
+    append(head, key: view.key.span, view)
   }
 
   /// - Parameter key: of what it is about, whatever key the view has.
   mutating func append(
-    _ head: Event.Head, key: UnsafeRawBufferPointer, _ view: some EntityView
+    _ head: Event.Head, key: Span<UInt8>, _ view: some EntityView
   ) {
     var size = FieldSize()
     head.writeRest(of: view, to: &size)
@@ -105,7 +109,7 @@ package struct EventTail: Sendable {
   }
 
   /// The same for what time does to countdowns, of which there may be many at one moment.
-  mutating func append(_ event: TimedEvent, key: UnsafeRawBufferPointer, title: [UInt8]?) {
+  mutating func append(_ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?) {
     var size = FieldSize()
     event.writeRest(title: title, to: &size)
     append(event.head, .countdown, key: key, size) { event.writeRest(title: title, to: &$0) }
@@ -113,7 +117,7 @@ package struct EventTail: Sendable {
 
   @inline(__always)
   private mutating func append(
-    _ head: Event.Head, _ kind: EntityKind, key: UnsafeRawBufferPointer, _ size: FieldSize,
+    _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>, _ size: FieldSize,
     _ rest: (inout EventCoding.Writer) -> Void
   ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
@@ -132,15 +136,10 @@ package struct EventTail: Sendable {
   }
 
   private mutating func trim() {
-    while head < chunks.count, count - chunks[head].content.count >= limit {
-      count -= chunks[head].content.count
-      droppedThrough = max(droppedThrough, chunks[head].content.lastSequence)
-      chunks[head] = Chunk()
-      head += 1
-    }
-    if head > 1_024, head * 2 > chunks.count {
-      chunks.removeFirst(head)
-      head = 0
+    while let oldest = chunks.first?.content, count - oldest.count >= limit {
+      count -= oldest.count
+      droppedThrough = max(droppedThrough, oldest.lastSequence)
+      chunks.removeFirst()
     }
   }
 
@@ -148,14 +147,14 @@ package struct EventTail: Sendable {
 
   /// Whether there is anything that no store was handed.
   package var hasUnstored: Bool {
-    open.content.count > 0 || (chunks.count > head && !chunks[chunks.count - 1].isStored)
+    open.content.count > 0 || chunks.last?.isStored == false
   }
 
   /// What has come since the last call; nil if nothing.
   package mutating func takeUnstored() -> Portion? {
     seal()
     var first = chunks.count
-    while first > head, !chunks[first - 1].isStored { first -= 1 }
+    while first > 0, !chunks[first - 1].isStored { first -= 1 }
     guard first < chunks.count else { return nil }
     var portion = chunks[first].content
     for chunk in chunks[(first + 1)...] { portion.append(chunk.content) }
@@ -163,7 +162,7 @@ package struct EventTail: Sendable {
     return portion
   }
 
-  /// Puts back what a store has kept, oldest first, before anything new comes.
+  /// Puts back what a store has, oldest first, before any new event.
   ///
   /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
   /// - Returns: whether they can be read. If not, those before them may be missing, too.
@@ -214,7 +213,8 @@ package struct EventTail: Sendable {
     var found = 0
     var budget = budget
     var hasRoom = true
-    for chunk in [chunks[firstChunk(after: sequence)...], [open]].joined() {
+    for index in firstChunk(after: sequence)...chunks.count {
+      let chunk = index < chunks.count ? chunks[index] : open
       let isDone = EventCoding.forEach(chunk.content.bytes) { record in
         guard record.sequence > sequence else { return true }
         guard hasRoom, found < limit, budget > 0 else { return false }
@@ -237,7 +237,7 @@ package struct EventTail: Sendable {
 
   /// The first that may have events after a number. O(log n).
   private func firstChunk(after sequence: Int64) -> Int {
-    var low = head
+    var low = 0
     var high = chunks.count
     while low < high {
       let middle = (low + high) / 2

@@ -1,0 +1,54 @@
+import Countdowns
+
+/// What the engine has, by the names of its kinds.
+extension Engine {
+  package func countdown(_ key: Span<UInt8>, at now: Moment) -> CountdownView? {
+    get(.countdown, key, now)
+  }
+  package func timer(_ key: Span<UInt8>, at now: Moment) -> TimerView? {
+    get(.timer, key, now)
+  }
+  package func scope(_ key: Span<UInt8>, at now: Moment) -> ScopeView? {
+    get(.scope, key, now)
+  }
+  package func throttle(_ key: Span<UInt8>, at now: Moment) -> ThrottleView? {
+    get(.throttle, key, now)
+  }
+  package func once(_ key: Span<UInt8>, at now: Moment) -> OnceView? {
+    get(.once, key, now)
+  }
+  package func gate(_ key: Span<UInt8>, at now: Moment) -> GateView? {
+    get(.gate, key, now)
+  }
+  package func debounce(_ key: Span<UInt8>, at now: Moment) -> DebounceView? {
+    get(.debounce, key, now)
+  }
+  package func stack(_ key: Span<UInt8>, at now: Moment) -> StackView? {
+    get(.nav, key, now)
+  }
+
+  private func get<View: EntityView>(
+    _ kind: EntityKind, _ key: Span<UInt8>, _ now: Moment
+  ) -> View? {
+    func get<K: Kind>(_ kind: K.Type) -> View? { self.get(kind, key, at: now) as! View? }
+    return get(kind.behavior)
+  }
+
+  /// A page of a listing.
+  package func list(
+    _ kind: EntityKind, _ query: ListQuery, at now: Moment
+  ) -> (cursor: Int, views: [any EntityView]) {
+    func list<K: Kind>(_ kind: K.Type) -> (cursor: Int, views: [any EntityView]) {
+      let page = self.list(kind, query, at: now)
+      return (page.cursor, page.views)
+    }
+    return list(kind.behavior)
+  }
+
+  /// Takes the events that have not been delivered yet.
+  package func takeOutbox() -> [Publication] {
+    var taken = Outbox()
+    exchangeOutbox(&taken)
+    return taken.all
+  }
+}
