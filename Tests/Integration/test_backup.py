@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, view
+from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, segments, view
 
 # Of the database, in bytes.
 PAGE = 4_096
@@ -65,6 +65,7 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     # What comes after it is not in it.
     client("COUNTDOWN", "START", "later")
     before = client("EVENTS", "LAST")
+    log = [path.name for path in segments(daemon.state)]
     daemon.terminate()
     state = daemon.directory / "state"
     restore(file, state)
@@ -78,6 +79,12 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert view(client("COUNTDOWN", "GET", "k7"))["meta"] == b"m" * 200
     assert client("COUNTDOWN", "GET", "later") is None
     assert client("EVENTS", "LAST") > before, "no number is given out twice"
+    assert not view(client("EVENTS", "SINCE", before))["complete"]
+    # The log does not belong to the backup.
+    assert {path.name.split(".other-")[0] for path in state.glob("*.other-*")} == set(log)
+    assert "belongs to another state" in daemon.log and "lost" not in daemon.log
+    daemon.restart("kill")
+    assert daemon.connect()("DBSIZE") == 501
 
 
 def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
