@@ -3,7 +3,8 @@
 
 Good ones: countdownctl bench, again and again, which checks that nothing is early or lost. Bad ones:
 clients that never read, leave in the middle of a command, send garbage, and announce what they never
-send. At the end everything they made must be gone, and memory must have stayed flat.
+send. At the end everything they made must be gone, memory must have stayed flat, and the state must be
+whole: segments of the log are small, so that they are folded and used again all the time.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import collections
 import os
 import random
 import statistics
+import subprocess
 import threading
 import time
 
@@ -139,9 +141,24 @@ def settle(server):
         time.sleep(0.1)
 
 
+def trouble_with_state(info):
+    """What INFO says of the state, if it is not well."""
+    names = {"read_only": ("", "0"), "last_error": ("",), "fold_error": ("",)}
+    found = [(name, info.get(name, "")) for name in names if info.get(name, "") not in names[name]]
+    return [f"{name}: {value}" for name, value in found]
+
+
+def check_state(server):
+    """What `countdownd --check` finds once the daemon has ended."""
+    command = [str(COUNTDOWND), "--check", "--state-directory", str(server.directory / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE)
+    return [f"--check: {done.stdout}{done.stderr}"] if done.returncode != 0 else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--durability", default="process", choices=["none", "process", "power"])
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     options = parser.parse_args()
     if not COUNTDOWND.exists():
@@ -149,7 +166,7 @@ def main():
     seed = options.seed or int.from_bytes(os.urandom(4), "little")
     say(f"{options.seconds} s, seed {seed}")
     problems, sizes, rounds = [], [], 0
-    with Countdownd(limits=LIMITS) as server:
+    with Countdownd(options.durability, LIMITS, ["log: {segment-size: 64KiB}"]) as server:
         bad = BadClients(server, seed)
         bad.start()
         begin = time.monotonic()
@@ -171,11 +188,14 @@ def main():
         if server.process.poll() is None:
             problems += settle(server)
             info = information(server)
+            problems += trouble_with_state(info)
             say(f"protocol errors {info['protocol_errors']}, cut off {info['output_limit_disconnections']}")
             server.stop()
         if server.process.returncode != 0:
             log = (server.directory / "log").read_text()[-3000:]
             problems.append(f"the daemon ended with status {server.process.returncode}: {log}")
+        elif options.durability != "none":
+            problems += check_state(server)
     say("bad clients: " + ", ".join(f"{name} {count}" for name, count in sorted(bad.counts.items())))
     problems += growth(sizes, options.seconds)
     for problem in problems:

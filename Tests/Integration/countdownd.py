@@ -15,10 +15,12 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -55,11 +57,53 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def forget_sums(database):
-    """Has rows that were changed look as if they had been written so."""
-    tables = database.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%sum INTEGER%'").fetchall()
-    for (table,) in tables:
-        database.execute(f"UPDATE {table} SET sum = NULL")
+def run_sql(file, *statements):
+    """Changes a database; rows that were changed look as if they had been written so."""
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        for statement in statements:
+            assert database.execute(statement).rowcount != 0, statement
+        tables = database.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%sum INTEGER%'")
+        for (table,) in tables.fetchall():
+            database.execute(f"UPDATE {table} SET sum = NULL")
+        database.commit()
+
+
+class Frame(typing.NamedTuple):
+    """A batch in the log; `docs/durability.md` says where its format is described."""
+
+    path: pathlib.Path
+    place: int
+    number: int
+    payload: bytes
+
+    @property
+    def end(self):
+        return (self.place + FRAME_HEADER + len(self.payload) + 7) & ~7
+
+
+SEGMENT_HEADER = 32
+FRAME_HEADER = 24
+
+
+def segments(state):
+    """The files of the log, oldest first."""
+    return sorted(state.glob("changes-*.log"))
+
+
+def frames(state):
+    """The batches in the log, oldest first. Their sums are not looked at."""
+    found = []
+    for path in segments(state):
+        data, place = path.read_bytes(), SEGMENT_HEADER
+        while place + FRAME_HEADER <= len(data):
+            _, length, number, _ = struct.unpack_from("<IIQI", data, place)
+            # A segment that is used again still holds older ones.
+            if number == 0 or found and number != found[-1].number + 1:
+                break
+            begin = place + FRAME_HEADER
+            found.append(Frame(path, place, number, data[begin : begin + length]))
+            place = found[-1].end
+    return found
 
 
 class Daemon:
@@ -76,6 +120,7 @@ class Daemon:
         state=None,
         environment=None,
         listener=None,
+        segment_size="256KiB",
     ):
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
@@ -85,6 +130,10 @@ class Daemon:
         self.log_path = self.directory / "log"
         self.config_path = self.directory / "config.yaml"
         self.config_path.write_text(config or "")
+        # Small, so that starts are fast and segments are folded often.
+        settings = self.directory / "config.yaml.d" / "segments.yaml"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(f"log: {{segment-size: {segment_size}}}\n")
         self.arguments = ["--socket", str(self.path), "--config", str(self.config_path)]
         self.state = pathlib.Path(state or self.directory / "state")
         self.arguments += ["--state-directory", str(self.state)]
@@ -191,13 +240,35 @@ class Daemon:
         self.stop(how)
         self.start_again()
 
+    def back_up(self, file):
+        """Copies what is stored now. It folds all of the log."""
+        with Client(self.path) as client:
+            number = client("BACKUP", "BEGIN")
+            size = eventually(lambda: client("BACKUP", "SIZE", number), "it is made, or not")
+            assert isinstance(size, int), size
+            copy = bytearray()
+            while len(copy) < size:
+                copy += client("BACKUP", "READ", number, len(copy), 1 << 20)
+        file.write_bytes(copy)
+
     def stored(self, sql):
-        """What a query finds in the state of a daemon that does not run; ours is left as it is."""
-        with tempfile.TemporaryDirectory() as copy:
-            for file in self.state.glob("state.db*"):
-                shutil.copy(file, copy)
-            with contextlib.closing(sqlite3.connect(f"{copy}/state.db")) as database:
+        """What a query finds in a backup of a daemon that runs."""
+        with tempfile.TemporaryDirectory() as directory:
+            copy = pathlib.Path(directory) / "copy.db"
+            self.back_up(copy)
+            with contextlib.closing(sqlite3.connect(copy)) as database:
                 return database.execute(sql).fetchall()
+
+    def change_stored(self, *statements):
+        """Changes the state behind the daemon's back, and kills it. Nothing is left in the log."""
+        copy = self.directory / "changed.db"
+        self.back_up(copy)
+        self.kill()
+        run_sql(copy, *statements)
+        copy.chmod(0o600)
+        copy.replace(self.state / "state.db")
+        for file in [*segments(self.state), self.state / "state.db-journal"]:
+            file.unlink(missing_ok=True)
 
     def close(self):
         """Ends it, after making sure that it is well."""

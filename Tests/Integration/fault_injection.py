@@ -21,8 +21,8 @@ class Faults:
         self.shadow = pathlib.Path(directory) / "faults.shadow"
 
     def environment(self, at=0, action=None, lasting=False, file=None, shadow=False, log=True):
-        """`lasting`: calls fail between `damage` and `mend`; with `file`, those to the file of that name alone.
-        `shadow`: so that power can be lost."""
+        """`lasting`: calls fail between `damage` and `mend`; with `file`, those to files of that
+        name alone, or of such names: `state.db,changes-*`. `shadow`: so that power can be lost."""
         environment = dict(
             os.environ,
             LD_PRELOAD=str(compiled("faults")),

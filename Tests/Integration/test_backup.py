@@ -8,8 +8,10 @@ import subprocess
 
 import pytest
 
-from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, view
+from countdownd import PATIENCE, PROJECT, Error, binary, eventually, request, segments, view
 
+# Of the database, in bytes.
+PAGE = 4_096
 CTL = binary().parent / "countdownctl"
 
 
@@ -63,6 +65,7 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     # What comes after it is not in it.
     client("COUNTDOWN", "START", "later")
     before = client("EVENTS", "LAST")
+    log = [path.name for path in segments(daemon.state)]
     daemon.terminate()
     state = daemon.directory / "state"
     restore(file, state)
@@ -76,6 +79,12 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     assert view(client("COUNTDOWN", "GET", "k7"))["meta"] == b"m" * 200
     assert client("COUNTDOWN", "GET", "later") is None
     assert client("EVENTS", "LAST") > before, "no number is given out twice"
+    assert not view(client("EVENTS", "SINCE", before))["complete"]
+    # The log does not belong to the backup.
+    assert {path.name.split(".other-")[0] for path in state.glob("*.other-*")} == set(log)
+    assert "belongs to another state" in daemon.log and "lost" not in daemon.log
+    daemon.restart("kill")
+    assert daemon.connect()("DBSIZE") == 501
 
 
 def test_the_file_is_whole_or_not_there(start_daemon, tmp_path):
@@ -197,13 +206,14 @@ def test_check_says_what_is_wrong(start_daemon, tmp_path):
         client.reply()
     in_use = check(daemon.directory / "state")
     assert in_use.returncode == 73 and str(daemon.pid) in in_use.stderr
+    daemon.back_up(tmp_path / "copy.db")
     daemon.terminate()
     fine = check(daemon.directory / "state")
     assert fine.returncode == 0 and "countdowns: 2000" in fine.stdout and "no problems" in fine.stdout
     file = daemon.directory / "state" / "state.db"
     content = bytearray(file.read_bytes())
-    for page in range(20, 40):
-        content[page * 1024 + 100 : page * 1024 + 900] = os.urandom(800)
+    for page in range(10, 20):
+        content[page * PAGE + 100 : page * PAGE + 900] = os.urandom(800)
     file.write_bytes(content)
     damaged = check(daemon.directory / "state")
     assert damaged.returncode == 65, damaged

@@ -9,9 +9,11 @@ import tempfile
 
 import pytest
 
-from countdownd import PATIENCE, binary, eventually, forget_sums, request, view
+from countdownd import PATIENCE, binary, eventually, request, run_sql, view
 
 COUNT = 5_000
+# Of the database, in bytes.
+PAGE = 4_096
 
 
 def run(*arguments, **options):
@@ -28,14 +30,6 @@ def check(directory):
     )  # fmt: skip
 
 
-def query(daemon, *statements):
-    with contextlib.closing(sqlite3.connect(daemon.state / "state.db")) as database:
-        for statement in statements:
-            assert database.execute(statement).rowcount != 0, statement
-        forget_sums(database)
-        database.commit()
-
-
 @pytest.fixture
 def filled(daemon):
     """A daemon that has ended, with many countdowns; and their highest generation."""
@@ -50,6 +44,8 @@ def filled(daemon):
     for _ in range(3):
         daemon.restart()
     daemon.newest = view(daemon.connect()("COUNTDOWN", "START", "newest", "OWNER", "connection"))["generation"]
+    # All is in the tables.
+    daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
     return daemon
 
@@ -66,9 +62,9 @@ def damage(file, how):
         garble(file, 0)
     elif how == "middle":
         # The page of a row; events have no such title.
-        garble(file, file.read_bytes().index(b"row %d," % (COUNT * 3 // 4)) // 1024 * 1024)
+        garble(file, file.read_bytes().index(b"row %d," % (COUNT * 3 // 4)) // PAGE * PAGE)
     elif how == "truncated":
-        os.truncate(file, size // 2 // 1024 * 1024)
+        os.truncate(file, size // 2 // PAGE * PAGE)
     else:
         os.truncate(file, 700)
 
@@ -95,7 +91,7 @@ def test_a_corrupt_file_is_set_aside(filled, how):
     assert len(list(filled.state.glob("state.db.corrupt-*Z"))) == 1
 
 
-def swap(path, one, other, length=1024):
+def swap(path, one, other, length=PAGE):
     with open(path, "r+b") as file:
         def at(place):
             file.seek(place)
@@ -108,7 +104,7 @@ def swap(path, one, other, length=1024):
 
 
 def page_of(file, row):
-    return file.read_bytes().index(b"row %d," % row) // 1024 * 1024
+    return file.read_bytes().index(b"row %d," % row) // PAGE * PAGE
 
 
 @pytest.mark.parametrize("how", ["two pages swapped", "a row that its page counts no longer"])
@@ -117,6 +113,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
     begin = client("EVENTS", "LAST")
     for n in range(300):
         client("COUNTDOWN", "START", n, "EVERY", "1h", "READYTITLE", f"row {n},")
+    daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
     file = daemon.state / "state.db"
     page = page_of(file, 100)
@@ -151,34 +148,15 @@ def test_numbers_rise_without_a_state(filled):
     assert view(filled.connect()("COUNTDOWN", "START", "new"))["generation"] > filled.newest
 
 
-def test_a_log_that_cannot_be_read_is_set_aside(daemon):
-    client = daemon.connect()
-    client("COUNTDOWN", "START", "old", "EVERY", "1h")
-    daemon.restart()
-    daemon.connect()("COUNTDOWN", "START", "new", "EVERY", "1h")
-    daemon.stop("kill")
-    log = daemon.state / "state.db-wal"
-    garble(log, 0, 200)
-    data = log.read_bytes()
-    looked = check(daemon.state)
-    assert looked.returncode == 65 and "state.db-wal" in looked.stdout, looked
-    assert log.read_bytes() == data
-    daemon.start_again()
-    client = daemon.connect()
-    assert client("COUNTDOWN", "GET", "old") and client("COUNTDOWN", "GET", "new") is None
-    (aside,) = daemon.state.glob("state.db-wal.corrupt-*Z")
-    assert aside.read_bytes() == data
-    assert "is set aside, not deleted" in daemon.log and str(aside) in daemon.log
-
-
 def test_events_that_cannot_be_read_are_a_gap(daemon):
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
     for n in range(10):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
-    query(daemon, "UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
-        "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 1 OFFSET 4)")  # fmt: skip
+        if n == 5:
+            daemon.back_up(daemon.directory / "copy.db")
+    daemon.change_stored("UPDATE events SET payload = x'01ffffffff00' WHERE last_seq = "
+        "(SELECT last_seq FROM events ORDER BY last_seq DESC LIMIT 1 OFFSET 1)")  # fmt: skip
     daemon.start_again()
     client = daemon.connect()
     assert client("DBSIZE") == 10
@@ -233,10 +211,9 @@ def test_a_record_that_makes_no_sense_is_not_overwritten(daemon, table, change):
         client("DEBOUNCE", n, "1h", "MAXWAIT", "2h")
     count = client("DBSIZE")
     assert count == 35
-    daemon.stop("terminate")
     kind = GUARDS.index(table) if table in GUARDS else 0
     name = "guards" if table in GUARDS else table
-    query(daemon, f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
+    daemon.change_stored(f"UPDATE {name} SET {change} WHERE id = {kind << 30 | 3}")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "makes no sense" in looked.stdout, looked
     daemon.start_again()
@@ -264,9 +241,8 @@ def test_events_with_numbers_that_cannot_be_are_a_gap(daemon, row, change):
     begin = client("EVENTS", "LAST")
     for n in range(10):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
     order = "DESC" if row == "newest" else "ASC"
-    query(daemon, f"UPDATE events SET {change} WHERE last_seq = (SELECT last_seq FROM events ORDER BY last_seq {order})")
+    daemon.change_stored(f"UPDATE events SET {change} WHERE last_seq = (SELECT last_seq FROM events ORDER BY last_seq {order})")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "of events makes no sense" in looked.stdout, looked
     daemon.start_again()
@@ -287,8 +263,7 @@ def test_two_records_of_one_key(daemon):
     client = daemon.connect()
     for n in range(5):
         client("COUNTDOWN", "START", n, "EVERY", "1h")
-    daemon.stop("terminate")
-    query(daemon, "UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
+    daemon.change_stored("UPDATE countdowns SET key = CAST('1' AS BLOB) WHERE id = 3")
     looked = check(daemon.state)
     assert looked.returncode == 65 and "1 keys are in several rows of countdowns" in looked.stdout
     daemon.start_again()
@@ -312,8 +287,8 @@ def test_numbers_that_are_no_file(daemon):
     ],
 )
 def test_files_of_others_are_left_alone(daemon, sql, says):
-    daemon.stop("terminate")
-    query(daemon, sql)
+    daemon.change_stored(sql)
+    daemon.path.unlink()
     before = (daemon.state / "state.db").read_bytes()
     code, error = run(*daemon.arguments)
     assert code == 73 and says in error, error
@@ -380,10 +355,8 @@ def test_a_read_only_file_system(tmp_path, start_daemon):
 def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     client = daemon.connect()
     client("COUNTDOWN", "START", "k", "EVERY", "1h")
-    daemon.stop("terminate")
     columns = "generation, uid, phase, deadline_store_us, left_us, step_count, every_us, fires_at_once, sends, refunded"
-    query(
-        daemon,
+    daemon.change_stored(
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) "
         f"INSERT INTO countdowns (id, key, {columns}) SELECT i + 10, CAST('k' || i AS BLOB), {columns} FROM n, countdowns",
     )
@@ -393,6 +366,6 @@ def test_asked_to_end_it_does_not_load_to_the_end(daemon):
     log = len(daemon.log)
     assert daemon.terminate() == 0
     assert "state loaded" not in daemon.log[log:] and "ended" in daemon.log[log:]
-    query(daemon, "DELETE FROM countdowns WHERE id > 10")
+    run_sql(daemon.state / "state.db", "DELETE FROM countdowns WHERE id > 10")
     daemon.start_again()
     assert daemon.connect()("DBSIZE") == 1

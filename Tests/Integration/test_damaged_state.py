@@ -14,16 +14,14 @@ import time
 
 import pytest
 
-from countdownd import Closed, Daemon, eventually, request, view
-from test_damage import check
+from countdownd import SEGMENT_HEADER, Closed, Daemon, eventually, frames, request, segments, view
+from test_damage import PAGE, check
 
 SEED = int(os.environ.get("SEED", "0"))
 SECONDS = float(os.environ.get("SECONDS", "6"))
 # Rounds that have found something; each is played first.
-FOUND = [28]
+FOUND = []
 
-PAGE = 1024
-FRAME = 24 + PAGE
 COUNT = 200
 # What passes with time.
 PASSING = {"remaining", "remaining_ms", "now_unix_ms", "retry_after_ms", "reset_after_ms"}
@@ -107,21 +105,20 @@ class State:
         place = directory / f"{how}-daemon"
         place.mkdir()
         luck = random.Random(how)
-        daemon = Daemon(directory=place)
+        daemon = Daemon(directory=place, segment_size="64KiB")
         client = daemon.connect()
         self.begin = client("EVENTS", "LAST")
         change(client, luck, 200)
         daemon.restart()
         client = daemon.connect()
         change(client, luck, 50)
-        if how == "log that began again":
-            eventually(
-                lambda: change(client, luck, 100) or int(daemon.info("persistence")["checkpoints"]) > 0,
-                "a checkpoint", pause=0)  # fmt: skip
-            change(client, luck, 50)
+        if how == "folded":
+            daemon.back_up(place / "copy.db")
+            change(client, luck, 20)
         self.content = content(client)
         self.last = client("EVENTS", "LAST")
         self.events, _ = events(client, self.begin, self.last)
+        client("TIMER", "SET", "newest", "1h")
         daemon.stop("terminate" if how == "orderly end" else "kill")
         shutil.copytree(daemon.state, self.kept)
         daemon.close()
@@ -130,17 +127,23 @@ class State:
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
     directory = tmp_path_factory.mktemp("states")
-    return [State(directory, how) for how in ("orderly end", "kill", "log that began again")]
+    return [State(directory, how) for how in ("orderly end", "kill", "folded")]
 
 
 def damage(state, luck):
     """Damages a file; returns what was done."""
-    names = [name for name in ("state.db", "state.db-wal") if (state / name).exists()] * 6 + ["committed", "numbers"]
-    path = state / luck.choice(names)
+    path = state / luck.choice([luck.choice(segments(state)).name, "state.db"] * 6 + ["numbers"])
     data = bytearray(path.read_bytes())
-    unit, first = (FRAME, 32) if path.name.endswith("wal") else (PAGE, 0)
-    units = (len(data) - first) // unit
+    unit = PAGE if path.name == "state.db" else 512
+    units = len(data) // unit
     place = luck.randrange(len(data))
+    last = frames(state)[-1]
+    if path == last.path:
+        # What is torn at the very end looks as if nobody had been answered.
+        end = max(last.place - 1_024, SEGMENT_HEADER)
+        units = end // unit
+        if not last.end < place < len(data) - 1_024 or luck.random() < 0.9:
+            place = luck.randrange(end)
     kinds = ["flip", "flip", "flip", "garble", "zero", "truncate", "remove"]
     how = luck.choice(kinds + (["swap", "swap", "copy", "header"] if units > 1 else []))
     if how in ("flip", "header"):
@@ -156,7 +159,7 @@ def damage(state, luck):
         place -= place % luck.choice([1, PAGE])
         del data[place:]
     elif how in ("swap", "copy"):
-        one, other = (first + unit * luck.randrange(units) for _ in range(2))
+        one, other = (unit * luck.randrange(units) for _ in range(2))
         a, b = data[one : one + unit], data[other : other + unit]
         data[one : one + unit] = b
         if how == "swap":

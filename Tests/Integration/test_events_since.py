@@ -260,38 +260,22 @@ def test_subscribed_limits_events_to_own_subscriptions(daemon):
     assert events == ["countdown:a", "timer:a"]
 
 
-def test_unstored_changes_leave_no_events(start_daemon, tmp_path, monkeypatch):
-    daemon = start_daemon()
-    daemon.connect()("COUNTDOWN", "START", "before")
-    daemon.terminate()
-    faults = Faults(tmp_path, daemon.directory / "state")
-    environment = faults.environment(at=0)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    daemon.start()
-    calls = len(faults.calls())
-    daemon.kill()
-    environment = faults.environment(at=calls + 20, action="ENOSPC", lasting=True)
-    faults.damage()
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    daemon.start()
+def test_refused_changes_leave_no_events(start_daemon, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    daemon = start_daemon(
+        state=state, segment_size="64KiB", environment=faults.environment(1, "ENOSPC", lasting=True))
     client = daemon.connect()
-    accepted, refused = ["before"], []
-    for number in range(200):
-        reply = client("COUNTDOWN", "START", f"k{number}")
-        (refused if isinstance(reply, Error) else accepted).append(f"k{number}")
-        if len(refused) == 3:
-            break
-    assert len(refused) == 3, "nothing failed"
+    accepted, refused = [], []
+    faults.damage()
+    while len(refused) < 3:
+        key = f"k{len(accepted) + len(refused)}"
+        reply = client("COUNTDOWN", "START", key, "META", "m" * 4_000)
+        (refused if isinstance(reply, Error) else accepted).append(key)
     assert [key for key, _ in happened(client)] == accepted
     faults.mend()
     eventually(lambda: not isinstance(client("COUNTDOWN", "START", "after"), Error), "it recovers")
     assert [key for key, _ in happened(client)] == [*accepted, "after"]
-    daemon.kill()
-    for name in environment:
-        monkeypatch.setenv(name, "")
-    monkeypatch.delenv("LD_PRELOAD")
-    daemon.start()
-    daemon.is_expected_to_run = True
+    daemon.restart("kill")
     assert [key for key, _ in happened(daemon.connect())] == [*accepted, "after"]

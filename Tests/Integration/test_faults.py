@@ -141,6 +141,48 @@ def test_calls_fail_until_they_are_mended(faults):
     assert stored(faults) == list(range(1000))
 
 
+# Reserves room and syncs it, reserves more; then writes within what there is, and beyond it.
+RESERVER = """
+import os, sys
+def attempt(what):
+    try: what()
+    except OSError as error: print(error.errno, end=" ")
+    else: print(0, end=" ")
+os.chdir(sys.argv[1])
+synced, later = (os.open(name, os.O_CREAT | os.O_RDWR) for name in ("log-1", "log-2"))
+os.posix_fallocate(synced, 0, 4096)
+os.fsync(synced)
+os.fsync(os.open(".", os.O_RDONLY))
+os.posix_fallocate(later, 0, 4096)
+open(sys.argv[2], "w").close()
+for file in (synced, later):
+    attempt(lambda: os.pwrite(file, b"x" * 96, 4000))
+    attempt(lambda: os.pwrite(file, b"x" * 97, 4000))
+"""
+
+
+@pytest.mark.parametrize("action, file, says", [
+    # Only what grows needs room.
+    ("ENOSPC", None, "0 28 0 28"), ("EIO", None, "5 5 5 5"), ("EIO", "log-1", "5 5 0 0"),
+    ("EIO", "other,log-*", "5 5 5 5"), ("EIO", "log", "0 0 0 0"),
+])  # fmt: skip
+def test_calls_fail_by_the_names_of_files_and_by_what_they_need(faults, watched, action, file, says):
+    environment = faults.environment(at=1, action=action, lasting=True, file=file)
+    done = subprocess.run(
+        [sys.executable, "-c", RESERVER, watched, faults.while_file],
+        env=environment, capture_output=True, text=True,
+    )
+    assert done.stdout.strip() == says, done
+
+
+def test_power_lost_takes_room_that_was_reserved_and_not_synced(faults, watched):
+    command = [sys.executable, "-c", RESERVER, watched, faults.while_file]
+    subprocess.run(command, env=faults.environment(shadow=True), check=True, capture_output=True)
+    faults.lose_power()
+    assert {file.name: file.read_bytes() for file in watched.iterdir()} == {
+        "log-1": bytes(4096), "log-2": b""}
+
+
 def test_power_lost_at_each_call_no_synced_commit_is_lost(faults, watched):
     write(faults, faults.environment(), count=3)
     for at in range(1, len(faults.calls()) + 1):

@@ -206,14 +206,12 @@ def test_sql_views_show_the_stored_guards(daemon):
     say(client, "ONCE", "k", "TTL", "1h")
     say(client, "GATE", "CHECK", "k", "buy")
     say(client, "DEBOUNCE", "k", "1h", "PAYLOAD", "p")
-    daemon.stop("kill")
     assert daemon.stored("SELECT key, burst, rate_count, rate_s FROM throttle WHERE key = 'k2'") == [
         ("k2", 3, 3, 3600.0)
     ]
     assert daemon.stored("SELECT key, state, result FROM once") == [("k", "running", None)]
     assert daemon.stored("SELECT session, state, action FROM gate") == [("k", "pending", "buy")]
     assert daemon.stored("SELECT key, state, calls, payload FROM debounce") == [("k", "waiting", 1, "p")]
-    daemon.start_again()
 
 
 def test_the_log_counts_what_was_loaded(daemon):
@@ -282,9 +280,10 @@ def test_kills_never_let_more_than_the_limit_pass(daemon, seed):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a disk of its own needs root")
+@pytest.mark.daemon(segment_size="64KiB")
 def test_requests_that_cannot_be_stored_are_not_accepted(daemon):
     daemon.stop("terminate")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "tmpfs", daemon.state], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", daemon.state], check=True)
     try:
         daemon.start_again()
         client = daemon.connect()
@@ -293,11 +292,11 @@ def test_requests_that_cannot_be_stored_are_not_accepted(daemon):
             while True:
                 file.write(b"x" * 512)
         accepted = 0
-        while not isinstance(reply := client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"), Error):
+        while not isinstance(reply := client("THROTTLE", "k", "BURST", 3000, "RATE", "3000/3650d"), Error):
             accepted += view(reply)["accepted"]
-            assert accepted < 500, "the disk is never full"
+            assert accepted < 3000, "the disk is never full"
         assert reply.code == "READONLY"
-        remaining = 500 - accepted
+        remaining = 3000 - accepted
         if accepted:
             assert view(client("THROTTLE", "GET", "k"))["remaining"] == remaining
         else:
@@ -310,7 +309,7 @@ def test_requests_that_cannot_be_stored_are_not_accepted(daemon):
 
         filler.unlink()
         eventually(lambda: not isinstance(client("GATE", "OPEN", "k"), Error), "there is room again")
-        taken = view(client("THROTTLE", "k", "BURST", 500, "RATE", "500/3650d"))
+        taken = view(client("THROTTLE", "k", "BURST", 3000, "RATE", "3000/3650d"))
         assert taken["accepted"] and taken["remaining"] == remaining - 1
         daemon.restart("kill")
         client = daemon.connect()

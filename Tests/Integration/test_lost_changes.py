@@ -6,38 +6,38 @@ import os
 import pytest
 
 from clocks import Clocks
-from countdownd import eventually, request, view
+from countdownd import FRAME_HEADER, SEGMENT_HEADER, eventually, frames, request, segments, view
+from fault_injection import Faults
 from test_damage import check
 
-COUNT = 1_000
-# Of the file that the newest changes are in.
-FRAME = 24 + 1024
+COUNT = 300
 
 
 class Killed:
     """A state whose countdowns were each answered before the next, as `kill -9` leaves it."""
 
-    def __init__(self, daemon, count=COUNT):
-        self.daemon = daemon
+    def __init__(self, daemon, count=COUNT, *words):
+        self.daemon, self.state = daemon, daemon.state
         client = daemon.connect()
         self.begin = client("EVENTS", "LAST")
         for n in range(count):
-            self.generation = view(client("COUNTDOWN", "START", f"k{n}", "EVERY", "1h"))["generation"]
+            self.generation = view(client("COUNTDOWN", "START", f"k{n}", "EVERY", "1h", *words))["generation"]
         self.count = count
         self.last = client("EVENTS", "LAST")
         daemon.stop("kill")
-        self.log = daemon.state / "state.db-wal"
+        # One for each, and the last ones are theirs.
+        self.frames = frames(daemon.state)[-count:]
         # What an earlier start has logged does not count.
         daemon.log_path.write_text("")
 
-    def is_reported_as_lost(self):
-        looked = check(self.daemon.state)
+    def is_reported_as_lost(self, found):
+        """`found`: how many are left."""
+        looked = check(self.state)
         assert looked.returncode == 65 and "newest changes are lost" in looked.stdout, looked
         self.daemon.start_again()
         client = self.daemon.connect()
-        found = client("DBSIZE")
-        assert found < self.count
-        assert "newest changes are lost" in self.daemon.log
+        assert client("DBSIZE") == found < self.count
+        assert "critical: " in self.daemon.log and "newest changes are lost" in self.daemon.log
         for sequence in (self.begin, self.last):
             assert not view(client("EVENTS", "SINCE", sequence))["complete"]
         assert view(client("COUNTDOWN", "START", "new", "EVERY", "1h"))["generation"] > self.generation
@@ -47,18 +47,18 @@ class Killed:
         assert client("DBSIZE") == found + 1
         assert not view(client("EVENTS", "SINCE", self.last))["complete"]
         self.daemon.stop("terminate")
-        looked = check(self.daemon.state)
+        looked = check(self.state)
         assert looked.returncode == 0 and "no problems" in looked.stdout, looked
 
-    def is_whole(self):
-        looked = check(self.daemon.state)
+    def is_whole(self, count=None):
+        looked = check(self.state)
         assert looked.returncode == 0 and "no problems" in looked.stdout, looked
         self.daemon.start_again()
         client = self.daemon.connect()
-        assert client("DBSIZE") == self.count
+        assert client("DBSIZE") == (self.count if count is None else count)
         assert view(client("EVENTS", "SINCE", self.begin))["complete"]
         assert "lost" not in self.daemon.log and "set aside" not in self.daemon.log
-        assert not list(self.daemon.state.glob("*corrupt*"))
+        assert not list(self.state.glob("*corrupt*"))
 
 
 @pytest.fixture
@@ -66,104 +66,129 @@ def killed(daemon):
     return Killed(daemon)
 
 
-def flip(path, place, bit=3):
+def write(path, place, data):
     with open(path, "r+b") as file:
         file.seek(place)
-        byte = file.read(1)[0]
-        file.seek(place)
-        file.write(bytes([byte ^ 1 << bit]))
+        file.write(data)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9, 0.9999])
-def test_a_flipped_bit_in_the_newest_changes_is_reported(killed, share):
-    flip(killed.log, int(killed.log.stat().st_size * share) - 9)
-    killed.is_reported_as_lost()
+def flip(path, place, bit=3):
+    write(path, place, bytes([path.read_bytes()[place] ^ 1 << bit]))
 
 
-@pytest.mark.parametrize("share", [0, 0.0001, 0.5, 0.9999])
-def test_newest_changes_that_were_cut_short_are_reported(killed, share):
-    os.truncate(killed.log, int(killed.log.stat().st_size * share))
-    killed.is_reported_as_lost()
+@pytest.mark.parametrize("place", [0, 5, 9, 17, FRAME_HEADER, FRAME_HEADER + 50])
+def test_everything_before_a_changed_frame_is_used(killed, place):
+    frame = killed.frames[100]
+    flip(frame.path, frame.place + place)
+    killed.is_reported_as_lost(100)
 
 
-def test_newest_changes_that_were_removed_are_reported(killed):
-    killed.log.unlink()
-    killed.is_reported_as_lost()
-
-
-def test_a_flipped_bit_is_reported_without_the_mark_of_the_last_commit(killed):
-    (killed.daemon.state / "committed").unlink()
-    flip(killed.log, killed.log.stat().st_size // 10)
-    killed.is_reported_as_lost()
+def test_a_changed_frame_in_the_last_but_one_place_is_damage(killed):
+    flip(killed.frames[-2].path, killed.frames[-2].place + FRAME_HEADER)
+    killed.is_reported_as_lost(COUNT - 2)
 
 
 def test_all_that_is_lost_is_kept_aside(killed):
-    flip(killed.log, killed.log.stat().st_size // 2)
-    data = killed.log.read_bytes()
+    frame = killed.frames[100]
+    flip(frame.path, frame.place + FRAME_HEADER)
+    kept = {path.name: path.read_bytes() for path in segments(killed.state)}
     killed.daemon.start_again()
-    (aside,) = killed.daemon.state.glob("state.db.corrupt-*Z-wal")
-    assert aside.read_bytes() == data
+    aside = list(killed.state.glob("state.db.corrupt-*Z-changes-*.log"))
+    assert {"changes-" + path.name.split("-changes-")[1]: path.read_bytes() for path in aside} == kept
     assert "is set aside, not deleted" in killed.daemon.log
 
 
-@pytest.mark.parametrize("length", [10, 24, 500, FRAME, FRAME + 24])
-def test_the_torn_end_of_what_was_never_answered_is_no_damage(killed, length):
-    with open(killed.log, "r+b") as log:
-        log.seek(-FRAME, os.SEEK_END)
-        frame = log.read()
-        # Two pages of one commit, with no end of it.
-        log.write((frame[:4] + bytes(4) + frame[8:] + frame)[:length])
-    killed.is_whole()
+@pytest.mark.parametrize("torn", ["cut to zeros", "cut to what was there before", "followed by garbage"])
+def test_the_torn_end_of_what_was_never_answered_is_no_damage(killed, torn):
+    last = killed.frames[-1]
+    if torn == "followed by garbage":
+        write(last.path, last.end, os.urandom(1_000))
+        killed.is_whole()
+    else:
+        old = bytes(1 << 10) if torn == "cut to zeros" else killed.frames[0].path.read_bytes()[32 : 32 + (1 << 10)]
+        write(last.path, last.place + 40, old[: last.end - last.place - 40])
+        killed.is_whole(COUNT - 1)
 
 
 def test_a_state_that_was_killed_at_a_commit_is_whole(killed):
     killed.is_whole()
 
 
-@pytest.mark.parametrize("place", [0, 6, 13])
-def test_a_damaged_mark_of_the_last_commit_costs_nothing(killed, place):
-    flip(killed.daemon.state / "committed", place)
-    killed.is_whole()
+@pytest.mark.parametrize("how", ["removed", "cut short", "emptied"])
+def test_a_newest_segment_that_is_not_whole_is_reported(killed, how):
+    path = killed.frames[-1].path
+    if how == "removed":
+        path.unlink()
+    else:
+        os.truncate(path, killed.frames[100].place if how == "cut short" else 0)
+    killed.is_reported_as_lost(100 if how == "cut short" else 0)
 
 
-def test_the_mark_of_the_last_commit_cut_short_ends_no_daemon(daemon):
+def test_a_changed_header_costs_nothing_but_is_reported(killed):
+    flip(killed.frames[-1].path, 10)
+    assert check(killed.state).returncode == 65
+    killed.daemon.start_again()
+    assert killed.daemon.connect()("DBSIZE") == COUNT
+
+
+def test_a_log_that_is_gone_is_reported(killed):
+    for path in segments(killed.state):
+        path.unlink()
+    killed.is_reported_as_lost(0)
+
+
+@pytest.fixture
+def long(tmp_path, start_daemon):
+    """A log of several segments, as none could be folded."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    faults = Faults(tmp_path, state)
+    environment = faults.environment(at=1, action="EIO", lasting=True, file="state.db*")
+    daemon = start_daemon(state=state, environment=environment, segment_size="64KiB")
+    faults.damage()
+    long = Killed(daemon, COUNT, "META", "m" * 500)
+    faults.mend()
+    assert len(segments(state)) > 4
+    return long
+
+
+@pytest.mark.parametrize("how", ["removed", "cut short"])
+def test_a_segment_before_others_that_is_not_whole_is_reported(long, how):
+    path = segments(long.state)[1]
+    first = [frame.path for frame in long.frames].index(path)
+    if how == "removed":
+        path.unlink()
+    else:
+        first += 10
+        os.truncate(path, long.frames[first].place)
+    long.is_reported_as_lost(first)
+
+
+@pytest.mark.parametrize("is_header_damaged", [False, True])
+def test_a_log_of_several_segments_is_whole(long, is_header_damaged):
+    if is_header_damaged:
+        write(segments(long.state)[1], 0, bytes(SEGMENT_HEADER))
+    long.is_whole()
+
+
+def test_segments_that_are_used_again_are_whole(start_daemon):
+    """Behind what was written since is what was there before."""
+    daemon = start_daemon(segment_size="64KiB")
     client = daemon.connect()
-    client("COUNTDOWN", "START", "a", "EVERY", "1h")
-    os.truncate(daemon.state / "committed", 0)
-    for name in "bc":
-        assert view(client("COUNTDOWN", "START", name, "EVERY", "1h"))["state"] == b"counting"
-    daemon.restart("kill")
-    assert daemon.connect()("DBSIZE") == 3
 
+    def is_folded():
+        client.send_bytes(b"".join(request("TIMER", "SET", n, "1h", "PAYLOAD", "m" * 900) for n in range(50)))
+        assert all(isinstance(client.reply(), list) for _ in range(50))
+        return int(daemon.info("persistence")["folds"]) >= 3
 
-def test_a_log_that_began_again_is_whole(daemon):
-    client = daemon.connect()
-
-    def checkpoints():
-        for _ in range(20):
-            client.send_bytes(b"".join(request("TIMER", "SET", n, "1h", "PAYLOAD", "m" * 900) for n in range(50)))
-            assert all(isinstance(client.reply(), list) for _ in range(50))
-        return int(daemon.info("persistence")["checkpoints"]) >= 2
-
-    eventually(checkpoints, "two checkpoints", pause=0)
-    for n in range(3):
-        client("COUNTDOWN", "START", f"after{n}", "EVERY", "1h")
-    begin = client("EVENTS", "LAST")
-    daemon.restart("kill")
-    client = daemon.connect()
-    assert client("DBSIZE") == 53
-    assert view(client("EVENTS", "SINCE", begin))["complete"]
-    assert "lost" not in daemon.log
-    for n in range(3, 6):
-        client("COUNTDOWN", "START", f"after{n}", "EVERY", "1h")
+    eventually(is_folded, "it was folded", pause=0)
+    eventually(lambda: daemon.info("persistence")["log_segments"] == "1", "all is folded")
+    killed = Killed(daemon, 10)
+    killed.is_whole(60)
     daemon.stop("kill")
-    # Some of an older log is behind this one.
-    assert check(daemon.state).returncode == 0
-    flip(daemon.state / "state.db-wal", 32 + FRAME + 100)
-    assert check(daemon.state).returncode == 65
-    daemon.start_again()
-    assert "newest changes are lost" in daemon.log
-    assert not view(daemon.connect()("EVENTS", "SINCE", begin))["complete"]
+    flip(killed.frames[-5].path, killed.frames[-5].place + FRAME_HEADER)
+    killed.count = 60
+    killed.is_reported_as_lost(55)
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
@@ -171,18 +196,20 @@ def test_a_power_failure_costs_the_newest_changes_of_process_alone(tmp_path, sta
     clocks = Clocks(tmp_path)
     daemon = start_daemon(arguments=["--durability", durability], environment=clocks.environment())
     killed = Killed(daemon, 20)
-    size = killed.log.stat().st_size
-    os.truncate(killed.log, size - 5 * FRAME)
+    # Of the last batches one was not on the disk, and the next was.
+    frame = killed.frames[-2]
+    write(frame.path, frame.place, bytes(frame.end - frame.place))
     clocks.reboot(away=60)
     looked = check(daemon.state)
     assert looked.returncode == 65 and "newest changes are lost" in looked.stdout, looked
     daemon.start_again()
     client = daemon.connect()
-    assert 0 < client("DBSIZE") < 20
+    assert client("DBSIZE") == 18
     assert not view(client("EVENTS", "SINCE", killed.last))["complete"]
     assert "changes are lost" in daemon.log
-    # The file is whole, and what is missing was never on the disk.
+    # The files are whole, and what is missing was never on the disk.
     assert len(list(daemon.state.glob("state.db.corrupt-*Z"))) == (durability == "power")
     log = len(daemon.log)
     daemon.restart("kill")
     assert "lost" not in daemon.log[log:]
+    assert daemon.connect()("DBSIZE") == 18

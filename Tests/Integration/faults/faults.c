@@ -7,15 +7,16 @@
 //                     tear: half of a write is done, then SIGKILL; kill-before for other calls
 //                     short: half of a write is done, and said to be all that could be
 //                     ENOSPC, EIO, EROFS: the call fails and does nothing; those after it work. With ENOSPC only
-//                     calls that need room fail, so neither syncs nor unlink
+//                     calls that need room fail, so neither syncs nor unlink, nor writes within a file
 //   FAULTS_WHILE      with one of these: all calls from then on fail for as long as this file is there
-//   FAULTS_FILE       with that: only those to the file of this name
+//   FAULTS_FILE       with that: only those to files of these names, or that begin so: state.db,changes-*
 //   FAULTS_LOG        one line for each call: its number, name and file; what a test counts first
 //   FAULTS_SHADOW     a directory, elsewhere, for what is on the disk; see below
 //
 // The shadow: what is there when the first process begins is on the disk. Later a file's content gets there when
-// it is synced, and only then; names (those that came, went or changed) when their directory is synced. A file is known by inode and time of birth, as its name may go to
-// another. Its place is SHADOW/INODE-BIRTH; SHADOW/names lists, a line each, which of them is where.
+// it is synced, and only then; names (those that came, went or changed) when their directory is synced. So room that
+// was reserved is lost unless the file was synced after that. A file is known by inode and time of birth, as its name
+// may go to another. Its place is SHADOW/INODE-BIRTH; SHADOW/names lists, a line each, which of them is where.
 //
 // Calls that are counted: write, pwrite, writev, pwritev, ftruncate, truncate, fallocate, fsync, fdatasync,
 // rename, unlink. Writing through stdio or mmap is not seen.
@@ -119,8 +120,27 @@ static int resolve(const char *name, char *path) {
   return is_watched(path);
 }
 
+// Whether an error that lasts is meant for this file.
+static int is_meant(const char *path) {
+  const char *name = strrchr(path, '/') + 1;
+  if (!settings.file) return 1;
+  for (const char *meant = settings.file; *meant; meant += *meant == ',') {
+    size_t length = strcspn(meant, ",");
+    if (meant[length - 1] == '*' ? !strncmp(name, meant, length - 1)
+                                 : !strncmp(name, meant, length) && !name[length]) return 1;
+    meant += length;
+  }
+  return 0;
+}
+
+// Whether a file has to grow, to end there.
+static int grows(int descriptor, off64_t end) {
+  struct stat file;
+  return fstat(descriptor, &file) || end > file.st_size;
+}
+
 // What is to happen to this call. The mutex is held from here to `leave`, so that calls have an order.
-static enum action enter(const char *call, const char *path) {
+static enum action enter(const char *call, const char *path, int needs_room) {
   int saved = errno;
   pthread_mutex_lock(&mutex);
   calls++;
@@ -128,9 +148,8 @@ static enum action enter(const char *call, const char *path) {
   enum action action = calls == settings.at ? settings.action : NOTHING;
   if (settings.until && settings.action == FAIL)
     action = calls >= settings.at && !access(settings.until, F_OK) ? FAIL : NOTHING;
-  if (action == FAIL && settings.error == ENOSPC && (strstr(call, "sync") || !strcmp(call, "unlink")))
-    action = NOTHING;
-  if (action == FAIL && settings.file && strcmp(strrchr(path, '/') + 1, settings.file)) action = NOTHING;
+  if (action == FAIL && settings.error == ENOSPC && !needs_room) action = NOTHING;
+  if (action == FAIL && settings.until && !is_meant(path)) action = NOTHING;
   if (action == KILL_BEFORE) die();
   errno = saved;
   return action;
@@ -234,18 +253,18 @@ static void begin_shadow(void) {
 
 // The calls. A write that is torn or short does half of its bytes.
 
-#define WATCHED_BY_DESCRIPTOR(call, descriptor, fallback) \
-  char path[PATH_MAX];                                    \
-  if (!path_of(descriptor, path)) return fallback;        \
-  enum action action = enter(call, path);                 \
-  if (action == FAIL) {                                   \
-    leave(action);                                        \
-    errno = settings.error;                               \
-    return -1;                                            \
+#define WATCHED_BY_DESCRIPTOR(call, descriptor, needs_room, fallback) \
+  char path[PATH_MAX];                                                \
+  if (!path_of(descriptor, path)) return fallback;                    \
+  enum action action = enter(call, path, needs_room);                 \
+  if (action == FAIL) {                                               \
+    leave(action);                                                    \
+    errno = settings.error;                                           \
+    return -1;                                                        \
   }
 
 static ssize_t do_write(const char *call, int descriptor, const void *bytes, size_t count, off64_t offset) {
-  WATCHED_BY_DESCRIPTOR(call, descriptor,
+  WATCHED_BY_DESCRIPTOR(call, descriptor, offset < 0 || grows(descriptor, offset + (off64_t)count),
       offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset))
   if (action == TEAR || action == SHORT) count = (count + 1) / 2;
   ssize_t done = offset < 0 ? REAL(write)(descriptor, bytes, count) : REAL(pwrite64)(descriptor, bytes, count, offset);
@@ -267,62 +286,70 @@ ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t offset) {
 #define TORN_IS_KILLED() if (action == TEAR) die()
 
 ssize_t writev(int descriptor, const struct iovec *parts, int count) {
-  WATCHED_BY_DESCRIPTOR("writev", descriptor, REAL(writev)(descriptor, parts, count))
+  WATCHED_BY_DESCRIPTOR("writev", descriptor, 1, REAL(writev)(descriptor, parts, count))
   TORN_IS_KILLED();
   ssize_t done = REAL(writev)(descriptor, parts, count);
   leave(action);
   return done;
 }
 ssize_t pwritev(int descriptor, const struct iovec *parts, int count, off_t offset) {
-  WATCHED_BY_DESCRIPTOR("pwritev", descriptor, REAL(pwritev)(descriptor, parts, count, offset))
+  WATCHED_BY_DESCRIPTOR("pwritev", descriptor, 1, REAL(pwritev)(descriptor, parts, count, offset))
   TORN_IS_KILLED();
   ssize_t done = REAL(pwritev)(descriptor, parts, count, offset);
   leave(action);
   return done;
 }
 
-#define CALL_WITH_DESCRIPTOR(name, parameters, arguments, after)         \
-  int name parameters {                                                  \
-    WATCHED_BY_DESCRIPTOR(#name, descriptor, REAL(name) arguments)       \
-    TORN_IS_KILLED();                                                    \
-    int result = REAL(name) arguments;                                   \
-    after;                                                               \
-    leave(action);                                                       \
-    return result;                                                       \
+#define CALL_WITH_DESCRIPTOR(function, name, needs_room, parameters, arguments, after) \
+  int function parameters {                                                            \
+    WATCHED_BY_DESCRIPTOR(name, descriptor, needs_room, REAL(function) arguments)      \
+    TORN_IS_KILLED();                                                                  \
+    int result = REAL(function) arguments;                                             \
+    after;                                                                             \
+    leave(action);                                                                     \
+    return result;                                                                     \
   }
+#define TRUNCATE(function, type)                                         \
+  CALL_WITH_DESCRIPTOR(function, "ftruncate", grows(descriptor, length), \
+      (int descriptor, type length), (descriptor, length), )
+#define ALLOCATE(function, type)                                                \
+  CALL_WITH_DESCRIPTOR(function, "fallocate", grows(descriptor, from + length), \
+      (int descriptor, int mode, type from, type length), (descriptor, mode, from, length), )
+#define SYNC(function) \
+  CALL_WITH_DESCRIPTOR(function, #function, 0, (int descriptor), (descriptor), if (!result) synced(descriptor, path))
 
-CALL_WITH_DESCRIPTOR(ftruncate, (int descriptor, off_t length), (descriptor, length), )
-CALL_WITH_DESCRIPTOR(ftruncate64, (int descriptor, off64_t length), (descriptor, length), )
-CALL_WITH_DESCRIPTOR(fallocate, (int descriptor, int mode, off_t from, off_t length), (descriptor, mode, from, length), )
-CALL_WITH_DESCRIPTOR(fallocate64, (int descriptor, int mode, off64_t from, off64_t length), (descriptor, mode, from, length), )
-CALL_WITH_DESCRIPTOR(fsync, (int descriptor), (descriptor), if (!result) synced(descriptor, path))
-CALL_WITH_DESCRIPTOR(fdatasync, (int descriptor), (descriptor), if (!result) synced(descriptor, path))
+TRUNCATE(ftruncate, off_t)
+TRUNCATE(ftruncate64, off64_t)
+ALLOCATE(fallocate, off_t)
+ALLOCATE(fallocate64, off64_t)
+SYNC(fsync)
+SYNC(fdatasync)
 
-#define WATCHED_BY_NAME(call, name, fallback)   \
-  char path[PATH_MAX];                          \
-  if (!resolve(name, path)) return fallback;    \
-  enum action action = enter(call, path);       \
-  if (action == FAIL) {                         \
-    leave(action);                              \
-    errno = settings.error;                     \
-    return -1;                                  \
-  }                                             \
+#define WATCHED_BY_NAME(call, name, needs_room, fallback) \
+  char path[PATH_MAX];                                    \
+  if (!resolve(name, path)) return fallback;              \
+  enum action action = enter(call, path, needs_room);     \
+  if (action == FAIL) {                                   \
+    leave(action);                                        \
+    errno = settings.error;                               \
+    return -1;                                            \
+  }                                                       \
   TORN_IS_KILLED();
 
 int rename(const char *from, const char *to) {
-  WATCHED_BY_NAME("rename", to, REAL(rename)(from, to))
+  WATCHED_BY_NAME("rename", to, 1, REAL(rename)(from, to))
   int result = REAL(rename)(from, to);
   leave(action);
   return result;
 }
 int unlink(const char *name) {
-  WATCHED_BY_NAME("unlink", name, REAL(unlink)(name))
+  WATCHED_BY_NAME("unlink", name, 0, REAL(unlink)(name))
   int result = REAL(unlink)(name);
   leave(action);
   return result;
 }
 int truncate(const char *name, off_t length) {
-  WATCHED_BY_NAME("truncate", name, REAL(truncate)(name, length))
+  WATCHED_BY_NAME("truncate", name, 1, REAL(truncate)(name, length))
   int result = REAL(truncate)(name, length);
   leave(action);
   return result;

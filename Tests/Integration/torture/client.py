@@ -21,16 +21,10 @@ def is_owned(words):
 
 
 class Client(Peer):
-    """A peer with keys of its own.
+    """A peer with keys of its own."""
 
-    - Parameter may_share: a key may belong to nobody at one time and to the connection at another. In trouble none does:
-      what is kept comes back when what took its name in the same turn could not be stored.
-    """
-
-    def __init__(self, path, number, life, seed, may_share):
+    def __init__(self, path, number, life, seed):
         super().__init__(path)
-        self.may_share = may_share
-        self.may_own = True
         self.socket.setblocking(False)
         self.name = f"c{number}"
         self.life = life
@@ -63,7 +57,7 @@ class Client(Peer):
             "k": self.make_countdown, "p": self.make_countdown, "t": self.make_timer, "h": self.make_hud,
             "r": self.make_throttle, "n": self.make_once, "g": self.make_gate, "b": self.make_debounce,
         }  # fmt: skip
-        weights = [8, 4, 5, 4, 3, 3, 3, 3, 4 if self.may_own else 0, 3]
+        weights = [8, 4, 5, 4, 3, 3, 3, 3, 4, 3]
         kind = choose.choices([*makers, "o", "d"], weights)[0]
         if kind == "d":
             return self.make_due()
@@ -128,7 +122,7 @@ class Client(Peer):
             words += self.some("GRACE", [0, HOUR + self.counted]) + self.some("EARLY", ["skip", "show"])
             words += self.some("MIN", [2 * HOUR + self.counted]) + self.some("MINFROM", ["visible", "request", "stop"])
             words += self.some("MAX", [3 * HOUR + self.counted])
-            is_durable = not key.startswith("o") and not (self.may_share and choose.random() < 0.3)
+            is_durable = not key.startswith("o") and choose.random() < 0.7
             words += ("DURABLE",) if is_durable else self.owner(key)
         return words
 
@@ -195,4 +189,4 @@ class Client(Peer):
     def owner(self, key):
         if key.startswith("o"):
             return ("OWNER", "connection")
-        return self.some("OWNER", ["connection", "none", "none"] if self.may_share else ["none"])
+        return self.some("OWNER", ["connection", "none", "none"])

@@ -13,6 +13,7 @@ What is checked after each kill:
 """
 
 import json
+import os
 import random
 import re
 import selectors
@@ -63,12 +64,14 @@ class Round:
         self.newest, self.since, self.died = 0, 0, 0
         # Those who loaded the daemon last.
         self.clients, self.subscriber, self.is_in_trouble = [], None, False
-        self.figures = {"commands": 0, "answered": 0, "refused": 0, "owned": 0, "events": 0, "kills": 0}
+        self.figures = {"commands": 0, "answered": 0, "refused": 0, "owned": 0, "events": 0, "kills": 0, "given up": 0}
 
     def run(self):
         self.daemon = Victim(
             directory=self.state.parent, state=self.state, config=CONFIG,
             arguments=["--durability", self.durability], environment=self.environment(),
+            # So that each life fills, folds and uses some again.
+            segment_size="64KiB",
         )
         try:
             for life in range(self.lives):
@@ -105,7 +108,7 @@ class Round:
 
     def live(self, life):
         """It is started, asked about the life before, loaded, and killed."""
-        how = self.choose_life(life)
+        how, trouble = self.choose_life(life), None
         is_loaded = False
         try:
             if how == "call":
@@ -113,20 +116,21 @@ class Round:
                 how = f"{fault['action']} at call {fault['at']}"
                 self.begin(self.environment(**fault))
             elif how == "trouble":
-                self.trouble = self.random.choice(["ENOSPC", "EIO"])
-                how = f"trouble: {self.trouble}"
-                self.begin(self.environment(at=1, action=self.trouble, lasting=True))
+                trouble = self.random.choice(["ENOSPC", "EIO"])
+                how = f"trouble: {trouble}"
+                self.begin(self.environment(at=1, action=trouble, lasting=True))
             else:
                 self.begin(self.environment())
             self.check()
             is_loaded = True
-            self.load(life, how.startswith("trouble"))
+            self.load(life, trouble)
         except Died:
             pass
         self.faults.mend()
         print(f"life {life}: {how}, {'killed by the fault' if self.daemon.process.poll() else 'killed'}"
             f"{'' if is_loaded else ' before it was loaded'}{' in trouble' if self.is_in_trouble else ''}")
         self.daemon.kill()
+        self.daemon.may_give_up = False
         self.figures["kills"] += 1
         # Else what the life before has left is still to be looked at.
         if is_loaded:
@@ -134,57 +138,62 @@ class Round:
         if self.durability == "power":
             self.faults.lose_power(self.random)
 
-    def load(self, life, is_in_trouble):
+    def load(self, life, trouble=None):
         path = self.daemon.path
         self.clients, self.subscriber, self.is_in_trouble = [], None, False
         if self.random.random() < 0.5:
             self.subscriber = Subscriber(path)
         for number in range(self.random.randint(1, 5)):
-            self.clients.append(Client(path, number, life, self.seed, may_share=not is_in_trouble))
-            # With `power` a change to what a connection owns may be refused and done, while turns wait for the disk
-            # that are going to fail.
-            self.clients[-1].may_own = not is_in_trouble or self.durability == "process"
+            self.clients.append(Client(path, number, life, self.seed))
         self.pump(self.random.uniform(0.1, 1) * self.seconds)
-        if is_in_trouble:
-            self.make_trouble()
+        if trouble == "ENOSPC":
+            self.fill_disk()
+        elif trouble == "EIO":
+            self.fail_writes()
 
-    def make_trouble(self):
-        self.is_in_trouble = True
+    def fill_disk(self):
+        """Once what is reserved is used, nothing stored is changed. What connections own goes on."""
         self.faults.damage()
-        self.pump(self.random.uniform(0.1, 0.5) * self.seconds)
-        # What was done and what was refused is known only of what was answered.
+        eventually(lambda: not self.pump(0.1) or not self.is_writable(), "it is full", pause=0)
+        self.is_in_trouble = True
         self.drain()
-        if not self.is_writable():
-            self.load_in_trouble()
-        # Where nothing at all can be written, what a sync that failed was for cannot be made undone: it has to be
-        # mended, or what was refused may be there.
-        if self.trouble == "EIO" or self.random.random() < 0.5:
+        begins = [len(client.sent) for client in self.clients]
+        self.pump(self.random.uniform(0.1, 0.5) * self.seconds)
+        self.drain()
+        for client, begin in zip(self.clients, begins):
+            client.in_trouble = range(begin, len(client.sent))
+        if self.random.random() < 0.5:
             self.faults.mend()
             eventually(self.is_writable, "it can write again", pause=0.05)
             self.is_in_trouble = False
             self.pump(self.random.uniform(0.1, 1) * self.seconds)
 
-    def load_in_trouble(self):
-        """No turn waits for the disk now: everything is answered, and what comes is not stored."""
-        begins, may_own = [len(client.sent) for client in self.clients], [client.may_own for client in self.clients]
-        for client in self.clients:
-            client.may_own = True
-        self.pump(self.random.uniform(0.1, 0.5) * self.seconds)
-        self.drain()
-        for client, begin, may in zip(self.clients, begins, may_own):
-            client.in_trouble = range(begin, len(client.sent))
-            client.may_own = may
+    def fail_writes(self):
+        """For less than a second nobody notices; for longer the daemon ends."""
+        self.faults.damage()
+        if self.random.random() < 0.5:
+            self.pump(0.3)
+            self.faults.mend()
+            self.drain()
+            self.pump(self.random.uniform(0.1, 1) * self.seconds)
+        else:
+            self.daemon.may_give_up = True
+            eventually(lambda: not self.pump(0.1), "it has ended", pause=0)
+            assert self.daemon.process.wait(PATIENCE) == os.EX_IOERR
+            self.figures["given up"] += 1
 
     def is_writable(self):
         return b"read_only:0" in Peer(self.daemon.path).ask("INFO", "persistence")
 
     def pump(self, seconds):
+        """Keeps clients busy; False if the daemon is gone."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for client in self.clients:
                 client.go_on()
             if not self.exchange(left):
-                return
+                return False
+        return True
 
     def drain(self):
         end = time.monotonic() + PATIENCE
