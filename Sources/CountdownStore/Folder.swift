@@ -126,6 +126,8 @@ final class Folder: @unchecked Sendable {
     var meta = meta
     meta.lineage = Meta.newLineage
     meta.folded = 0
+    // Where it is restored, numbers have been given out that it knows nothing of.
+    meta.clocks.numberFloor -= 1
     try meta.write(copy, product: options.product)
   }
 

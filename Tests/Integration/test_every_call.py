@@ -91,8 +91,9 @@ class Session:
             assert status == 73, (status, self.daemon.log)
         else:
             assert status in ((None, 74) if action in ERRORS or "lasting" in action else (None,))
-        # What the log is written with is tried again, and nobody notices.
-        if action in ("EIO", "short") and self.is_loaded and call[1].startswith("changes-"):
+        # A batch is tried again, and nobody notices.
+        is_batch = call[0] in ("pwrite", "fdatasync") and call[1].startswith("changes-")
+        if action in ("EIO", "short") and self.is_loaded and is_batch:
             assert status is None and self.acknowledged == COMMANDS, self.daemon.log
 
     def check_stored(self):
