@@ -7,12 +7,14 @@ struct Tables {
     DurableCountdown.self, DurableTimer.self, DurableHUD.self, DurableGuard.self,
   ]
 
+  private let path: String
   private let countdowns: Table<DurableCountdown>
   private let timers: Table<DurableTimer>
   private let huds: Table<DurableHUD>
   private let guards: Table<DurableGuard>
 
   init(_ database: Database) throws(StoreError) {
+    path = database.path
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
@@ -38,7 +40,10 @@ struct Tables {
         guard let bytes = change.bytes(in: segments) else {
           return try table.remove(Record.rowID(kind, change.place))
         }
-        guard let record = Record(bytes: bytes, offset: 0) else { return }
+        guard let record = Record(bytes: bytes, offset: 0) else {
+          throw StoreError(
+            .corrupt, path, "the log's record of \(Record.table) \(change.place) makes no sense")
+        }
         rows.append(StoredRow(record, at: change.place))
         guard rows.count == 1_024 else { return }
         try table.write(rows)

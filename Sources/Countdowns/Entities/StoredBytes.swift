@@ -1,5 +1,6 @@
 /// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it, what
-/// may be missing a byte that says whether it is there. Names are not written.
+/// may be missing a byte that says whether it is there. Names are not written. A field that a later
+/// version adds comes last, and may be missing.
 extension Stored {
   /// - Parameter offset: that of the store's clock.
   package func bytes(offset: Int64) -> [UInt8] {
@@ -104,7 +105,9 @@ package struct StoredByteReader: StorageVisitor {
     value = isThere() ? text() : nil
   }
 
+  /// What an older version has written may end before fields that came later: those are missing.
   private mutating func isThere() -> Bool {
+    if bytesLeft == 0 { return false }
     let flag: UInt8 = integer()
     if flag > 1 { fail() }
     return flag == 1
