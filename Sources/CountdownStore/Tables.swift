@@ -40,7 +40,7 @@ struct Tables {
         guard let bytes = change.bytes(in: segments) else {
           return try table.remove(Record.rowID(kind, change.place))
         }
-        guard let record = Record(bytes: bytes, offset: 0) else {
+        guard let record = Record(bytes: bytes, offset: 0, mayEndEarly: true) else {
           throw StoreError(
             .corrupt, path, "the log's record of \(Record.table) \(change.place) makes no sense")
         }
@@ -135,7 +135,8 @@ private final class Portions<Record: StoredRecord> {
   func take(
     _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, _ reader: some RecordReader
   ) {
-    guard place < StoredPlaces.end, let record = Record(bytes: bytes, offset: offset),
+    guard place < StoredPlaces.end,
+      let record = Record(bytes: bytes, offset: offset, mayEndEarly: true),
       record.kind == kind
     else {
       nonsense += 1

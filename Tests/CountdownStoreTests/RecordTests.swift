@@ -78,8 +78,12 @@ import Testing
     let record = countdown(0, "a").record
     let bytes = record.bytes(offset: 0)
     #expect(DurableCountdown(bytes: bytes, offset: 0) == record)
-    #expect(DurableCountdown(bytes: bytes.dropLast(), offset: 0) == record)
-    #expect(DurableCountdown(bytes: bytes[3...], offset: 0) == nil)
+    func read(_ bytes: ArraySlice<UInt8>, mayEndEarly: Bool) -> DurableCountdown? {
+      DurableCountdown(bytes: bytes, offset: 0, mayEndEarly: mayEndEarly)
+    }
+    #expect(read(bytes.dropLast(), mayEndEarly: true) == record)
+    #expect(read(bytes.dropLast(), mayEndEarly: false) == nil)
+    #expect(read(bytes[3...], mayEndEarly: true) == nil)
   }
 
   @Test func countdownsSurviveTheRoundTrip() throws {

@@ -1,6 +1,5 @@
 /// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it, what
-/// may be missing a byte that says whether it is there. Names are not written. A field that a later
-/// version adds comes last, and may be missing.
+/// may be missing a byte that says whether it is there. Names are not written.
 extension Stored {
   /// - Parameter offset: that of the store's clock.
   package func bytes(offset: Int64) -> [UInt8] {
@@ -11,14 +10,20 @@ extension Stored {
   }
 
   /// Nil if these bytes were never written for such a value.
-  package init?(bytes: ArraySlice<UInt8>, offset: Int64) {
+  ///
+  /// - Parameter mayEndEarly: an older version may have written them. A field that a later version adds
+  ///   comes last, and may be missing.
+  package init?(bytes: ArraySlice<UInt8>, offset: Int64, mayEndEarly: Bool) {
     var reader = StoredByteReader(bytes, offset: offset)
+    reader.mayEndEarly = mayEndEarly
     self = .blank
     fields(&reader)
     guard !reader.hasFailed, reader.bytesLeft == 0 else { return nil }
   }
 
-  package init?(bytes: [UInt8], offset: Int64) { self.init(bytes: bytes[...], offset: offset) }
+  package init?(bytes: [UInt8], offset: Int64) {
+    self.init(bytes: bytes[...], offset: offset, mayEndEarly: false)
+  }
 }
 
 package struct StoredByteWriter: StorageVisitor {
@@ -80,6 +85,7 @@ package struct StoredByteReader: StorageVisitor {
   package private(set) var hasFailed = false
   private let bytes: ArraySlice<UInt8>
   private var position: Int
+  fileprivate var mayEndEarly = false
 
   package init(_ bytes: ArraySlice<UInt8>, offset: Int64) {
     self.offset = offset
@@ -105,9 +111,8 @@ package struct StoredByteReader: StorageVisitor {
     value = isThere() ? text() : nil
   }
 
-  /// What an older version has written may end before fields that came later: those are missing.
   private mutating func isThere() -> Bool {
-    if bytesLeft == 0 { return false }
+    if mayEndEarly, bytesLeft == 0 { return false }
     let flag: UInt8 = integer()
     if flag > 1 { fail() }
     return flag == 1

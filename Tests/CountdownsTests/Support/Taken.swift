@@ -20,10 +20,10 @@ extension Engine {
 
   private func key(_ kind: EntityKind, _ bytes: ArraySlice<UInt8>) -> [UInt8] {
     switch kind {
-    case .countdown: DurableCountdown(bytes: bytes, offset: 0)!.key
-    case .timer: DurableTimer(bytes: bytes, offset: 0)!.key
-    case .hud: DurableHUD(bytes: bytes, offset: 0)!.key
-    default: DurableGuard(bytes: bytes, offset: 0)!.key
+    case .countdown: DurableCountdown(bytes: Array(bytes), offset: 0)!.key
+    case .timer: DurableTimer(bytes: Array(bytes), offset: 0)!.key
+    case .hud: DurableHUD(bytes: Array(bytes), offset: 0)!.key
+    default: DurableGuard(bytes: Array(bytes), offset: 0)!.key
     }
   }
 }

@@ -313,7 +313,7 @@ import Testing
     var kept: [(UInt32, DurableGuard)] = []
     _ = ChangeEntry.forEach(of: batch.bytes[...]) {
       guard case .current(_, let place, let bytes) = $0 else { return }
-      kept.append((place, DurableGuard(bytes: bytes, offset: 0)!))
+      kept.append((place, DurableGuard(bytes: Array(bytes), offset: 0)!))
     }
     #expect(kept.count == 5)
 
