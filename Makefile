@@ -172,7 +172,7 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchma
 	@Benchmarks/run.py $(BENCH_OPTIONS)
 
 .PHONY: bench-store
-bench-store: build ## Measure commits, checkpoints and loading of the store
+bench-store: build ## Measure commits, folds and loading of the store
 	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
 .PHONY: callgrind-wheel

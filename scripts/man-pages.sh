@@ -18,6 +18,8 @@ What is read after it, and wins.
 The socket.
 .It Pa /var/lib/countdownd/state.db
 What outlives the daemon.
+.It Pa /var/lib/countdownd/changes-*.log
+What has changed since.
 .El
 .Sh SEE ALSO
 .Xr countdownctl 1 ,

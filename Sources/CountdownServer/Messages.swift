@@ -11,6 +11,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case writable = "a12a07af2c6e43458f4b4d6017755a7f"
   case foldingFails = "f02d28c91a594c399c815a179bc6b5f7"
   case foldingWorks = "ef4c32145c1d425f82e9d9ee7aa6af0f"
+  case cannotStore = "12b2138444c1461d87d1355bc5f5dd0e"
   case stateSetAside = "49f62b56f7cf4793a7e5730fbfc86548"
   case outputLimit = "57bd005e9d824f488f041d9359318d20"
   case refusedAtLimit = "4004a1558bb64aa4944bd38fe1422ef2"

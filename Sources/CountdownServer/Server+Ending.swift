@@ -45,5 +45,6 @@ extension Server {
     listening?.remove()
     hasEnded.withLock { $0 = true }
     try group.syncShutdownGracefully()
+    try upkeep.syncShutdownGracefully()
   }
 }

@@ -90,15 +90,9 @@ extension Server {
 
   /// How many of each kind there are.
   private var loadedFacts: Logger.Metadata {
-    [
-      "countdowns": "\(dispatcher.engine.count(.countdown))",
-      "timers": "\(dispatcher.engine.count(.timer))",
-      "huds": "\(dispatcher.engine.count(.hud))",
-      "throttles": "\(dispatcher.engine.count(.throttle))",
-      "onces": "\(dispatcher.engine.count(.once))",
-      "gates": "\(dispatcher.engine.count(.gate))",
-      "debounces": "\(dispatcher.engine.count(.debounce))",
-    ]
+    let kinds = EntityKind.allCases.filter(\.canBeDurable)
+    return Dictionary(
+      uniqueKeysWithValues: kinds.map { ("\($0.name)s", "\(dispatcher.engine.count($0))") })
   }
 }
 

@@ -20,6 +20,8 @@ extension Server {
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
     ) { [weak self] body in
       self?.hop { _ in body() }
+    } upkeep: { [upkeep] body in
+      upkeep.submit { _ in body() }
     } failed: { error in
       Self.failStop(error, logger)
     }
@@ -71,10 +73,11 @@ extension Server {
 
   /// Ends the process as it stands: nobody has a reply to what could not be stored.
   private static func failStop(_ error: StoreError, _ logger: Logger) {
-    logger.critical(
+    logger.log(
+      .cannotStore, .critical,
       """
-      ending, as what has changed cannot be stored; nobody was answered, and the next start goes on with \
-      what was stored before: \(error)
+      ending with status 74, as changes cannot be stored; no client has a reply to them, and the next \
+      start goes on with what was stored before: \(error)
       """)
     _exit(EX_IOERR)
   }

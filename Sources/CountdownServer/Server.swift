@@ -43,6 +43,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var loading: StateLoading?
   var toldOfLoading: Instant?
   var writer: StoreWriter?
+  /// Where the log is brought to the tables. The loop comes first.
+  let upkeep = NIOThreadPool(numberOfThreads: 1)
   /// Why nothing can be stored at present.
   var storeProblem: StoreError?
   /// Why the log cannot be brought to the tables at present.
@@ -72,6 +74,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// The connection whose snapshots were gone on with last.
   var lastSnapshot: UInt64 = 0
 
+  private static let nicenessOfUpkeep: Int32 = 10
+
   /// Listens from the moment it returns, and serves all commands. Throws `StoppedWhileLoading` if it is
   /// asked to end before that.
   ///
@@ -95,6 +99,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       server.stopped.succeed()
       server.listening?.remove()
       try server.group.syncShutdownGracefully()
+      try server.upkeep.syncShutdownGracefully()
       throw error
     }
     return server
@@ -129,6 +134,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   }
 
   private func openLoop() throws {
+    upkeep.start()
+    // Where that is not allowed it goes on as it is.
+    upkeep.submit { _ in setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.nicenessOfUpkeep) }
     // Clients may have been waiting at the socket for long: their first batch arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }

@@ -32,7 +32,7 @@ final class Folder: @unchecked Sendable {
       LogContents.forEachBatch(in: bytes, numbers: numbers, before: bytes.count) { batch in
         last += 1
         _ = ChangeEntry.forEach(of: batch) { entry in
-          newest.note(entry, inSegment: index)
+          _ = newest.note(entry, inSegment: index)
           switch entry {
           case .events(let portion, let missing):
             let logged = LoggedEvents(portion, missingThrough: missing)
@@ -49,6 +49,7 @@ final class Folder: @unchecked Sendable {
         .corrupt, segments.first?.path ?? options.directory, "batch \(last + 1) cannot be read")
     }
     new.folded = last
+    newest.sort()
     try database.transaction { () throws(StoreError) in
       try tables.write(newest, bytes)
       if !events.isEmpty || options.eventLimit == 0 {
@@ -65,11 +66,12 @@ final class Folder: @unchecked Sendable {
     var newest = NewestChanges()
     var events: [LoggedEvents] = []
     _ = ChangeEntry.forEach(of: batch[...]) { entry in
-      newest.note(entry, inSegment: 0)
+      _ = newest.note(entry, inSegment: 0)
       if case .events(let portion, let missing) = entry {
         events.append(LoggedEvents(portion, missingThrough: missing))
       }
     }
+    newest.sort()
     try database.transaction { () throws(StoreError) in
       try tables.write(newest, [batch])
       var table = try EventTable(database, limit: options.eventLimit)

@@ -18,7 +18,7 @@ package final class StoreWriter: @unchecked Sendable {
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
-  private let upkeep = DispatchQueue(label: "countdownd.store.upkeep", qos: .utility)
+  private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let log: ChangeLog
   private var folder: Folder?
   private var filesInPlace: FilesInPlace
@@ -54,15 +54,18 @@ package final class StoreWriter: @unchecked Sendable {
   /// - Parameters:
   ///   - sequence: of events up to this number nothing is known but what was read.
   ///   - execute: has its argument run on the loop, from any thread, soon.
+  ///   - upkeep: has its argument run on a thread that nothing waits for, one after another.
   ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then on: the
   ///     process has to end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+    upkeep: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
     failed: @escaping @Sendable (StoreError) -> Void
   ) throws(StoreError) {
     options = store.options
     self.execute = execute
+    self.upkeep = upkeep
     self.failed = failed
     clock = store.clock
     numberFloor = store.meta.clocks.numberFloor
@@ -201,7 +204,7 @@ package final class StoreWriter: @unchecked Sendable {
       state.isUnderWay = true
       return true
     }
-    if begins { upkeep.async { [self] in doUpkeep() } }
+    if begins { upkeep { [self] in doUpkeep() } }
   }
 
   private func doUpkeep() {
@@ -220,7 +223,9 @@ package final class StoreWriter: @unchecked Sendable {
     }
     if changed { execute { [self] in upkeepChanged?(problem) } }
     if problem != nil || log.problem != nil {
-      upkeep.asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in self?.tend() }
+      DispatchQueue.global().asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in
+        self?.tend()
+      }
     } else if !log.oldestFull(1).segments.isEmpty {
       tend()
     }
@@ -261,7 +266,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private func copy(to path: String, _ answer: @escaping @Sendable (StoreError?) -> Void) {
     let (segments, last) = log.all
-    upkeep.async { [self] in
+    upkeep { [self] in
       guard let folder else { return }
       do throws(StoreError) {
         // Of these some may have been given back by now: their batches are in the tables.
@@ -281,7 +286,12 @@ package final class StoreWriter: @unchecked Sendable {
   package func close(at now: StoreClock.Reading) {
     commits.sync {}
     upkeepState.withLock { $0.isClosed = true }
-    upkeep.sync { folder = nil }
+    let isIdle = DispatchSemaphore(value: 0)
+    upkeep { [self] in
+      folder = nil
+      isIdle.signal()
+    }
+    isIdle.wait()
     guard !isClosed else { return }
     isClosed = true
     note(now)

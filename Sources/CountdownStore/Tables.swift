@@ -7,12 +7,14 @@ struct Tables {
     DurableCountdown.self, DurableTimer.self, DurableHUD.self, DurableGuard.self,
   ]
 
+  private let path: String
   private let countdowns: Table<DurableCountdown>
   private let timers: Table<DurableTimer>
   private let huds: Table<DurableHUD>
   private let guards: Table<DurableGuard>
 
   init(_ database: Database) throws(StoreError) {
+    path = database.path
     countdowns = try Table(database)
     timers = try Table(database)
     huds = try Table(database)
@@ -33,14 +35,17 @@ struct Tables {
     _ newest: NewestChanges, _ segments: [[UInt8]], to table: Table<Record>
   ) throws(StoreError) {
     var rows: [StoredRow<Record>] = []
-    for change in newest.all where Record.kinds.contains(change.kind) {
-      guard let bytes = change.bytes(in: segments) else {
-        try table.remove(Record.rowID(change.kind, change.place))
-        continue
-      }
-      guard let record = Record(bytes: bytes, offset: 0) else { continue }
-      rows.append(StoredRow(record, at: change.place))
-      if rows.count == 1_024 {
+    for kind in Record.kinds {
+      try newest.forEach(of: kind) { change throws(StoreError) in
+        guard let bytes = change.bytes(in: segments) else {
+          return try table.remove(Record.rowID(kind, change.place))
+        }
+        guard let record = Record(bytes: bytes, offset: 0) else {
+          throw StoreError(
+            .corrupt, path, "the log's record of \(Record.table) \(change.place) makes no sense")
+        }
+        rows.append(StoredRow(record, at: change.place))
+        guard rows.count == 1_024 else { return }
         try table.write(rows)
         rows.removeAll(keepingCapacity: true)
       }

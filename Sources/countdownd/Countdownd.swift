@@ -46,6 +46,7 @@ struct Countdownd: ParsableCommand {
         65  --check has found that the state is damaged
         69  cannot listen: the socket is in use, or its directory is not there
         73  cannot keep state: the message says why, and what to do
+        74  cannot store a change: the log says why; a restart goes on with what was stored
         78  the configuration is refused; the message says where and why
       """,
     version: "\(Product.name) \(Product.version)")

@@ -43,6 +43,7 @@ final class KeptEngine {
     if let problem = restoring.problem { throw problem }
     writer = try StoreWriter(
       store, eventsAfter: engine.lastSequence, at: reading, execute: { _ in },
+      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
   }
 

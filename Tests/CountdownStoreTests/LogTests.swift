@@ -253,6 +253,7 @@ import Testing
     let writer = try StoreWriter(
       Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
       execute: { queue.async(execute: $0) },
+      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
     queue.sync {
       for n in 0..<50 {

@@ -73,6 +73,15 @@ import Testing
     return try Self.open(directory).record(Record.self, kind, at: place)
   }
 
+  /// As if an older version had written it.
+  @Test func aFieldThatIsNotThereYetIsMissing() throws {
+    let record = countdown(0, "a").record
+    let bytes = record.bytes(offset: 0)
+    #expect(DurableCountdown(bytes: bytes, offset: 0) == record)
+    #expect(DurableCountdown(bytes: bytes.dropLast(), offset: 0) == record)
+    #expect(DurableCountdown(bytes: bytes[3...], offset: 0) == nil)
+  }
+
   @Test func countdownsSurviveTheRoundTrip() throws {
     let phases: [Countdown.Phase] = [
       .counting(until: at(4)), .paused(left: .milliseconds(9)), .ready(since: at(-3)),

@@ -60,7 +60,9 @@ package final class StateFuzz: FuzzTarget {
   private func go(on now: Moment) throws -> StoreWriter {
     nonisolated(unsafe) let store = try open(now)
     return try StoreWriter(
-      store, eventsAfter: 1, at: reading(now), execute: { $0() }, failed: { _ in abort() })
+      store, eventsAfter: 1, at: reading(now), execute: { $0() },
+      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
+      failed: { _ in abort() })
   }
 
   /// Something of everything that lasts.

@@ -10,10 +10,14 @@ final class ChangeLog: @unchecked Sendable {
   /// How long a write that fails is tried again.
   private static let patience: Int64 = 1_000_000
   private static let pause: UInt32 = 20_000
+  /// In microseconds.
+  private static let longestPause = 2_000
 
   private let files: StateFiles
   private let lineage: Int64
   private let segmentSize: Int
+  /// So many segments may be full before whoever appends is slowed down.
+  private let ease: Int
   private let synchronizes: Bool
   /// Called when a segment is full, on the thread that appends. To be set before another one does.
   var filled: @Sendable () -> Void = {}
@@ -46,6 +50,7 @@ final class ChangeLog: @unchecked Sendable {
     files = StateFiles(directory: options.directory)
     self.lineage = lineage
     segmentSize = options.segmentSize
+    ease = options.mostSegments / 4
     synchronizes = options.durability == .power
     self.start = start
     var full: [(segment: LogSegment, last: UInt64)] = []
@@ -105,6 +110,14 @@ final class ChangeLog: @unchecked Sendable {
     place += frame.count
     shared.withLock { $0.lastNumber = number }
     if hasFilled { filled() }
+    slowDown(frame.count)
+  }
+
+  /// Changes must not come faster than they are brought to the tables for long. So each batch takes
+  /// longer the more there is to do.
+  private func slowDown(_ bytes: Int) {
+    let behind = fullSegments - ease
+    if behind > 0 { usleep(UInt32(min(bytes * behind / (8 * ease), Self.longestPause))) }
   }
 
   private static var now: Int64 {

@@ -67,6 +67,7 @@ struct LogContents {
       }
     }
     try read(sizes)
+    newest.sort()
     lastStart = max(lastStart, query.start)
     if lastNumber < folded, damage == nil {
       damage = StoreError(
@@ -131,17 +132,17 @@ struct LogContents {
   /// only behind what could be read; segments are searched in turn.
   private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
     let last = max(lastNumber, folded)
-    let numbers = last + 1...last + 1 << 32
+    // Not more than fit in a log. What is in records may look like any number, but hardly like all of
+    // these.
+    let numbers = last + 1...last + 1 << 30
+    let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return bytes.withUnsafeBytes { memory in
-      var place = place
-      while place + LogFrame.headerLength <= memory.count {
-        let number = memory.loadUnaligned(fromByteOffset: place + 8, as: UInt64.self)
-        if numbers.contains(UInt64(littleEndian: number)),
-          let frame = LogFrame(in: bytes, at: place), frame.start >= lastStart
-        {
-          return frame.number
-        }
-        place += 8
+      func word(_ place: Int) -> UInt64 {
+        UInt64(littleEndian: memory.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      }
+      for place in stride(from: place, through: memory.count - LogFrame.headerLength, by: 8)
+      where numbers.contains(word(place + 8)) && starts.contains(word(place + 16)) {
+        if let frame = LogFrame(in: bytes, at: place) { return frame.number }
       }
       return nil
     }
@@ -151,7 +152,7 @@ struct LogContents {
   private mutating func note(_ payload: ArraySlice<UInt8>, _ segment: Int) -> Bool {
     var makesSense = true
     let isWhole = ChangeEntry.forEach(of: payload) { entry in
-      newest.note(entry, inSegment: segment)
+      if !newest.note(entry, inSegment: segment) { makesSense = false }
       switch entry {
       case .events(let events, _):
         if events.dropsAll { (lastEvent, dropsEvents) = (0, true) }

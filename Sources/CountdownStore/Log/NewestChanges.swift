@@ -1,51 +1,30 @@
 import Countdowns
 
 /// Where the newest change of each entity is, in a series of segments: all that has to be applied.
+///
+/// Changes are noted in their order, then sorted once.
 struct NewestChanges {
-  fileprivate struct Place: Equatable {
+  fileprivate struct Found {
     var segment: Int32
     /// Of the record's bytes in the segment.
     var start: Int32
-    /// Negative: it is gone.
+    /// Negative: the entity is gone.
     var count: Int32
   }
 
-  private var places: [UInt64: Place] = [:]
+  /// The kind, the place and, below these, an index of `found`. By kind and place once sorted, with one
+  /// for each.
+  private var noted: [UInt64] = []
+  private var found: [Found] = []
+  /// More than there can be in any log.
+  private static let indexBits: UInt64 = 32
+  private static let placeBits: UInt64 = 28
 
-  private static func id(_ kind: EntityKind, _ place: UInt32) -> UInt64 {
-    UInt64(kind.rawValue) << 32 | UInt64(place)
-  }
-
-  var isEmpty: Bool { places.isEmpty }
-
-  func contains(_ kind: EntityKind, _ place: UInt32) -> Bool {
-    !places.isEmpty && places[Self.id(kind, place)] != nil
-  }
-
-  mutating func note(_ entry: ChangeEntry, inSegment segment: Int) {
-    switch entry {
-    case .current(let kind, let place, let bytes):
-      places[Self.id(kind, place)] = Place(segment, bytes)
-    case .gone(let kind, let place):
-      places[Self.id(kind, place)] = Place(segment: Int32(segment), start: 0, count: -1)
-    case .events, .clocks: break
-    }
-  }
-
-  /// Whether nothing newer is known of an entity than this entry of a segment.
-  func isNewest(
-    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
-  )
-    -> Bool
-  {
-    places[Self.id(kind, place)] == Place(segment, bytes)
-  }
-
-  /// The newest change of an entity.
+  /// An entity with something of its newest change.
   struct Change {
     let kind: EntityKind
     let place: UInt32
-    fileprivate let found: Place
+    fileprivate let found: Found
 
     /// Its record; nil if the entity is gone.
     ///
@@ -56,20 +35,83 @@ struct NewestChanges {
     }
   }
 
-  /// By kind and place.
-  var all: [Change] {
-    places.keys.sorted().map { id in
-      Change(
-        kind: EntityKind(rawValue: UInt8(id >> 32))!, place: UInt32(truncatingIfNeeded: id),
-        found: places[id]!)
+  private static func id(_ kind: EntityKind, _ place: UInt32) -> UInt64 {
+    UInt64(kind.rawValue) << placeBits | UInt64(place)
+  }
+
+  var isEmpty: Bool { noted.isEmpty }
+
+  /// False if no entity can be there.
+  mutating func note(_ entry: ChangeEntry, inSegment segment: Int) -> Bool {
+    switch entry {
+    case .current(let kind, let place, let bytes):
+      note(
+        kind, place,
+        Found(
+          segment: Int32(segment), start: Int32(truncatingIfNeeded: bytes.startIndex),
+          count: Int32(truncatingIfNeeded: bytes.count)))
+    case .gone(let kind, let place):
+      note(kind, place, Found(segment: Int32(segment), start: 0, count: -1))
+    case .events, .clocks: true
     }
   }
-}
 
-extension NewestChanges.Place {
-  fileprivate init(_ segment: Int, _ bytes: ArraySlice<UInt8>) {
-    self.init(
-      segment: Int32(segment), start: Int32(truncatingIfNeeded: bytes.startIndex),
-      count: Int32(truncatingIfNeeded: bytes.count))
+  private mutating func note(_ kind: EntityKind, _ place: UInt32, _ change: Found) -> Bool {
+    guard place < StoredPlaces.end else { return false }
+    noted.append(Self.id(kind, place) << Self.indexBits | UInt64(found.count))
+    found.append(change)
+    return true
+  }
+
+  /// All changes are noted.
+  mutating func sort() {
+    noted.sort()
+    var last = 0
+    for index in noted.indices.dropFirst() {
+      if noted[index] >> Self.indexBits != noted[last] >> Self.indexBits { last += 1 }
+      noted[last] = noted[index]
+    }
+    if !noted.isEmpty { noted.removeLast(noted.count - last - 1) }
+  }
+
+  /// O(log n).
+  func contains(_ kind: EntityKind, _ place: UInt32) -> Bool { find(kind, place) != nil }
+
+  /// Whether nothing newer is known of an entity than this entry of a segment.
+  func isNewest(
+    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, inSegment segment: Int
+  ) -> Bool {
+    guard let newest = find(kind, place) else { return false }
+    return newest.segment == segment && newest.start == bytes.startIndex && newest.count >= 0
+  }
+
+  private func find(_ kind: EntityKind, _ place: UInt32) -> Found? {
+    let id = Self.id(kind, place)
+    let index = firstIndex(of: id)
+    guard index < noted.count, noted[index] >> Self.indexBits == id else { return nil }
+    return found[Int(truncatingIfNeeded: noted[index] & (1 << Self.indexBits - 1))]
+  }
+
+  private func firstIndex(of id: UInt64) -> Int {
+    var (low, high) = (0, noted.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if noted[middle] >> Self.indexBits < id { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Those of a kind, by place.
+  func forEach(
+    of kind: EntityKind, _ body: (Change) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    for index in firstIndex(of: Self.id(kind, 0))..<noted.count {
+      let id = noted[index] >> Self.indexBits
+      guard id >> Self.placeBits == UInt64(kind.rawValue) else { return }
+      try body(
+        Change(
+          kind: kind, place: UInt32(truncatingIfNeeded: id & (1 << Self.placeBits - 1)),
+          found: found[Int(truncatingIfNeeded: noted[index] & (1 << Self.indexBits - 1))]))
+    }
   }
 }

@@ -79,7 +79,7 @@ struct Call: ~Escapable {
     return interval
   }
 
-  /// What a new entity is to go with.
+  /// The owner of a new entity.
   func owner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
     if let scope = scope(ownedBy: bytes) {
       return try run { () throws(EngineError) in

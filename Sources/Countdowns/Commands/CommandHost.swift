@@ -1,4 +1,4 @@
-/// What commands ask of whoever runs the connections.
+/// What commands ask of the server that runs the connections.
 package protocol CommandHost: AnyObject {
   /// The time, on both clocks.
   var now: Moment { get }

@@ -35,7 +35,7 @@ package final class CommandSpec: Sendable {
     package static let whileSubscribed = Flags(rawValue: 32)
     /// MONITOR and SLOWLOG do not show it: it would show itself.
     package static let unlogged = Flags(rawValue: 64)
-    /// Says nothing before all that was kept is there, though it is about no entity.
+    /// Waits until the whole state is read, though it is about no entity.
     package static let afterLoading = Flags(rawValue: 128)
     /// Done also for a user with too much unread output: it leads out of there.
     package static let makesRoom = Flags(rawValue: 256)
@@ -46,7 +46,7 @@ package final class CommandSpec: Sendable {
     ]
   }
 
-  /// Whether it waits until all that was kept is there.
+  /// Whether it waits until the whole state is read.
   var needsState: Bool {
     if subcommand == "HELP" { return false }
     return group.kind != nil || flags.contains(.afterLoading)

@@ -34,7 +34,7 @@ let connectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "HELLO", nil, "[protover] [AUTH username !password] [SETNAME clientname]", group: .connection,
-    [.fast], "Chooses RESP2 or RESP3, and tells what the daemon is."
+    [.fast], "Chooses RESP2 or RESP3, and shows what the daemon is."
   ) { call throws(CommandError) in
     try hello(call)
   },

@@ -2,8 +2,8 @@ import Wire
 
 /// Takes commands to the engine, and replies and events to sessions.
 ///
-/// Knows no sockets: whoever drives it hands in arguments and time, and writes what sessions have
-/// in their `output`. Not thread-safe: one event loop owns it.
+/// Knows no sockets: its driver hands in arguments and time, and writes what sessions have in their
+/// `output`. Not thread-safe: one event loop owns it.
 package final class Dispatcher {
   package struct Settings: Sendable {
     /// Events a connection has not read, in bytes, beyond which it is closed.
@@ -28,8 +28,8 @@ package final class Dispatcher {
   package private(set) var sessions: [UInt64: Session] = [:]
   /// Those who have connections, by uid.
   package private(set) var users: [UInt32: User] = [:]
-  /// Counts turns.
-  private(set) var turn = 0
+  /// Counts batches.
+  private(set) var batch = 0
   /// Counts the rounds in which each client gets its share.
   private(set) var round = 0
   private let stopwatch: () -> Int64
@@ -50,7 +50,7 @@ package final class Dispatcher {
   var mostUnread = 0
   /// Connections of users that have room for output again.
   var roomFreed: [UInt64] = []
-  /// Nothing is there yet of what was kept, so nothing can be said about it.
+  /// The state is still being read, so commands about entities cannot be answered.
   package var isLoading = false
 
   package init(engine: Engine, settings: Settings = Settings(), host: any CommandHost) {
@@ -81,7 +81,7 @@ package final class Dispatcher {
     statistics.connections += 1
   }
 
-  /// The connection is gone: what it owned goes with it, as time goes on.
+  /// The connection is closed. What it owned is cancelled bit by bit, as time goes on.
   package func close(_ session: Session) {
     sessions[session.client.connection] = nil
     monitors.removeAll { $0 == session.client.connection }
@@ -100,7 +100,7 @@ package final class Dispatcher {
   /// Does one command, or its first part; the reply, and events that it causes, go to the sessions'
   /// output.
   ///
-  /// - Returns: how much of the session's share of a turn it took.
+  /// - Returns: how much of the session's share of a round it took.
   @discardableResult
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
     session.lastActive = now
@@ -140,7 +140,7 @@ package final class Dispatcher {
 
   /// Does another part of a command that is not finished.
   ///
-  /// - Returns: how much of the session's share of a turn it took.
+  /// - Returns: how much of the session's share of a round it took.
   @discardableResult
   package func goOn(_ session: Session, at now: Moment) -> Int {
     guard let unfinished = session.unfinished else { return 1 }
@@ -165,7 +165,7 @@ package final class Dispatcher {
   }
 
   private func refuse(_ session: Session, _ error: CommandError, since start: Int) {
-    // A reply that had begun is taken back; there is none where a monitor went over its limit
+    // A reply that had begun is removed; there is none where a monitor went over its limit
     // by the line about this very command, and all of its output was dropped.
     if session.output.bytes.count > start {
       session.output.bytes.removeSubrange(start...)
@@ -275,7 +275,7 @@ package final class Dispatcher {
 
   // MARK: Output
 
-  /// Has a session looked at when the turn ends, though nothing was said to it.
+  /// Has a session looked at when the batch ends, though it received nothing.
   package func touch(_ session: Session) {
     guard !session.isTouched else { return }
     session.isTouched = true
@@ -287,7 +287,7 @@ package final class Dispatcher {
 
   /// The sessions that have something to be written since the last call.
   package func takeTouched() -> [Session] {
-    turn += 1
+    batch += 1
     guard !touched.isEmpty else { return [] }
     for session in touched { session.isTouched = false }
     defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }

@@ -2,7 +2,7 @@ import Wire
 
 let introspectionCommands: [CommandSpec] = [
   CommandSpec(
-    "COMMAND", nil, group: .server, [], complexity: "O(commands)", "All commands, as INFO tells."
+    "COMMAND", nil, group: .server, [], complexity: "O(commands)", "All commands, as INFO has them."
   ) { call throws(CommandError) in
     let names = call.dispatcher.table.names
     call.session.output.array(names.count)

@@ -1,6 +1,6 @@
 import Wire
 
-/// Goes through options, each at most once.
+/// Reads options one after the other, each at most once.
 struct OptionReader: ~Escapable {
   private let arguments: Arguments
   private let spec: CommandSpec

@@ -2,8 +2,8 @@ import Wire
 
 /// What the protocol knows of one connection: who it is, what it speaks, what it has been sent.
 ///
-/// Replies and events are appended to `output`; whoever drives the connection takes them from
-/// there. Confined to the one event loop.
+/// Replies and events are appended to `output`; the driver of the connection takes them from there.
+/// Confined to the one event loop.
 package final class Session {
   package let client: Client
   package let peer: Peer
@@ -12,7 +12,7 @@ package final class Session {
   /// As `CLIENT LIST` shows it.
   package let address: String
 
-  /// What it is told in this turn: not to be written before what it says is as safe as is promised.
+  /// Replies and events of this batch: not written before the batch is as safe as is promised.
   package var output = RESPEncoder()
   /// What may be written.
   package var outbound = OutputQueue()
@@ -25,18 +25,18 @@ package final class Session {
   /// As a row of the command table; nil before the first.
   package var lastCommand: Int?
   package var lastActive: Moment
-  /// What `CLIENT REPLY` has said.
+  /// As set by `CLIENT REPLY`.
   var replies = Replies.all
 
   package var isMonitor = false
   /// No more commands are taken; it is closed once its output is written.
   package var isClosing = false
 
-  /// Set by whoever writes: the client does not read as fast as it is sent to.
+  /// Set by the writer: the client does not read as fast as it is sent to.
   package var isBackedUp = false
   /// Bytes handed on for writing that have not been written yet.
   package var unwrittenBytes = 0
-  /// It is among those who were said something in this turn.
+  /// It is among the sessions that received something in this batch.
   var isTouched = false
   var waitingTicks = WaitingTicks()
   /// A command is under way whose reply comes later; what follows it waits.
@@ -51,10 +51,10 @@ package final class Session {
 
   /// Whose it is; from `Dispatcher.open` on.
   var user: User?
-  /// What is said in a slice of a mass expiry.
+  /// The output of a slice of a mass expiry.
   private static let mostRoom = 512 << 10
-  /// Bytes it was told in the turn before.
-  private var lastSaid = 0
+  /// Bytes of output in the batch before.
+  private var lastOutput = 0
   /// As much of `pendingOutput` as its user's sum knows of.
   var accountedOutput = 0
 
@@ -86,14 +86,14 @@ package final class Session {
     for frame in waitingTicks.takeAll() { outbound.append(frame) }
   }
 
-  /// As much as it was told last time is made room for at once.
-  func makeRoom() { output.bytes.reserveCapacity(lastSaid) }
+  /// Reserves as much room as the batch before took.
+  func makeRoom() { output.bytes.reserveCapacity(lastOutput) }
 
-  /// Takes what it was told in this batch.
+  /// Takes the replies and events of this batch.
   package func takeOutput() -> [UInt8] {
     var bytes: [UInt8] = []
     swap(&bytes, &output.bytes)
-    lastSaid = min(bytes.count, Self.mostRoom)
+    lastOutput = min(bytes.count, Self.mostRoom)
     return bytes
   }
 }

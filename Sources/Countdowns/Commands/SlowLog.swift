@@ -71,7 +71,7 @@ enum ShownArguments {
   }
 }
 
-/// Goes through the arguments of a command and says which of them are secret.
+/// Visits the arguments of a command and reports which of them are secret.
 ///
 /// Where a command with secrets is misspelled, a secret may stand anywhere after that: everything from
 /// there on is secret.

@@ -3,7 +3,7 @@ package final class User {
   package internal(set) var connections = 0
   /// What they have not read, in bytes.
   package internal(set) var unreadBytes = 0
-  /// The turn in which that became too much.
+  /// The batch in which that became too much.
   var fullSince: Int?
   /// Connections that wait until there is room again.
   var heldBack: Set<UInt64> = []

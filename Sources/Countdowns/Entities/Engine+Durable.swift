@@ -1,4 +1,4 @@
-/// What outlives the daemon: whatever nobody owns, and what was sent under a policy. The engine knows
+/// What outlives the daemon: entities without an owner, and sends under a policy. The engine knows
 /// no files. It hands over what has changed, and is given back what was stored.
 extension Engine {
   /// Changes are noted from now on, for `takeChanges`.
@@ -7,8 +7,8 @@ extension Engine {
   /// Whether anything that is stored has changed since the changes were taken.
   package var hasChanges: Bool { !changes.isEmpty || eventLog.hasUnstored }
 
-  /// Appends each entity that has changed since the last call, as it is now or that it is gone; then
-  /// the events that have come since.
+  /// Appends each entity that has changed since the last call, as it is now or that it was removed;
+  /// then the events that have come since.
   package func takeChanges(into batch: ChangeWriter) {
     for kind in EntityKind.allCases where kind.canBeDurable {
       kind.behavior.takeChanges(of: self, into: batch)

@@ -13,7 +13,7 @@ protocol ExpiringKind: TableKind {
   /// The name of the event of its end, and what that reports.
   static var endEvent: Event.Name { get }
   static func endedView(of entity: Entity, at now: Moment) -> View
-  /// It is cancelled, its owner is gone, or it makes way for what is stored.
+  /// It is cancelled, its owner is closed, or it makes way for what is stored.
   static func end(_ index: UInt32, _ reason: Event.Reason, in engine: Engine, at now: Moment)
 }
 

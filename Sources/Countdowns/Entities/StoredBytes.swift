@@ -1,5 +1,6 @@
 /// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it, what
-/// may be missing a byte that says whether it is there. Names are not written.
+/// may be missing a byte that says whether it is there. Names are not written. A field that a later
+/// version adds comes last, and may be missing.
 extension Stored {
   /// - Parameter offset: that of the store's clock.
   package func bytes(offset: Int64) -> [UInt8] {
@@ -51,10 +52,9 @@ package struct StoredByteWriter: StorageVisitor {
     bytes += text
   }
 
+  @inline(__always)
   mutating func integer(_ value: some FixedWidthInteger) {
-    for shift in stride(from: value.bitWidth - 8, through: 0, by: -8) {
-      bytes.append(UInt8(truncatingIfNeeded: value >> shift))
-    }
+    unsafe withUnsafeBytes(of: value.bigEndian) { unsafe bytes.append(contentsOf: $0) }
   }
 
   /// Writes what `body` writes, with its length before it.
@@ -78,14 +78,16 @@ package struct StoredByteReader: StorageVisitor {
   package static var isReading: Bool { true }
   package let offset: Int64
   package private(set) var hasFailed = false
-  private var rest: ArraySlice<UInt8>
+  private let bytes: ArraySlice<UInt8>
+  private var position: Int
 
   package init(_ bytes: ArraySlice<UInt8>, offset: Int64) {
     self.offset = offset
-    rest = bytes
+    self.bytes = bytes
+    position = bytes.startIndex
   }
 
-  package var bytesLeft: Int { rest.count }
+  package var bytesLeft: Int { bytes.endIndex - position }
 
   package mutating func fail() { hasFailed = true }
 
@@ -103,7 +105,9 @@ package struct StoredByteReader: StorageVisitor {
     value = isThere() ? text() : nil
   }
 
+  /// What an older version has written may end before fields that came later: those are missing.
   private mutating func isThere() -> Bool {
+    if bytesLeft == 0 { return false }
     let flag: UInt8 = integer()
     if flag > 1 { fail() }
     return flag == 1
@@ -114,18 +118,28 @@ package struct StoredByteReader: StorageVisitor {
   /// Bytes with their length before them.
   mutating func measured() -> ArraySlice<UInt8> { take(Int(integer() as UInt32)) }
 
-  private mutating func integer<Number: FixedWidthInteger>() -> Number {
-    take(MemoryLayout<Number>.size).reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
+  @inline(__always)
+  private mutating func integer<Number: FixedWidthInteger & BitwiseCopyable>() -> Number {
+    let size = MemoryLayout<Number>.size
+    guard size <= bytesLeft else {
+      fail()
+      return 0
+    }
+    let place = position - bytes.startIndex
+    position += size
+    return Number(
+      bigEndian: unsafe bytes.span.bytes.unsafeLoadUnaligned(
+        fromByteOffset: place, as: Number.self))
   }
 
   /// Nothing if so many bytes are not there.
   private mutating func take(_ count: Int) -> ArraySlice<UInt8> {
-    guard count <= rest.count else {
+    guard count <= bytesLeft else {
       fail()
       return []
     }
-    defer { rest = rest.dropFirst(count) }
-    return rest.prefix(count)
+    defer { position += count }
+    return bytes[position..<position + count]
   }
 }
 

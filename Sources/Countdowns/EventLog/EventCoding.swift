@@ -4,7 +4,7 @@ import Wire
 ///
 /// A version byte, then records: their length in 4 bytes, sequence number, kind and key, and then the
 /// name of the event, its generation, and its fields. A field is the code of its name, a tag, and a
-/// value. So whoever reads them needs to know neither kinds nor fields; what is written outlives the
+/// value. So a reader needs to know neither kinds nor fields; what is written outlives the
 /// program, and codes are never given another meaning (see `Words`). Integers are zigzag, little-endian,
 /// without the zeros at the end; how many bytes that leaves is in the upper half of the byte before.
 enum EventCoding {

@@ -1,14 +1,14 @@
 /// The connections there are, what each of them and each scope owns, and the connections that are
-/// gone but not cleared up yet.
+/// closed but not cleared up yet.
 ///
-/// A connection that is not here any more owns nothing: whatever still names it is mute from that
-/// moment on, however long the clearing up takes.
+/// A connection that is not here any more owns nothing: an entity that still names it is mute from
+/// that moment on, however long the clearing up takes.
 struct Connections: ~Copyable, Attendance {
   private var owned: [UInt64: EntitySet] = [:]
   private var departed: [(connection: UInt64, left: EntitySet.Iterator)] = []
   private var ownedByScope: [Generation: EntitySet] = [:]
   private var entitiesOfUser: [UInt32: Int] = [:]
-  /// Of whom was asked last, which most often is asked next; not in the dictionary.
+  /// The connection that was looked up last, most often the next one, too; not in the dictionary.
   private var lastUser = (uid: UInt32.max, entities: 0)
 
   var hasDeparted: Bool { !departed.isEmpty }

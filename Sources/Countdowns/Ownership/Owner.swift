@@ -1,4 +1,4 @@
-/// What an entity goes with: its owner's end is its own.
+/// The owner of an entity: when it is closed, the entity is cancelled.
 package enum Owner: Hashable, Sendable {
   /// Nothing: it outlives connections.
   case none
@@ -10,11 +10,11 @@ package enum Owner: Hashable, Sendable {
   case page(OwnerName)
 }
 
-/// Names an entity that owns others, for as long as anything speaks of it. There is one for each
+/// Names an entity that owns others, for as long as anything refers to it. There is one for each
 /// such entity, and it is a class, so that naming an owner takes no more than a word.
 package final class OwnerName: Hashable, Sendable {
   package let key: [UInt8]
-  /// Its place in its table, which is another's once it is gone.
+  /// Its place in its table, which is another's once it is removed.
   package let index: UInt32
   package let generation: Generation
 

@@ -17,7 +17,7 @@ extension Dispatcher {
         user.heldBack = []
       }
     } else if user.fullSince == nil {
-      user.fullSince = turn
+      user.fullSince = batch
     }
     return user.fullSince != nil
   }
@@ -48,10 +48,10 @@ extension Dispatcher {
   /// Whether nothing more is to be done for a session before it has read what waits for it.
   package func isFull(_ session: Session) -> Bool { session.user?.fullSince != nil }
 
-  /// Whether it is worth waiting for the end of the turn: what fills the room may be written then.
-  package func mayHaveRoomSoon(_ session: Session) -> Bool { session.user?.fullSince == turn }
+  /// Whether it is worth waiting for the end of the batch: what fills the room may be written then.
+  package func mayHaveRoomSoon(_ session: Session) -> Bool { session.user?.fullSince == batch }
 
-  /// How many commands of a session may be done before others get their turn; long ones count for
+  /// How many commands of a session may be done before others go first; long ones count for
   /// several. 0 if its user has had all of its share. Where there are no others nobody has to wait.
   package func share(of session: Session, _ commandsPerTurn: Int) -> Int {
     guard users.count > 1, let user = session.user else { return commandsPerTurn }

@@ -1,4 +1,4 @@
-/// What is reported of an entity: in replies, events and snapshots. It says what its fields are, once
+/// What is reported of an entity: in replies, events and snapshots. It describes its fields once,
 /// for RESP, JSON and the event log alike; docs/protocol.md explains them.
 package protocol EntityView: Sendable {
   var kind: EntityKind { get }

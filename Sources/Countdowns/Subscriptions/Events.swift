@@ -65,7 +65,7 @@ package struct Event: Sendable {
     }
   }
 
-  /// Why, where the name alone does not say it.
+  /// Why, where the name alone does not show it.
   package enum Reason: StaticStringRepresentable, CaseIterable, Sendable {
     case cooldown, window, exhausted, duplicate
     case cancelled, ownerGone, replaced

@@ -42,7 +42,7 @@ package enum Glob {
 
   /// Whether the parts that follow a star match a text.
   ///
-  /// A row tells for each place of the text whether the parts so far can end there.
+  /// For each place of the text, a row has whether the parts so far can end there.
   private static func matchesAfterStar(_ parts: Parts, _ text: Span<UInt8>) -> Bool {
     let width = text.count + 1
     return withTemporaryBytes(2 * width) { rows in
@@ -117,7 +117,7 @@ package enum Glob {
     }
   }
 
-  /// What a part of a pattern says of a byte; or a star.
+  /// What a part of a pattern asks of a byte; or a star.
   private enum Part {
     case star
     case any

@@ -54,7 +54,7 @@ package struct Outbox: Sendable {
     texts.removeAll(keepingCapacity: true)
   }
 
-  /// Hands out each event in turn. Key and title are lent for as long as the call lasts.
+  /// Hands out the events one by one. Key and title are lent for as long as the call lasts.
   package func forEach(
     _ publication: (Publication) -> Void,
     timed: (TimedEvent, _ key: Span<UInt8>, _ title: Span<UInt8>?, Audience)

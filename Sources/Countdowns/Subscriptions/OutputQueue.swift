@@ -8,7 +8,7 @@ package struct OutputQueue {
   private static let fullPiece = 64 << 10
 
   private var pieces: Deque<[UInt8]> = []
-  /// Bytes of the first piece that are gone already.
+  /// Bytes of the first piece that were handed out already.
   private var taken = 0
   /// Bytes in all pieces that take memory: one that is handed out in parts counts until the last.
   package private(set) var count = 0

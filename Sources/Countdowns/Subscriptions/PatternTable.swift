@@ -31,7 +31,7 @@ struct PatternTable: ~Copyable {
       return channel.extracting(first: start.count).hasSameBytes(as: start.span)
     }
 
-    var asTold: (pattern: [UInt8], subscribers: [UInt64]) { (pattern, subscribers) }
+    var asListed: (pattern: [UInt8], subscribers: [UInt64]) { (pattern, subscribers) }
   }
 
   /// Places in the list: of those that match now, and of those that matched last.
@@ -77,11 +77,11 @@ struct PatternTable: ~Copyable {
       matching.append(place)
     }
     guard direct.isEmpty else {
-      return Audience(subscribers: direct, patterns: matching.map { list[$0].asTold })
+      return Audience(subscribers: direct, patterns: matching.map { list[$0].asListed })
     }
     guard !matching.isEmpty else { return nil }
     if let lastAudience, matching == lastMatching { return lastAudience }
-    let audience = Audience(subscribers: [], patterns: matching.map { list[$0].asTold })
+    let audience = Audience(subscribers: [], patterns: matching.map { list[$0].asListed })
     swap(&matching, &lastMatching)
     lastAudience = audience
     return audience

@@ -10,7 +10,7 @@ struct Subscriptions: ~Copyable {
   /// How many patterns the connections of each user have in the tables.
   private var patternsOfUser: [UInt32: Int] = [:]
 
-  /// The subscriptions that a connection which is gone still has in the tables.
+  /// The subscriptions that a closed connection still has in the tables.
   private struct Departing {
     let connection: UInt64
     let uid: UInt32
@@ -33,8 +33,8 @@ struct Subscriptions: ~Copyable {
 
   func own(_ connection: UInt64) -> Own? { ofConnection[connection] }
 
-  /// How many patterns all connections of a user have. Those of a connection that is gone count until
-  /// they are cleared up, as they cost as much until then.
+  /// How many patterns all connections of a user have. Those of a closed connection count
+  /// until they are cleared up, as they cost as much until then.
   func patternCount(of uid: UInt32) -> Int { patternsOfUser[uid] ?? 0 }
 
   // MARK: Changing
@@ -93,10 +93,10 @@ struct Subscriptions: ~Copyable {
     patternsOfUser[uid] = count == 0 ? nil : count
   }
 
-  /// Ends up to `budget` subscriptions of connections that are gone, `connection` one of them;
+  /// Ends up to `budget` subscriptions of closed connections, `connection` one of them;
   /// what is left of the budget is more than 0 when none is left.
   mutating func unsubscribe(_ connection: UInt64, budget: inout Int) {
-    // It hears nothing more, so its own list goes at once; what is left of it is gone through by
+    // It receives nothing more, so its own list is dropped at once. What is left is visited by
     // iterators, as looking for the first of a shrinking set each time is quadratic.
     if let own = ofConnection.removeValue(forKey: connection) {
       departing.append(

@@ -21,7 +21,7 @@ struct WaitingTicks {
     return old != nil
   }
 
-  /// Something has happened since that makes a channel's tick wrong. Returns how many are gone.
+  /// Something has happened since that makes a channel's tick wrong. Returns how many were dropped.
   mutating func drop(_ channel: [UInt8]) -> Int {
     guard let dropped = ticks.removeValue(forKey: channel) else { return 0 }
     bytes -= dropped.values.reduce(0) { $0 + $1.frame.count }

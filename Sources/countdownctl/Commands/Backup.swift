@@ -10,7 +10,8 @@ struct Backup: SessionCommand {
       The daemon keeps running meanwhile. The file is an SQLite database that only this user can \
       read. It gets its name once it is complete and on the disk, and then replaces a file of that \
       name; a symbolic link or a device is left alone. Ctrl-C leaves nothing behind. To restore \
-      it, stop the daemon, replace state.db in the state directory, and remove state.db-wal there.
+      it, stop the daemon, replace state.db in the state directory, and remove state.db-journal and \
+      state.db-wal there.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db

@@ -1,5 +1,4 @@
-/// What START stores with a countdown for its readers, without a meaning for the daemon. What is added
-/// here is in views, in events and in the store.
+/// What START stores with a countdown for its readers, without a meaning for the daemon.
 package struct Annotations: Equatable, Sendable {
   package var meta: [UInt8]?
 
@@ -10,6 +9,8 @@ package struct Annotations: Equatable, Sendable {
     writer.field("meta", bytes: meta)
   }
 
+  /// In the middle of a stored countdown: one that is added is stored at the end, by
+  /// `DurableCountdown.fields`.
   mutating func fields(_ row: inout some StorageVisitor) {
     row.field("meta", &meta)
   }

@@ -23,7 +23,7 @@ extension Engine {
     if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
   }
 
-  /// The connection that a scope goes with is gone, or one that handles events at it.
+  /// The connection that owns a scope is closed, or one that handles events at it.
   func scopeOwnerGone(_ index: UInt32, _ owner: Owner, at now: Moment) {
     if case .connection(let connection) = owner {
       scopes.table[index].handlers.removeAll(of: connection)

@@ -54,17 +54,17 @@ extension Engine {
   /// Sends an event down from the top to a scope, to those who capture it, and then up again, to
   /// those who handle it. The first takes it.
   ///
-  /// - Parameter canHear: whether a connection can be told something that it did not ask for.
+  /// - Parameter canReceive: whether a connection can receive something that it did not ask for.
   /// - Returns: the scope at which it was taken; nil if nobody did.
   package func emit(
     _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
-    canHear: (UInt64) -> Bool
+    canReceive: (UInt64) -> Bool
   ) throws(EngineError) -> [UInt8]? {
     guard let target = settled(ScopeKind.self, key, at: now) else { throw .notFound }
     let path = scopes.tree.path(from: target)
     let way = path.reversed().map { ($0, true) } + path.map { ($0, false) }
     for (scope, isCapturing) in way {
-      guard let taker = taker(of: event, at: scope, isCapturing, canHear) else { continue }
+      guard let taker = taker(of: event, at: scope, isCapturing, canReceive) else { continue }
       let entity = scopes.table[scope]
       tell(
         taker,
@@ -77,13 +77,13 @@ extension Engine {
   }
 
   private func taker(
-    of event: [UInt8], at scope: UInt32, _ isCapturing: Bool, _ canHear: (UInt64) -> Bool
+    of event: [UInt8], at scope: UInt32, _ isCapturing: Bool, _ canReceive: (UInt64) -> Bool
   ) -> UInt64? {
     guard !scopes.table[scope].handlers.isEmpty else { return nil }
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
-      // One that is gone is passed over, also if it has not been cleared up yet.
+      // A closed one is passed over, also if it has not been cleared up yet.
       connections.isThere(connection: $0)
-        && (canHear($0) || subscriptionCount(of: $0) > 0)
+        && (canReceive($0) || subscriptionCount(of: $0) > 0)
     }
   }
 }

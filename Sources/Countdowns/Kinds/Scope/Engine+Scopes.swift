@@ -1,6 +1,6 @@
 import TimerWheel
 
-/// What SCOPE OPEN says, beyond the key.
+/// The arguments of SCOPE OPEN, beyond the key.
 package struct ScopeOpening: Sendable {
   package var parent: [UInt8]?
   /// Nil: as it is, if it is there.
@@ -10,7 +10,7 @@ package struct ScopeOpening: Sendable {
   package init() {}
 }
 
-/// Scopes: what they own goes with them.
+/// Scopes: what they own is cancelled when they close.
 enum ScopeKind: TableKind {
   static let kind = EntityKind.scope
   static let name: StaticString = "scope"
@@ -19,7 +19,7 @@ enum ScopeKind: TableKind {
 
   static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
 
-  /// One that is not open any more is cleared up in its turn.
+  /// One that is not open any more is cleared up later, bit by bit.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])? {

@@ -1,4 +1,4 @@
-/// Which connections handle which events at one scope, in the order in which they said so.
+/// Which connections handle which events at one scope, in the order of their SCOPE HANDLE.
 package struct Handlers: Equatable, Sendable {
   package struct Handler: Equatable, Sendable {
     package var connection: UInt64
@@ -50,11 +50,11 @@ package struct Handlers: Equatable, Sendable {
     all.removeAll { $0.connection == connection }
   }
 
-  /// Who takes an event here: the first that handles it and can hear it.
+  /// Who takes an event here: the first that handles it and can receive it.
   package func taker(
-    of event: [UInt8], capturing: Bool, where canHear: (UInt64) -> Bool
+    of event: [UInt8], capturing: Bool, where canReceive: (UInt64) -> Bool
   ) -> UInt64? {
-    all.first { $0.captures == capturing && $0.handles(event) && canHear($0.connection) }?
+    all.first { $0.captures == capturing && $0.handles(event) && canReceive($0.connection) }?
       .connection
   }
 }

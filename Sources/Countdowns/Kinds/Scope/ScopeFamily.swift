@@ -105,7 +105,7 @@ let scopeCommands: [CommandSpec] = [
     let sessions = call.dispatcher.sessions
     let taker = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.emit(event, payload: payload, for: key, at: call.now) { id in
-        // What speaks RESP2 can be told something only while it is subscribed, which the engine knows.
+        // In RESP2 it can receive something only while it is subscribed, which the engine knows.
         sessions[id]?.output.version == .resp3
       }
     }
@@ -122,7 +122,7 @@ extension Call {
     return Array(name)
   }
 
-  /// In RESP2 a connection that is subscribed is told in the form that its library expects then.
+  /// In RESP2 a subscribed connection is answered in the form that its library expects then.
   fileprivate func confirm(_ word: StaticString, _ isDone: Bool) {
     let isSubscribed = dispatcher.engine.subscriptionCount(of: session.client.connection) > 0
     if isSubscribed, session.output.version == .resp2 {

@@ -14,7 +14,7 @@ extension Call {
       return "ERR '\(key)' belongs to \(text(owner)), and does not change hands; "
         + "SCOPE CLOSE it first"
     case .parentAndOwner:
-      return "ERR a scope goes with its PARENT as it is; OWNER scope:ID is for one without"
+      return "ERR a scope closes with its PARENT anyway; OWNER scope:ID is for one without"
     case .isThere(let name):
       return "ERR there is a scope '\(quotedKey(name))' already; a page opens one of its own"
     case .isClosing(let name):

@@ -7,7 +7,7 @@ package protocol Attendance: ~Copyable {
 ///
 ///     (nothing) --insert--> open --renewed lease--> open
 ///     open --beginClosing--> closing --all below it removed--> (nothing)
-///     open --lease over, its connection gone, the same of a scope above--> doomed: as good as closing
+///     open --lease over, its connection closed, the same of a scope above--> doomed: as if closing
 ///
 /// A scope never moves to another parent, so nothing can end up below itself. Nothing here is
 /// recursive, and no step but `isOpen` and `path`, which climb, takes more than O(1).
@@ -30,7 +30,7 @@ package struct ScopeTree: ~Copyable {
     var isRouted = false
     /// It, or a scope above it, is closing or was found to be over.
     var isDoomed = false
-    /// The connection that it goes with; 0 if none.
+    /// The connection that owns it; 0 if none.
     var connection: UInt64 = 0
     /// When its own lease is over.
     var leaseEnd = Int64.max
@@ -129,7 +129,7 @@ package struct ScopeTree: ~Copyable {
 
   private func optional(_ scope: UInt32) -> UInt32? { scope == Self.nobody ? nil : scope }
 
-  /// Whether it is still there, with all above it: no lease is over, no connection gone, nothing
+  /// Whether it is still there, with all above it: no lease is over, no connection closed, nothing
   /// closing. O(depth) the first time after something may have ended, else O(1).
   package mutating func isOpen(
     _ scope: UInt32, at now: Instant, _ attendance: borrowing some Attendance & ~Copyable
@@ -160,7 +160,7 @@ package struct ScopeTree: ~Copyable {
     return true
   }
 
-  /// Once over it stays so; whoever is asked next need not climb as far.
+  /// Once over it stays so; the next search need not climb as far.
   private mutating func doom(from scope: UInt32, upTo top: UInt32) {
     forEach(from: scope, upTo: top) { $0.isDoomed = true }
   }

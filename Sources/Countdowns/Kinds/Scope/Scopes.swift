@@ -48,7 +48,7 @@ struct Scopes: ~Copyable {
 struct ScopeEntity: KeyedEntity {
   let key: [UInt8]
   let generation: Generation
-  /// What it goes with, beside its parent.
+  /// What it closes with, beside its parent.
   let owner: Owner
   let uid: UInt32
   /// How long each lease is; nil without one.
@@ -76,7 +76,7 @@ package enum ScopeProblem: Error, Equatable {
   case parentBelow([UInt8])
   /// It is there already, and belongs to another owner.
   case otherOwner(Owner)
-  /// It goes with its parent as it is.
+  /// It closes with its parent anyway.
   case parentAndOwner
   /// A page opens a scope of its own, and there is one of that name.
   case isThere([UInt8])
@@ -84,6 +84,6 @@ package enum ScopeProblem: Error, Equatable {
   case isClosing([UInt8])
   /// It was opened without a lease, so there is none to be renewed.
   case noLease
-  /// A listing cannot be gone on with: what was next is not there any more.
+  /// A listing cannot continue: what was next is not there any more.
   case cursorIsGone
 }
