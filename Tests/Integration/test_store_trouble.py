@@ -313,7 +313,7 @@ def test_a_batch_that_cannot_be_stored_for_a_second_ends_the_daemon(faulty, acti
     for client in [*clients, listener]:
         with pytest.raises(Closed):
             client.receive()
-    assert "critical: ending, as what has changed cannot be stored" in daemon.log
+    assert "critical: ending with status 74, as changes cannot be stored" in daemon.log
     assert ADVICE[action] in daemon.log
     faults.mend()
     daemon.start_again()

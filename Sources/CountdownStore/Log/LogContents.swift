@@ -82,10 +82,6 @@ struct LogContents {
   private mutating func read(_ sizes: [Int]) throws(StoreError) {
     var lengths: [Int] = []
     for index in segments.indices {
-      if index > 0, segments[index].number != segments[index - 1].number + 1 {
-        damage = lost(index, "the segment before it is missing")
-        return
-      }
       let bytes = try segments[index].read()
       lengths.append(bytes.count)
       var place = LogSegment.headerLength
@@ -97,6 +93,13 @@ struct LogContents {
         }
         place = frame.end
         end = (index, place)
+      }
+      // One that is folded may have been left behind: then the next goes on where the tables end.
+      if index > 0, segments[index].number != segments[index - 1].number + 1,
+        place == LogSegment.headerLength
+      {
+        damage = lost(index, "the segment before it is missing")
+        return
       }
       lastNumbers.append(lastNumber)
       if let found = laterBatch(in: bytes, from: place) {
