@@ -113,6 +113,12 @@ torture: test-packages build ## Kill the loaded daemon again and again, and look
 	@ROUNDS=$(ROUNDS) SEED=$(SEED) DURABILITY=$(DURABILITY) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_torture.py -q
 
+EVERY ?= 1
+.PHONY: every-call
+every-call: test-packages build ## Fail or end the daemon at every call that changes a file (EVERY=1: each; 7: each seventh)
+	@EVERY=$(EVERY) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_every_call.py -q
+
 SECONDS_OF_DAMAGE ?= 60
 .PHONY: damage
 damage: test-packages build ## Damage stored state at random places and start the daemon on it (SEED=0, SECONDS_OF_DAMAGE=60)

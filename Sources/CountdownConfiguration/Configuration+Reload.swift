@@ -14,6 +14,7 @@ extension Configuration {
     stateDirectory = old.stateDirectory
     durability = old.durability
     events = old.events
+    log = old.log
     return changed.map(\.0.name)
   }
 

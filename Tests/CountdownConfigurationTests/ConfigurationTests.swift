@@ -121,8 +121,9 @@ import Testing
   @Test func aReloadReportsWhatHasChanged() throws {
     let old = try Configuration(
       yaml: "countdown: {count: 5}\npolicies: {a: {count: 1}}\nsocket: {mode: 0600}", file: "f")
-    var new = try Configuration(yaml: "limits: {max-arguments: 8}", file: "f")
-    #expect(new.keepWhatNeedsRestart(from: old) == ["socket.mode"])
+    var new = try Configuration(
+      yaml: "limits: {max-arguments: 8}\nlog: {segment-size: 1MiB}", file: "f")
+    #expect(new.keepWhatNeedsRestart(from: old) == ["socket.mode", "log.segment-size"])
     let changes = new.changes(from: old)
     #expect(
       changes.map(\.name).filter { !$0.hasPrefix("policies.a.") } == [
