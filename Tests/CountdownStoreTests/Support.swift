@@ -88,10 +88,13 @@ struct TestBatch {
   var events: LoggedEvents?
 
   func write(to batch: ChangeWriter) {
-    for row in countdowns { batch.append(row.record, row.record.kind, at: row.place) }
-    for row in timers { batch.append(row.record, row.record.kind, at: row.place) }
-    for row in huds { batch.append(row.record, row.record.kind, at: row.place) }
-    for row in guards { batch.append(row.record, row.record.kind, at: row.place) }
+    func append<Record>(_ rows: [StoredRow<Record>]) {
+      for var row in rows { batch.append(&row.record, row.record.kind, at: row.place) }
+    }
+    append(countdowns)
+    append(timers)
+    append(huds)
+    append(guards)
     for (kind, place) in gone { batch.appendGone(kind, at: place) }
     if let events { batch.append(events.events, missingThrough: events.missingThrough) }
   }

@@ -63,6 +63,7 @@ package struct StoredByteWriter: StorageVisitor {
   }
 
   /// Writes what `body` writes, with its length before it.
+  @inline(__always)
   mutating func measured(_ body: (inout StoredByteWriter) -> Void) {
     let start = bytes.count
     integer(UInt32(0))

@@ -89,9 +89,9 @@ extension DurableKind {
   static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
     for index in engine.changes.take(kind) {
       let entity = EntityRef(kind, index)
-      if let record = record(index, in: engine) {
+      if var record = record(index, in: engine) {
         engine.changes.setKept(entity, true)
-        batch.append(record, kind, at: index)
+        batch.append(&record, kind, at: index)
       } else if engine.changes.isKept(entity) {
         engine.changes.setKept(entity, false)
         batch.appendGone(kind, at: index)
