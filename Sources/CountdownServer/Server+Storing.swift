@@ -11,7 +11,7 @@ extension Server {
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
 
   /// The clocks, for the store.
-  var reading: StoreClock.Reading { StoreClock.Reading(bootID: BootID.current, now) }
+  var reading: StoreClock.Reading { StoreClock.Reading(bootID: bootID, now) }
 
   /// Goes on with a state that was read: what changes from now on is stored.
   func keep(_ store: sending Store) throws(StoreError) {

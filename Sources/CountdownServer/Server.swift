@@ -42,6 +42,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var unread: Store?
   var loading: StateLoading?
   var toldOfLoading: Instant?
+  /// Reading it takes as long as storing a small batch.
+  let bootID = BootID.current
   var writer: StoreWriter?
   /// Where the log is brought to the tables. The loop comes first.
   let upkeep = NIOThreadPool(numberOfThreads: 1)
