@@ -26,6 +26,11 @@ final class Folder: @unchecked Sendable {
     let bytes = try segments.map { (segment) throws(StoreError) in try segment.read() }
     var newest = NewestChanges()
     var events: [LoggedEvents] = []
+    var table = try EventTable(database, limit: options.eventLimit)
+    if let damage = table.damage { throw damage }
+    // Where only the last step of a transaction has failed it is in the tables, and done again: it may
+    // not be on the disk.
+    var lastEvent = table.lastSequence
     var new = meta
     var last = meta.folded
     for (index, bytes) in bytes.enumerated() {
@@ -35,6 +40,8 @@ final class Folder: @unchecked Sendable {
           _ = newest.note(entry, inSegment: index)
           switch entry {
           case .events(let portion, let missing):
+            if portion.dropsAll { lastEvent = 0 }
+            guard portion.dropsAll || portion.lastSequence > lastEvent else { return }
             let logged = LoggedEvents(portion, missingThrough: missing)
             if events.isEmpty || !events[events.count - 1].append(logged) { events.append(logged) }
           case .clocks(let bytes):
@@ -52,10 +59,7 @@ final class Folder: @unchecked Sendable {
     newest.sort()
     try database.transaction { () throws(StoreError) in
       try tables.write(newest, bytes)
-      if !events.isEmpty || options.eventLimit == 0 {
-        var table = try EventTable(database, limit: options.eventLimit)
-        try table.append(events)
-      }
+      if !events.isEmpty || options.eventLimit == 0 { try table.append(events) }
       try new.write(database, product: options.product)
     }
     meta = new
