@@ -115,8 +115,9 @@ import Testing
     life.commit("a")
     #expect(life.commit(batch(rows)))
     #expect(life.commit(batch([countdown(500, "last")])))
-    try copyState(directory, copy)
+    // Segments are used again at any moment before.
     life.close()
+    try copyState(directory, copy)
     #expect(try open(copy).allCountdowns().count == 201)
     #expect(try problems() == [])
   }
