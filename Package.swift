@@ -166,7 +166,9 @@ let package = Package(
       resources: [.copy("Fixtures")], swiftSettings: settings),
     .testTarget(
       name: "CountdownServerTests",
-      dependencies: ["CountdownServer", "CountdownStore", "Countdowns", "SeededRandom"],
+      dependencies: [
+        "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation",
+      ],
       swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]

@@ -3,8 +3,8 @@ import CountdownStore
 import Countdowns
 import DispatchTimers
 
-/// A batch: the commands of one iteration of the loop. Then time passes, what has changed is stored, and
-/// what was said is written.
+/// A batch: the commands of one iteration of the loop. At its end due timers run, changes are stored,
+/// and replies and events are written.
 extension Server {
   /// Begins a batch, unless one is open. It ends once all that has come with it is done.
   func openBatch() {
@@ -120,22 +120,21 @@ extension Server {
 
   // MARK: Storing
 
-  /// What was said to a connection in a batch.
-  private typealias Said = (session: Session, bytes: [UInt8])
+  /// The replies and events of a connection in a batch.
+  private typealias Output = (session: Session, bytes: [UInt8])
 
-  /// Stores what the batch has changed. What was said in it is written once that is done, after what
-  /// was said in the batches before.
+  /// Stores the changes of the batch, then writes its output, in the order of the batches.
   func commitBatch() {
-    let said = dispatcher.takeTouched().map { session -> Said in
+    let output = dispatcher.takeTouched().map { session -> Output in
       let bytes = session.takeOutput()
       session.heldBatches += 1
       session.heldBytes += bytes.count
       return (session, bytes)
     }
-    guard let writer, !isReadOnly || writer.isBusy else { return write(said) }
+    guard let writer, !isReadOnly || writer.isBusy else { return write(output) }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
     writer.commit(at: reading) { [self] in
-      write(said)
+      write(output)
       resumeHeldBack()
       goOnAfterStoring()
     }
@@ -146,7 +145,7 @@ extension Server {
     for connection in dispatcher.takeRoomFreed() { connections[connection]?.takeUp() }
   }
 
-  private func write(_ batch: [Said]) {
+  private func write(_ batch: [Output]) {
     for (session, bytes) in batch {
       session.heldBatches -= 1
       session.heldBytes -= bytes.count

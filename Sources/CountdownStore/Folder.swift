@@ -15,72 +15,82 @@ final class Folder: @unchecked Sendable {
     tables = try Tables(database)
   }
 
-  /// Up to this number batches are in the tables.
-  var folded: UInt64 { meta.folded }
-
   /// Applies the batches of some segments, up to a number: all of them or none. When it returns they
   /// are on the disk.
   func fold(_ segments: [FoundSegment], through number: UInt64) throws(StoreError) {
     guard number > meta.folded else { return }
     let numbers = meta.folded + 1...number
     let bytes = try segments.map { (segment) throws(StoreError) in try segment.read() }
-    var newest = NewestChanges()
-    var events: [LoggedEvents] = []
-    var table = try EventTable(database, limit: options.eventLimit)
-    if let damage = table.damage { throw damage }
-    // Where only the last step of a transaction has failed it is in the tables, and done again: it may
-    // not be on the disk.
-    var lastEvent = table.lastSequence
+    var changes = try Changes(EventTable(database, limit: options.eventLimit))
     var new = meta
-    var last = meta.folded
     for (index, bytes) in bytes.enumerated() {
       LogContents.forEachBatch(in: bytes, numbers: numbers, before: bytes.count) { batch in
-        last += 1
-        _ = ChangeEntry.forEach(of: batch) { entry in
-          _ = newest.note(entry, inSegment: index)
-          switch entry {
-          case .events(let portion, let missing):
-            if portion.dropsAll { lastEvent = 0 }
-            guard portion.dropsAll || portion.lastSequence > lastEvent else { return }
-            let logged = LoggedEvents(portion, missingThrough: missing)
-            if events.isEmpty || !events[events.count - 1].append(logged) { events.append(logged) }
-          case .clocks(let bytes):
-            if let clocks = Meta.Clocks(bytes: bytes, offset: 0) { new.clocks = clocks }
-          case .current, .gone: break
-          }
-        }
+        new.folded += 1
+        changes.note(batch, inSegment: index)
       }
     }
-    guard last == number else {
+    guard new.folded == number else {
       throw StoreError(
-        .corrupt, segments.first?.path ?? options.directory, "batch \(last + 1) cannot be read")
+        .corrupt, segments.first?.path ?? options.directory,
+        "batch \(new.folded + 1) cannot be read")
     }
-    new.folded = last
-    newest.sort()
-    try database.transaction { () throws(StoreError) in
-      try tables.write(newest, bytes)
-      if !events.isEmpty || options.eventLimit == 0 { try table.append(events) }
-      try new.write(database, product: options.product)
-    }
+    new.clocks = changes.clocks ?? meta.clocks
+    try write(&changes, bytes, new)
     meta = new
   }
 
   /// Applies one batch that is in no log: what a new state begins with.
   func write(_ batch: [UInt8]) throws(StoreError) {
+    var changes = try Changes(EventTable(database, limit: options.eventLimit))
+    changes.note(batch[...], inSegment: 0)
+    try write(&changes, [batch], meta)
+  }
+
+  private func write(
+    _ changes: inout Changes, _ segments: [[UInt8]], _ meta: Meta
+  ) throws(StoreError) {
+    changes.newest.sort()
+    try database.transaction { () throws(StoreError) in
+      try tables.write(changes.newest, segments)
+      if !changes.events.isEmpty || options.eventLimit == 0 {
+        try changes.table.append(changes.events)
+      }
+      try meta.write(database, product: options.product)
+    }
+  }
+
+  /// What a series of batches changes.
+  private struct Changes {
+    var table: EventTable
     var newest = NewestChanges()
     var events: [LoggedEvents] = []
-    _ = ChangeEntry.forEach(of: batch[...]) { entry in
-      _ = newest.note(entry, inSegment: 0)
-      if case .events(let portion, let missing) = entry {
-        events.append(LoggedEvents(portion, missingThrough: missing))
+    var clocks: Meta.Clocks?
+    private var lastEvent: Int64
+
+    init(_ table: EventTable) throws(StoreError) {
+      if let damage = table.damage { throw damage }
+      self.table = table
+      // If only the last step of a transaction failed, the tables have its events already. It is
+      // repeated because it may not be on the disk.
+      lastEvent = table.lastSequence
+    }
+
+    mutating func note(_ batch: ArraySlice<UInt8>, inSegment index: Int) {
+      _ = ChangeEntry.forEach(of: batch) { entry in
+        _ = newest.note(entry, inSegment: index)
+        switch entry {
+        case .events(let portion, let missing):
+          note(LoggedEvents(portion, missingThrough: missing))
+        case .clocks(let bytes): clocks = Meta.Clocks(bytes: bytes, offset: 0) ?? clocks
+        case .current, .gone: break
+        }
       }
     }
-    newest.sort()
-    try database.transaction { () throws(StoreError) in
-      try tables.write(newest, [batch])
-      var table = try EventTable(database, limit: options.eventLimit)
-      try table.append(events)
-      try meta.write(database, product: options.product)
+
+    private mutating func note(_ logged: LoggedEvents) {
+      if logged.events.dropsAll { lastEvent = 0 }
+      guard logged.events.dropsAll || logged.events.lastSequence > lastEvent else { return }
+      if events.isEmpty || !events[events.count - 1].append(logged) { events.append(logged) }
     }
   }
 

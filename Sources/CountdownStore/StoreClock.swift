@@ -21,7 +21,8 @@ package struct StoreClock: Equatable, Sendable {
     private static let agreement: Int64 = 1_000_000
 
     package init(bootID: String, bootMicroseconds: Int64, wallMicroseconds: Int64) {
-      self.bootID = bootID.filter { $0 != "-" }
+      let hasDashes = bootID.utf8.contains(UInt8(ascii: "-"))
+      self.bootID = hasDashes ? bootID.filter { $0 != "-" } : bootID
       self.bootMicroseconds = bootMicroseconds
       self.wallMicroseconds = wallMicroseconds
     }

@@ -111,11 +111,8 @@ package final class StoreWriter: @unchecked Sendable {
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
-  /// Whether the clocks are to be stored though nothing else has changed: somebody has set the wall
-  /// clock, or a minute has passed.
-  package func areClocksOutdated(at now: StoreClock.Reading) -> Bool { clock.isOutdated(at: now) }
-
-  /// When a minute will have passed.
+  /// When the clocks are stored though nothing else has changed, unless somebody sets the wall clock
+  /// before: in microseconds of the boot clock.
   package var clocksDue: Int64 { clock.outdatedAt }
 
   /// Stores what is in `batch`. `stored` is called on the loop once it is: before this returns, or
@@ -187,7 +184,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private var upkeepProblem: StoreError? { upkeepState.withLock { $0.problem } }
 
-  /// For people.
+  /// For `INFO persistence`.
   package var facts: [(name: String, value: String)] {
     let (problem, folds) = upkeepState.withLock { ($0.problem, $0.folds) }
     return [

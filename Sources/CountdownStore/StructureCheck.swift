@@ -15,7 +15,6 @@ package final class StructureCheck: Sendable {
   /// Throws `corrupt` if something is wrong. The store must be open all the while.
   package func run() throws(StoreError) {
     let database = try Database(path, .readWrite)
-    database.leavesLog = true
     running.withLock { $0 = UInt(bitPattern: database.handle) }
     defer {
       running.withLock { $0 = 0 }

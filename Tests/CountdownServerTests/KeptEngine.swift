@@ -1,5 +1,6 @@
 import Countdowns
 import Foundation
+import Simulation
 import Testing
 
 @testable import CountdownServer

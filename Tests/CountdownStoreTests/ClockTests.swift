@@ -170,10 +170,13 @@ import Testing
   @Test func clocksAreStoredThoughNothingElseHasChanged() throws {
     let (directory, copy) = (TemporaryDirectory(), TemporaryDirectory())
     let life = try Life(directory, at: at(100, wall: 5_000))
-    #expect(!life.writer.areClocksOutdated(at: at(159, wall: 5_059)))
-    #expect(life.writer.areClocksOutdated(at: at(110, wall: 8_610)))
+    life.commit(TestBatch(), at: at(109, wall: 5_009))
+    #expect(life.writer.clocksDue == 160_000_000)
+    // Somebody has set the wall clock.
     life.commit(TestBatch(), at: at(110, wall: 8_610))
-    #expect(!life.writer.areClocksOutdated(at: at(120, wall: 8_620)))
+    #expect(life.writer.clocksDue == 170_000_000)
+    life.commit(TestBatch(), at: at(120, wall: 8_620))
+    #expect(life.writer.clocksDue == 170_000_000)
     try copyState(directory, copy)
     life.close()
     #expect(

@@ -243,7 +243,7 @@ import Testing
   }
 }
 
-/// Batches are stored in order, and nothing is said to be that is not.
+/// Batches are stored in order, and each is confirmed only once it is stored.
 @Suite struct WriterTests {
   private let directory = TemporaryDirectory()
 

@@ -129,12 +129,20 @@ def comm(pid):
 
 
 def ping(path, timeout=10.0, command=b"PING\r\n"):
-    """What the daemon answers to an inline command; an OSError when it does not."""
+    """What the daemon answers to an inline command, once it has loaded its state.
+
+    Raises an OSError if it does not answer.
+    """
+    deadline = time.monotonic() + timeout
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(timeout)
         client.connect(str(path))
-        client.sendall(command)
-        return client.recv(4_096)
+        while True:
+            client.sendall(command)
+            answer = client.recv(4_096)
+            if not answer.startswith(b"-LOADING") or time.monotonic() > deadline:
+                return answer
+            time.sleep(0.005)
 
 
 def ping_as(machine, user, group):

@@ -155,7 +155,7 @@ def test_a_full_disk_refuses_changes_before_they_are_made(start_daemon, small, t
     eventually(lambda: is_writable(daemon), "it can write again")
     assert view(client("COUNTDOWN", "START", "y"))["accepted"]
     assert "can be stored again" in daemon.log
-    eventually(lambda: "read-only" not in told.status(), "systemd is told")
+    eventually(lambda: "read-only" not in told.status(), "systemd has the status")
     eventually(lambda: isinstance(backup(client), int), "a copy can be made")
     daemon.restart("kill")
     client = daemon.connect()
@@ -257,7 +257,7 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     moved = Moved(daemon.state, "state.db")
     moved.away()
     assert start(client, "k").code == "READONLY"
-    eventually(lambda: "read-only" in told.status(), "systemd is told")
+    eventually(lambda: "read-only" in told.status(), "systemd has the status")
     assert not isinstance(client("CONFIG", "RELOAD"), Error)
     assert "read-only" in told.status() and "configuration reloaded" in told.status()
     daemon.config_path.write_text("nonsense: 1\n")
@@ -266,7 +266,7 @@ def test_a_reload_does_not_hide_that_nothing_can_be_stored(tmp_path, start_daemo
     # And the other way round.
     moved.back()
     eventually(lambda: is_writable(daemon), "it can write again")
-    eventually(lambda: "read-only" not in told.status(), "systemd is told")
+    eventually(lambda: "read-only" not in told.status(), "systemd has the status")
     assert "is refused" in told.status()
     daemon.config_path.write_text("")
     assert not isinstance(client("CONFIG", "RELOAD"), Error)
@@ -308,7 +308,7 @@ def test_a_batch_that_cannot_be_stored_for_a_second_ends_the_daemon(faulty, acti
         client.send_bytes(
             request("COUNTDOWN", "START", f"new{number}") + request("COUNTDOWN", "CANCEL", f"old{number}")
             + request("COUNTDOWN", "START", f"mine{number}", "OWNER", "connection"))  # fmt: skip
-    # Nobody is told anything.
+    # No client receives a reply.
     assert daemon.process.wait(PATIENCE) == 74
     for client in [*clients, listener]:
         with pytest.raises(Closed):
@@ -375,7 +375,7 @@ def test_folding_that_fails_is_reported(faulty, told):
     faults.damage()
     eventually(lambda: persistence("fold_error"), "it has failed", pause=0)
     assert ADVICE["EIO"] in daemon.info("persistence")["fold_error"]
-    eventually(lambda: "folding fails" in told.status(), "systemd is told")
+    eventually(lambda: "folding fails" in told.status(), "systemd has the status")
     assert ADVICE["EIO"] in told.status() and "read-only" not in told.status()
     assert is_writable(daemon)
     eventually(lambda: persistence("read_only") == "1", "the log is as long as it may be", pause=0)

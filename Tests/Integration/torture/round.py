@@ -6,7 +6,7 @@ daemon is killed, and what it had done by then, is the machine's affair.
 What is checked after each kill:
 - all that was answered is there, as it was answered: entities, their hidden tokens and refunds, and their events;
 - of what each client had sent beyond that, the first so many commands are there, wholly, and nothing of the others;
-- whatever subscribers were told of is in the event log, in the same words;
+- every event that a subscriber received is in the event log, word for word;
 - numbers of events and generations are higher than any that was seen before;
 - what was due meanwhile has happened, once, and not early; nothing is there that nobody started;
 - what a connection owned is gone; and while nothing could be stored it went on.
