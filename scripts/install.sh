@@ -25,7 +25,7 @@ files() {
   echo "644 systemd/countdownd.socket $prefix/lib/systemd/system/countdownd.socket"
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
   # As they lie here, so that what links to what does so there.
-  for page in README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.svg config/*.yaml \
+  for page in README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.md docs/*/*.svg config/*.yaml \
     systemd/* Benchmarks/*/README.md Examples/Package.swift Examples/Sources/*/*.swift \
     Examples/login/*.* Examples/login/*/*.{md,py,txt,swift}; do
     echo "644 $page $doc/$page"
@@ -54,7 +54,7 @@ install_all() {
     install -D -m "$mode" "$from" "$root$to"
   done < <(files)
   # What is in the sources alone is named there, not linked.
-  find "$root$doc" -name '*.md' -exec sed -Ei 's/\[([^]]*)\]\(\.\.\/Sources\/[^)]*\)/\1/g' {} +
+  find "$root$doc" -name '*.md' -exec sed -Ei 's/\[([^]]*)\]\((\.\.\/)+Sources\/[^)]*\)/\1/g' {} +
   install -d "$root$config.d"
   sed -i "s|/usr/bin/countdownd|$prefix/bin/countdownd|; s|/etc/countdownd/|$etc/countdownd/|g" \
     "$root$prefix/lib/systemd/system/countdownd.service"

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/known-cases.md and the tests name the same cases.
+/// docs/dev/known-cases.md and the tests name the same cases.
 @Suite struct KnownCasesTests {
   /// A test as its source has it.
   private struct Source {
@@ -17,7 +17,8 @@ import Testing
   /// One row of a table: the cases, and `Suite.test` or `file.test` each.
   private static func rows() throws -> [(cases: [String], tests: [String])] {
     let page = try String(
-      contentsOf: tests.deletingLastPathComponent().appendingPathComponent("docs/known-cases.md"),
+      contentsOf: tests.deletingLastPathComponent()
+        .appendingPathComponent("docs/dev/known-cases.md"),
       encoding: .utf8)
     return page.split(separator: "\n").filter { $0.hasPrefix("| ") && !$0.hasPrefix("| case") }
       .map { line in

@@ -69,7 +69,7 @@ def run_sql(file, *statements):
 
 
 class Frame(typing.NamedTuple):
-    """A batch in the log; `docs/durability.md` says where its format is described."""
+    """A batch in the log; `docs/explanation/durability.md` says where its format is described."""
 
     path: pathlib.Path
     place: int

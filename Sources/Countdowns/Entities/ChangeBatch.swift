@@ -1,5 +1,5 @@
 /// What a batch has changed, as it is stored: a series of entries, which mean the same however often
-/// they are applied in their order. See docs/durability.md for the format.
+/// they are applied in their order. See docs/explanation/durability.md for the format.
 package final class ChangeWriter {
   private var writer: StoredByteWriter
 

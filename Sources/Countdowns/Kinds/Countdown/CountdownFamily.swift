@@ -154,7 +154,7 @@ extension Call {
     let names = policies.keys.sorted()
     let known =
       names.isEmpty
-      ? "the configuration has none; docs/policies.md shows how to write one"
+      ? "the configuration has none; docs/explanation/policies.md shows how to write one"
       : "known: " + names.prefix(most).joined(separator: ", ") + (names.count > most ? ", …" : "")
     throw CommandError("ERR no policy '\(quoted(bytes))'; \(known)")
   }
