@@ -74,7 +74,7 @@ def test_redis_cli_pipe_mode_works(cli):
 def test_redis_cli_knows_the_commands(cli):
     """What its help and its hints are made of."""
     docs = cli("COMMAND", "DOCS", "COUNTDOWN")
-    assert "countdown|start" in docs and "Asks whether a code may be sent now" in docs
+    assert "countdown|start" in docs and "Start a countdown, or refuse" in docs
     assert int(cli("COMMAND", "COUNT")) > 20
 
 
@@ -101,7 +101,7 @@ def test_redis_cli_help_and_hints_on_a_terminal(daemon):
         os.write(master, b"HELP COUNTDOWN START\n")
         read_until("since:")
         plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
-        assert "summary: Asks whether a code may be sent now" in plain
+        assert "summary: Start a countdown, or refuse" in plain
         usage = plain.split("COUNTDOWN START key")[1]
         assert re.search(r"\[COUNT n\].*\[FIRE\].*\[OWNER none\|connection\|scope:ID\]", usage), plain
     finally:

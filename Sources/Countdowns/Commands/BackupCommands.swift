@@ -10,7 +10,7 @@ let backupCommands: [CommandSpec] = [
   CommandSpec(
     "BACKUP", "BEGIN", group: .server, [.admin, .afterLoading],
     complexity: "O(1); then O(state), beside everything else",
-    "Begins a copy of the state of this moment, for this connection; answers its id."
+    "Begin a copy of the current state for this connection."
   ) { call throws(CommandError) in
     let host = call.dispatcher.host
     let connection = call.session.client.connection
@@ -20,7 +20,7 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "SIZE", "id", group: .server, [.admin],
-    "How long the copy is, in bytes; null while it is being made."
+    "Return the length of the copy in bytes."
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
@@ -30,7 +30,7 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "READ", "id offset count", group: .server, [.admin, .unlogged],
-    complexity: "O(count)", "Up to so many bytes of the copy, at most 1048576; none at its end."
+    complexity: "O(count)", "Read up to 1048576 bytes of the copy; none at its end."
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection
@@ -44,7 +44,7 @@ let backupCommands: [CommandSpec] = [
 
   CommandSpec(
     "BACKUP", "END", "id", group: .server, [.admin],
-    "Removes the copy; the end of the connection does the same."
+    "Remove the copy."
   ) { call throws(CommandError) in
     let (id, host) = (try call.backupID(), call.dispatcher.host)
     let connection = call.session.client.connection

@@ -1,20 +1,22 @@
 import Wire
 
 let clientCommands: [CommandSpec] = [
-  CommandSpec("CLIENT", "ID", group: .connection, [.fast], "This connection's id.") {
+  CommandSpec("CLIENT", "ID", group: .connection, [.fast], "Return the id of this connection.") {
     call throws(CommandError) in
     call.session.output.integer(Int64(clamping: call.session.client.connection))
   },
 
-  CommandSpec("CLIENT", "INFO", group: .connection, [.fast], "This connection, as in CLIENT LIST.")
-  {
+  CommandSpec(
+    "CLIENT", "INFO", group: .connection, [.fast], "Describe this connection, as in CLIENT LIST."
+  ) {
     call throws(CommandError) in
     call.session.output.text(call.dispatcher.clientLine(call.session, at: call.now) + "\n")
   },
 
   CommandSpec(
     "CLIENT", "LIST", "[TYPE normal|master|replica|slave|pubsub] [ID id ...]",
-    group: .connection, [.admin], complexity: "O(connections)", "All connections, a line each."
+    group: .connection, [.admin], complexity: "O(connections)",
+    "List the connections, one line each."
   ) { call throws(CommandError) in
     var sessions = call.dispatcher.sessions.values.sorted {
       $0.client.connection < $1.client.connection
@@ -44,14 +46,15 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "SETNAME", "name", group: .connection, [.fast],
-    "Names this connection, for CLIENT LIST and the log."
+    "Name this connection for CLIENT LIST and the log."
   ) { call throws(CommandError) in
     call.session.name = try call.clientName(call.arguments[2])
     call.ok()
   },
 
-  CommandSpec("CLIENT", "GETNAME", group: .connection, [.fast], "This connection's name, or null.")
-  { call throws(CommandError) in
+  CommandSpec(
+    "CLIENT", "GETNAME", group: .connection, [.fast], "Return the name of this connection."
+  ) { call throws(CommandError) in
     if call.session.name.isEmpty {
       call.session.output.null()
     } else {
@@ -61,7 +64,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "SETINFO", "attribute value", group: .connection, [.fast],
-    "Tells the client library's name and version: LIB-NAME, LIB-VER."
+    "Set the client library's name or version: LIB-NAME, LIB-VER."
   ) { call throws(CommandError) in
     let value = try call.clientName(call.arguments[3])
     switch call.text(2).uppercased() {
@@ -78,14 +81,14 @@ let clientCommands: [CommandSpec] = [
     "[address] [ID id] [ADDR address] [LADDR address] [UID uid] [USER uid] "
       + "[TYPE normal|master|replica|slave|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
     group: .connection, [.admin, .makesRoom], complexity: "O(connections)",
-    "Closes the connections that fit all filters, and answers how many."
+    "Close the connections that match all filters."
   ) { call throws(CommandError) in
     if call.arguments.count == 3 { try killOne(call) } else { try kill(call) }
   },
 
   CommandSpec(
     "CLIENT", "REPLY", "ON|OFF|SKIP", group: .connection, [.fast],
-    "Turns replies off or on again, or skips the next one. Events still come."
+    "Turn replies off or on, or skip the next one. Events are still sent."
   ) { call throws(CommandError) in
     let session = call.session
     switch try call.spec.choice(call.arguments[2], "REPLY") as ReplyChoice {
@@ -99,7 +102,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "NO-EVICT", "on|off", group: .connection, [.fast],
-    "Accepted for compatibility: nothing is ever evicted."
+    "Accepted without effect: nothing is ever evicted."
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-EVICT") as Switch
     call.ok()
@@ -107,7 +110,7 @@ let clientCommands: [CommandSpec] = [
 
   CommandSpec(
     "CLIENT", "NO-TOUCH", "on|off", group: .connection, [.fast],
-    "Accepted for compatibility: nothing is ever evicted."
+    "Accepted without effect: nothing is ever evicted."
   ) { call throws(CommandError) in
     _ = try call.spec.choice(call.arguments[2], "NO-TOUCH") as Switch
     call.ok()

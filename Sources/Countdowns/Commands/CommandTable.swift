@@ -73,7 +73,7 @@ private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
   return commands.filter { $0.subcommand != nil && seen.insert($0.name).inserted }.map { first in
     CommandSpec(
       first.name, "HELP", group: first.group, first.flags.intersection(.pubsub),
-      "What \(first.name) can do."
+      "List the commands of \(first.name)."
     ) { call throws(CommandError) in
       call.replyHelp(call.spec.name)
     }

@@ -9,7 +9,7 @@ package enum Product {
 let connectionCommands: [CommandSpec] = [
   CommandSpec(
     "PING", nil, "[message]", group: .connection, [.fast, .whileSubscribed, .afterLoading],
-    "Answers PONG, or the message."
+    "Reply with PONG, or with the message."
   ) { call throws(CommandError) in
     let output = call.session
     let message = call.arguments.count > 1 ? call.bytes(1) : nil
@@ -27,28 +27,28 @@ let connectionCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("ECHO", nil, "message", group: .connection, [.fast], "Answers the message.") {
+  CommandSpec("ECHO", nil, "message", group: .connection, [.fast], "Reply with the message.") {
     call throws(CommandError) in
     call.session.output.bulk(call.arguments[1])
   },
 
   CommandSpec(
     "HELLO", nil, "[protover] [AUTH username !password] [SETNAME clientname]", group: .connection,
-    [.fast], "Chooses RESP2 or RESP3, and shows what the daemon is."
+    [.fast], "Choose RESP2 or RESP3, and describe the daemon."
   ) { call throws(CommandError) in
     try hello(call)
   },
 
   CommandSpec(
     "AUTH", nil, "[username] !password", group: .connection, [.fast, .unlogged],
-    "Refused: there is no password."
+    "Refused: there are no passwords."
   ) { call throws(CommandError) in
     throw noPassword
   },
 
   CommandSpec(
     "QUIT", nil, group: .connection, [.fast, .whileSubscribed, .makesRoom],
-    "Ends the connection."
+    "Close the connection."
   ) { call throws(CommandError) in
     call.ok()
     call.session.isClosing = true
@@ -57,13 +57,13 @@ let connectionCommands: [CommandSpec] = [
   CommandSpec(
     "RESET", nil, group: .connection, [.fast, .whileSubscribed, .unlogged, .makesRoom],
     complexity: "O(subscriptions + scopes)",
-    "Makes the connection as if it were new: RESP2, no subscriptions, no handlers, no name."
+    "Reset the connection: RESP2, no subscriptions, no handlers, no name."
   ) { call throws(CommandError) in
     try reset(call)
   },
 
   CommandSpec(
-    "SELECT", nil, "index", group: .connection, [.fast], "There is one database, 0."
+    "SELECT", nil, "index", group: .connection, [.fast], "Select the only database, 0."
   ) { call throws(CommandError) in
     guard call.text(1) == "0" else {
       throw CommandError("ERR there is one database, 0; keys of all clients are in it")

@@ -5,14 +5,14 @@ let eventCommands: [CommandSpec] = [
     "EVENTS", "SINCE", "seq [MATCH pattern] [SUBSCRIBED] [LIMIT n]", group: .pubsub,
     [.readOnly, .pubsub, .afterLoading],
     complexity: "O(log events), and O(1) for each that is looked at",
-    "What happened after an event, to what nobody owns."
+    "Read the events after an event from the event log."
   ) { call throws(CommandError) in
     try eventsSince(call)
   },
 
   CommandSpec(
     "EVENTS", "LAST", group: .pubsub, [.readOnly, .fast, .pubsub, .afterLoading],
-    "The number of the newest event: to ask from there later."
+    "Return the sequence number of the newest event."
   ) { call throws(CommandError) in
     call.session.output.integer(call.dispatcher.engine.lastSequence)
   },

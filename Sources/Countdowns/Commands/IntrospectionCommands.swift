@@ -2,14 +2,15 @@ import Wire
 
 let introspectionCommands: [CommandSpec] = [
   CommandSpec(
-    "COMMAND", nil, group: .server, [], complexity: "O(commands)", "All commands, as INFO has them."
+    "COMMAND", nil, group: .server, [], complexity: "O(commands)",
+    "List all commands, as COMMAND INFO does."
   ) { call throws(CommandError) in
     let names = call.dispatcher.table.names
     call.session.output.array(names.count)
     for name in names { call.replyInfo(name) }
   },
 
-  CommandSpec("COMMAND", "COUNT", group: .server, [], "How many commands there are.") {
+  CommandSpec("COMMAND", "COUNT", group: .server, [], "Count the commands.") {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.table.names.count))
   },
@@ -17,7 +18,7 @@ let introspectionCommands: [CommandSpec] = [
   CommandSpec(
     "COMMAND", "LIST", "[FILTERBY MODULE|ACLCAT|PATTERN value]", group: .server, [],
     complexity: "O(commands)",
-    "The names of all commands, or of those that match a PATTERN. No command has a module or category."
+    "List the names of all commands, or of those that match a PATTERN."
   ) { call throws(CommandError) in
     var rows = call.dispatcher.table.rows
     var options = call.options(from: 2)
@@ -33,7 +34,7 @@ let introspectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "COMMAND", "INFO", "[name ...]", group: .server, [], complexity: "O(commands)",
-    "Arity, flags and key positions of commands."
+    "Describe commands: arity, flags and key positions."
   ) { call throws(CommandError) in
     let given = try call.commandNames()
     let names = given.isEmpty ? call.dispatcher.table.names : given
@@ -43,7 +44,7 @@ let introspectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "COMMAND", "DOCS", "[name ...]", group: .server, [], complexity: "O(commands)",
-    "What commands are for and what they take."
+    "Document commands: purpose and arguments."
   ) { call throws(CommandError) in
     let known = call.dispatcher.table.names
     // A map: each name once.
@@ -58,7 +59,7 @@ let introspectionCommands: [CommandSpec] = [
 
   CommandSpec(
     "COMMAND", "GETKEYS", "command [argument ...]", group: .server, [],
-    "The keys in a command."
+    "Find the keys in a command."
   ) { call throws(CommandError) in
     let second = call.arguments.count > 3 ? call.arguments[3] : nil
     guard case .found(let index) = call.dispatcher.table.find(call.arguments[2], second) else {

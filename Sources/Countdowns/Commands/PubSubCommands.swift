@@ -4,7 +4,7 @@ let pubSubCommands: [CommandSpec] = [
   CommandSpec(
     "SUBSCRIBE", nil, "channel [channel ...]", group: .pubsub,
     [.pubsub, .whileSubscribed, .afterLoading], complexity: "O(channels)",
-    "Listens to channels; first comes a snapshot of each."
+    "Subscribe to channels; each begins with a snapshot."
   ) { call throws(CommandError) in
     let client = call.session.client
     let channels = try call.channelNames()
@@ -23,7 +23,7 @@ let pubSubCommands: [CommandSpec] = [
     "PSUBSCRIBE", nil, "pattern [pattern ...]", group: .pubsub,
     [.pubsub, .whileSubscribed, .afterLoading],
     complexity: "O(patterns); then O(entities), bit by bit",
-    "Listens to channels that match; first comes a snapshot of each entity."
+    "Subscribe to all channels that match; each matching entity sends a snapshot first."
   ) { call throws(CommandError) in
     let client = call.session.client
     let patterns = try call.channelNames()
@@ -39,7 +39,7 @@ let pubSubCommands: [CommandSpec] = [
   CommandSpec(
     "UNSUBSCRIBE", nil, "[channel ...]", group: .pubsub,
     [.pubsub, .whileSubscribed, .makesRoom],
-    complexity: "O(channels)", "Listens no more: to these channels, or to any."
+    complexity: "O(channels)", "Unsubscribe from these channels, or from all."
   ) { call throws(CommandError) in
     let (engine, id) = (call.dispatcher.engine, call.session.client.connection)
     try call.unsubscribe("unsubscribe", all: engine.channels(of: id)) {
@@ -50,7 +50,7 @@ let pubSubCommands: [CommandSpec] = [
   CommandSpec(
     "PUNSUBSCRIBE", nil, "[pattern ...]", group: .pubsub,
     [.pubsub, .whileSubscribed, .makesRoom],
-    complexity: "O(patterns)", "Listens no more: to these patterns, or to any."
+    complexity: "O(patterns)", "Unsubscribe from these patterns, or from all."
   ) { call throws(CommandError) in
     let (engine, id) = (call.dispatcher.engine, call.session.client.connection)
     try call.unsubscribe("punsubscribe", all: engine.patterns(of: id)) {
@@ -60,14 +60,14 @@ let pubSubCommands: [CommandSpec] = [
 
   CommandSpec(
     "PUBSUB", "CHANNELS", "[pattern]", group: .pubsub, [.pubsub],
-    complexity: "O(channels)", "Channels that somebody listens to."
+    complexity: "O(channels)", "List the channels that have subscribers."
   ) { call throws(CommandError) in
     try listChannels(call)
   },
 
   CommandSpec(
     "PUBSUB", "NUMSUB", "[channel ...]", group: .pubsub, [.pubsub],
-    complexity: "O(channels)", "How many listen to each channel."
+    complexity: "O(channels)", "Count the subscribers of channels."
   ) { call throws(CommandError) in
     // Redis answers an array in RESP3 too, and its libraries read nothing else.
     call.session.output.array((call.arguments.count - 2) * 2)
@@ -78,7 +78,7 @@ let pubSubCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "How many patterns are listened to.") {
+  CommandSpec("PUBSUB", "NUMPAT", group: .pubsub, [.pubsub], "Count the subscribed patterns.") {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.patternCount))
   },

@@ -3,13 +3,14 @@ import Wire
 let serverCommands: [CommandSpec] = [
   CommandSpec(
     "DBSIZE", nil, group: .server, [.readOnly, .fast, .afterLoading],
-    "Countdowns, HUDs and timers together."
+    "Count all entities."
   ) { call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.engine.entityCount))
   },
 
   CommandSpec(
-    "TIME", nil, group: .server, [.fast], "The daemon's clock: seconds since 1970, microseconds."
+    "TIME", nil, group: .server, [.fast],
+    "Read the daemon's clock: seconds since 1970, and microseconds."
   ) { call throws(CommandError) in
     let wall = call.dispatcher.host.now.wall.microseconds
     call.session.output.array(2)
@@ -19,7 +20,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "INFO", nil, "[section ...]", group: .server, [], complexity: "O(commands)",
-    "How the daemon is, as text in sections."
+    "Report the status of the daemon, as text in sections."
   ) { call throws(CommandError) in
     var sections: [InfoSection] = []
     for index in 1..<call.arguments.count {
@@ -37,7 +38,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "GET", "pattern [pattern ...]", group: .server, [.admin],
-    complexity: "O(settings)", "The settings in force whose names match."
+    complexity: "O(settings)", "Read the settings in force whose names match."
   ) { call throws(CommandError) in
     let settings = call.dispatcher.host.configuration
     guard call.arguments.count - 2 <= settings.count else {
@@ -56,7 +57,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "RESETSTAT", group: .server, [.admin],
-    "Sets the counters of INFO to zero."
+    "Reset the counters of INFO."
   ) { call throws(CommandError) in
     call.dispatcher.engine.statistics = EngineStatistics()
     call.dispatcher.statistics = CommandStatistics(commands: call.dispatcher.table.rows.count)
@@ -65,7 +66,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "CONFIG", "RELOAD", group: .server, [.admin], complexity: "O(settings)",
-    "Reloads the configuration, as SIGHUP does, and replies with what has changed."
+    "Reload the configuration, and report what has changed."
   ) { call throws(CommandError) in
     let dispatcher = call.dispatcher
     let session = call.session
@@ -77,7 +78,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "MONITOR", nil, group: .server, [.admin, .unlogged],
-    "Shows every command as it comes."
+    "Show every command as it is executed."
   ) { call throws(CommandError) in
     call.dispatcher.startMonitor(call.session)
     call.ok()
@@ -85,7 +86,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "SLOWLOG", "GET", "[count]", group: .server, [.admin, .unlogged],
-    complexity: "O(count)", "The newest commands that took long."
+    complexity: "O(count)", "Read the newest slow commands."
   ) { call throws(CommandError) in
     var count = 10
     if call.arguments.count > 2 {
@@ -106,12 +107,12 @@ let serverCommands: [CommandSpec] = [
     }
   },
 
-  CommandSpec("SLOWLOG", "LEN", group: .server, [.admin], "How many commands took long.") {
+  CommandSpec("SLOWLOG", "LEN", group: .server, [.admin], "Count the commands in the slow log.") {
     call throws(CommandError) in
     call.session.output.integer(Int64(call.dispatcher.slowLog.entries.count))
   },
 
-  CommandSpec("SLOWLOG", "RESET", group: .server, [.admin], "Forgets what took long.") {
+  CommandSpec("SLOWLOG", "RESET", group: .server, [.admin], "Clear the slow log.") {
     call throws(CommandError) in
     call.dispatcher.slowLog.reset()
     call.ok()
@@ -119,7 +120,7 @@ let serverCommands: [CommandSpec] = [
 
   CommandSpec(
     "SHUTDOWN", nil, "[NOSAVE] [SAVE]", group: .server, [.admin, .makesRoom],
-    "Ends the daemon, as SIGTERM does."
+    "Stop the daemon, as SIGTERM does."
   ) { call throws(CommandError) in
     var options = call.options(from: 1)
     while let option = try options.next() {
@@ -132,7 +133,7 @@ let serverCommands: [CommandSpec] = [
   CommandSpec(
     "CLOCK", "ADVANCE", "d", group: .server, [.admin, .afterLoading],
     complexity: "O(what falls due)",
-    "With --virtual-time: lets that much time pass, event by event; answers the new time."
+    "With --virtual-time: advance time, event by event."
   ) { call throws(CommandError) in
     let step = try call.duration(call.arguments[2], "the time")
     guard let clock = call.dispatcher.host.virtualClock else {

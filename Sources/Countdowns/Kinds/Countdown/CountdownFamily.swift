@@ -42,7 +42,7 @@ let countdownCommands: [CommandSpec] = [
       .token, .flag("BRIEF", \.isBrief),
     ],
     group: .entities(.countdown), [.write, .fast],
-    "Asks whether a code may be sent now, and if so starts the countdown to the next.",
+    "Start a countdown, or refuse and report how long to wait.",
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     if request.start.policy != nil, request.count != nil || request.every != nil {
@@ -66,7 +66,7 @@ let countdownCommands: [CommandSpec] = [
   CommandSpec(
     "COUNTDOWN", "RESEND", "key", [.token, .flag("BRIEF", \.isBrief)],
     group: .entities(.countdown), [.write, .fast],
-    "Starts a ready countdown again with what it was started with last.",
+    "Start a ready countdown again with the options of its last START.",
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     let key = try call.key()
@@ -77,26 +77,27 @@ let countdownCommands: [CommandSpec] = [
     call.reply(decision, view, isBrief: request.isBrief)
   },
 
-  .get(CountdownKind.self, "How a countdown is; null if there is none."),
-  .list(CountdownKind.self, "A page of countdowns."),
+  .get(CountdownKind.self, "Read a countdown."),
+  .list(CountdownKind.self, "List countdowns, page by page."),
   .change(
     CountdownKind.self, "CANCEL",
-    "Ends a countdown: 1, or 0 if there was none. A policy remembers what was sent.",
+    "Cancel a countdown. Sends under a policy stay on record.",
     Engine.cancelCountdown, reply: Call.done),
   .change(
-    CountdownKind.self, "PAUSE", "Stops the time of a countdown.", Engine.pauseCountdown,
+    CountdownKind.self, "PAUSE", "Pause a countdown and keep its remaining time.",
+    Engine.pauseCountdown,
     reply: Call.view),
   .change(
-    CountdownKind.self, "RESUME", "Lets a paused countdown go on with the time it had left.",
+    CountdownKind.self, "RESUME", "Resume a paused countdown with its remaining time.",
     Engine.resumeCountdown, reply: Call.view),
   .change(
-    CountdownKind.self, "RETIME", "d", "Makes a countdown end in that time from now.", Call.time,
+    CountdownKind.self, "RETIME", "d", "Change when a countdown ends, counted from now.", Call.time,
     Engine.retimeCountdown, reply: Call.view),
 
   CommandSpec(
     "COUNTDOWN", "REFUND", "key", [.generation(\.self, isRequired: true)],
     group: .entities(.countdown), [.write, .fast],
-    "The provider failed: gives that send back, its cooldown and its place in the windows.",
+    "Give a failed send back: its cooldown and its place in the windows.",
     into: nil as Generation?
   ) { call, generation throws(CommandError) in
     guard let generation else { throw call.problem("GENERATION says which send failed") }
@@ -108,11 +109,11 @@ let countdownCommands: [CommandSpec] = [
   },
 
   .change(
-    CountdownKind.self, "ATTEMPT", "Asks whether a code may be tried, and counts the attempt.",
+    CountdownKind.self, "ATTEMPT", "Ask whether a code may be checked, and count the attempt.",
     Engine.attemptCountdown, reply: { $0.session.output.view($1.1, Answer($1.0)) }),
   .change(
     CountdownKind.self, "PASS",
-    "Marks the code as used, if it is good. The send still counts towards the limits.",
+    "Mark a valid code as used. The send still counts towards the limits.",
     Engine.passCountdown, reply: { $0.session.output.view($1.1, Answer($1.0)) }),
 ]
 

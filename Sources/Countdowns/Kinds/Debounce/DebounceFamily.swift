@@ -10,16 +10,16 @@ private struct DebounceRequest {
 
 let debounceCommands: [CommandSpec] = [
   debounce(
-    nil, "One of many calls: one event tells of them all once they have been quiet for that time."),
-  debounce("CALL", "As DEBOUNCE, for keys that might be called like one of its other commands."),
+    nil, "Call a debouncer: one event follows once no call came for that time."),
+  debounce("CALL", "The same as DEBOUNCE, for keys that could be mistaken for a subcommand."),
   .change(
-    DebounceKind.self, "CANCEL", "Forgets what was called: 1, or 0 if nothing was.",
+    DebounceKind.self, "CANCEL", "Cancel a burst without an event.",
     Engine.cancelDebounce, reply: Call.done),
   .change(
-    DebounceKind.self, "FLUSH", "Fires what waits, at once: 1, or 0 if nothing does.",
+    DebounceKind.self, "FLUSH", "Fire the pending event now.",
     Engine.flushDebounce, reply: Call.done),
-  .get(DebounceKind.self, "What waits for quiet; null if it is quiet."),
-  .list(DebounceKind.self, "A page of what waits for quiet."),
+  .get(DebounceKind.self, "Read a debouncer."),
+  .list(DebounceKind.self, "List debouncers, page by page."),
 ]
 
 private func debounce(_ subcommand: String?, _ summary: String) -> CommandSpec {

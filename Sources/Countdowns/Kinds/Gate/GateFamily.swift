@@ -8,7 +8,7 @@ let gateCommands: [CommandSpec] = [
       .duration("TTL", \.ttl, lasting: true), .owner(\.owner),
     ],
     group: .entities(.gate), [.write, .fast],
-    "Asks whether an action may run now; if not, it is kept until the session opens.",
+    "Ask whether an action may run now; if not, hold it until the session opens.",
     request: GateCheck.init
   ) { call, check throws(CommandError) in
     let key = try call.key()
@@ -21,7 +21,7 @@ let gateCommands: [CommandSpec] = [
   CommandSpec(
     "GATE", "OPEN", "session", [.duration("TTL", \.self, lasting: true)],
     group: .entities(.gate), [.write, .fast],
-    "Opens a session, for TTL or for good, and runs what waits for it, once.",
+    "Open a session, for TTL or until CLOSE, and run the pending action once.",
     into: nil as Interval?
   ) { call, ttl throws(CommandError) in
     let key = try call.key()
@@ -32,13 +32,13 @@ let gateCommands: [CommandSpec] = [
   },
 
   .change(
-    GateKind.self, "CANCEL", "Drops the action that waits: 1, or 0 if none does.",
+    GateKind.self, "CANCEL", "Drop the pending action.",
     Engine.cancelGate, reply: Call.done),
   .change(
-    GateKind.self, "CLOSE", "Closes a session: 1, or 0 if it is not open.", Engine.closeGate,
+    GateKind.self, "CLOSE", "Close a session.", Engine.closeGate,
     reply: Call.done),
-  .get(GateKind.self, "How a session is; null if it is closed and nothing waits."),
-  .list(GateKind.self, "A page of sessions that are open, or for which something waits."),
+  .get(GateKind.self, "Read a session."),
+  .list(GateKind.self, "List sessions that are open or have a pending action, page by page."),
 ]
 
 extension GateCheck {

@@ -38,7 +38,7 @@ let hudCommands: [CommandSpec] = [
       .owner(\.owner), .flag("DURABLE", \.presentation.isDurable),
     ],
     group: .entities(.hud), [.write],
-    "Shows a HUD on a screen, not too early, not too short, not too long.",
+    "Show a HUD, with a grace period and minimum and maximum display times.",
     request: ShowRequest.init
   ) { call, show throws(CommandError) in
     var request = show.presentation
@@ -57,7 +57,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "PROGRESS", "Tells how far the work is, from 0 to 1.", takes: "fraction",
+    "PROGRESS", "Set the progress of the work, from 0 to 1.", takes: "fraction",
     [.text("STATUS", "s", \.status, atMost: TextLimits.status)]
   ) { call, key, change throws(CommandError) in
     let fraction = try call.fraction(call.arguments[3])
@@ -68,7 +68,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "STATUS", "Changes the text of what is shown.", takes: "s"
+    "STATUS", "Change the text of a HUD.", takes: "s"
   ) { call, key, change throws(CommandError) in
     let status = try call.text(call.arguments[3], "the status", atMost: TextLimits.status)
     return try call.run { () throws(EngineError) in
@@ -78,7 +78,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "DISMISS", "Ends what is shown, once MIN is over; null if nothing is.",
+    "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.",
     [.duration("DELAY", \.delay)]
   ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
@@ -87,7 +87,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "POP", "Gives one lease back; the last one dismisses. Null if nothing is shown."
+    "POP", "Release one hold; releasing the last one dismisses the HUD."
   ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.popHUD(key, change.target, by: call.session.client, at: call.now)
@@ -95,7 +95,7 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "TAP", "Tells of a tap; outside and without a mask it dismisses.",
+    "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.",
     [.flag("INSIDE", \.isInside)]
   ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
@@ -103,13 +103,13 @@ let hudCommands: [CommandSpec] = [
     }
   },
 
-  hud("PAUSE", "Stops the time of what is shown.") { call, key, change throws(CommandError) in
+  hud("PAUSE", "Pause the running time of a HUD.") { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.pauseHUD(key, change.target, at: call.now)
     }
   },
 
-  hud("RESUME", "Lets the time of what is shown go on.") { call, key, change throws(CommandError) in
+  hud("RESUME", "Resume a paused HUD.") { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.resumeHUD(key, change.target, at: call.now)
     }
@@ -117,13 +117,13 @@ let hudCommands: [CommandSpec] = [
 
   CommandSpec(
     "HUD", "GET", "screen", [.choice("LEVEL", \.self)], group: .entities(.hud), [.readOnly, .fast],
-    "How a screen's front HUD is, or the one on a level; null if there is none.",
+    "Read the front HUD of a screen, or the one on a level.",
     into: nil as Level?
   ) { call, level throws(CommandError) in
     call.reply(call.dispatcher.engine.hud(try call.key(), level: level, at: call.now))
   },
 
-  .list(HUDKind.self, "A page of screens with their front HUDs."),
+  .list(HUDKind.self, "List screens with their front HUDs, page by page."),
 ]
 
 /// A command that changes what is shown on a level.

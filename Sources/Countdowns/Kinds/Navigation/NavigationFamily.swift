@@ -19,7 +19,7 @@ let navigationCommands: [CommandSpec] = [
       .owner(\.opening.owner),
     ],
     group: .entities(.nav), [.write],
-    "Pushes a page, which is a scope; the first one makes the stack.",
+    "Push a page, which is a scope; the first page creates the stack.",
     request: PagePush.init
   ) { call, push throws(CommandError) in
     let key = try call.key()
@@ -31,14 +31,14 @@ let navigationCommands: [CommandSpec] = [
   },
 
   .change(
-    NavigationKind.self, "POP", "Pops the page on top; its scope closes.", Engine.popPage,
+    NavigationKind.self, "POP", "Pop the top page and close its scope.", Engine.popPage,
     flags: [.write], reply: answer),
   .change(
-    NavigationKind.self, "ROOT", "Pops all pages but the first.", Engine.popToRoot,
+    NavigationKind.self, "ROOT", "Pop all pages but the first.", Engine.popToRoot,
     flags: [.write], complexity: "O(pages)", reply: answer),
   .change(
     NavigationKind.self, "DISMISS",
-    "Takes the whole stack down, to its root first: 1, or 0 if there was none.",
+    "Remove the whole stack.",
     Engine.dismissStack, flags: [.write], complexity: "O(pages)", reply: Call.done),
 
   CommandSpec(
@@ -46,7 +46,7 @@ let navigationCommands: [CommandSpec] = [
     [
       .points("X", \.x), .points("DX", \.dx), .duration("TIMEOUT", \.timeout, lasting: true),
     ],
-    group: .entities(.nav), [.write, .fast], "May a swipe back begin? If so it has.",
+    group: .entities(.nav), [.write, .fast], "Ask whether a swipe back may begin, and begin it.",
     into: SwipeRequest()
   ) { call, swipe throws(CommandError) in
     guard let x = swipe.x, let dx = swipe.dx else {
@@ -61,18 +61,18 @@ let navigationCommands: [CommandSpec] = [
   },
 
   .change(
-    NavigationKind.self, "PROGRESS", "fraction", "Tells how far a swipe is, from 0 to 1.",
+    NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a swipe, from 0 to 1.",
     { call throws(CommandError) in try call.fraction(call.arguments[3]) }, Engine.progressSwipe,
     reply: answer),
   .change(
     NavigationKind.self, "FINISH",
-    "The swipe went through: the page on top is gone, and its scope closes.", Engine.finishSwipe,
+    "Finish a swipe: the top page is popped and its scope closes.", Engine.finishSwipe,
     flags: [.write], reply: answer),
   .change(
-    NavigationKind.self, "CANCEL", "Cancels a swipe: the page on top stays as it was.",
+    NavigationKind.self, "CANCEL", "Cancel a swipe: the top page stays.",
     Engine.cancelSwipe, flags: [.write], reply: answer),
-  .get(NavigationKind.self, "How a stack is; null if there is none."),
-  .list(NavigationKind.self, "A page of navigation stacks."),
+  .get(NavigationKind.self, "Read a navigation stack."),
+  .list(NavigationKind.self, "List navigation stacks, page by page."),
 ]
 
 private func answer(_ call: Call, _ answer: Engine.StackAnswer) {

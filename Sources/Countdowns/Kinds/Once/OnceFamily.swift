@@ -7,18 +7,18 @@ private struct OnceRequest {
 }
 
 let onceCommands: [CommandSpec] = [
-  once(nil, "Is accepted the first time, and for TTL answers others with the first one's result."),
-  once("BEGIN", "As ONCE, for keys that might be called like one of its other commands."),
+  once(nil, "Accept the first request; answer repetitions within TTL with its result."),
+  once("BEGIN", "The same as ONCE, for keys that could be mistaken for a subcommand."),
   .change(
-    OnceKind.self, "DONE", "!result", "It was done, with that result: kept until TTL is over.",
+    OnceKind.self, "DONE", "!result", "Record the result; it is retained until TTL is over.",
     { call throws(CommandError) in try call.payload(call.arguments[3], "the result") },
     Engine.finishOnce, reply: { $0.reply($1, refusal: .duplicate) }),
   .change(
     OnceKind.self, "CANCEL",
-    "It did not come about, and may be tried again: 1, or 0 if there was nothing.",
+    "Give up, so that the next request is accepted again.",
     Engine.cancelOnce, reply: Call.done),
-  .get(OnceKind.self, "How far it is, and its result; null if it is not known."),
-  .list(OnceKind.self, "A page of what is done once."),
+  .get(OnceKind.self, "Read the status of a request, and its result."),
+  .list(OnceKind.self, "List idempotency keys, page by page."),
 ]
 
 private func once(_ subcommand: String?, _ summary: String) -> CommandSpec {

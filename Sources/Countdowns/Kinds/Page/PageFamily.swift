@@ -16,7 +16,7 @@ let pageCommands: [CommandSpec] = [
       .owner(\.owner),
     ],
     group: .entities(.page), [.write],
-    "A page is on the screen: the first time it loads, later it refreshes silently.",
+    "Report that a page appeared: it loads the first time, and later refreshes silently.",
     into: PageAppearance()
   ) { call, appearance throws(CommandError) in
     let key = try call.key()
@@ -29,7 +29,7 @@ let pageCommands: [CommandSpec] = [
 
   CommandSpec(
     "PAGE", "DISAPPEAR", "page", group: .entities(.page), [.write, .fast],
-    "A page is not on the screen any more. What it loads goes on."
+    "Report that a page disappeared; a load in progress continues."
   ) { call throws(CommandError) in
     let key = try call.key()
     call.session.output.view(
@@ -40,36 +40,36 @@ let pageCommands: [CommandSpec] = [
 
   load(
     "LOADED", [.integer("ITEMS", \.items, in: 0...Int64.max)],
-    "What a page asked for has come; no items are the no-data view."
+    "Report that a load succeeded; 0 items shows the no-data view."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.pageLoaded(key, items: end.items, generation: end.generation, by: client, at: now)
   },
 
   load(
     "FAILED", [.text("MESSAGE", "m", \.message, atMost: TextLimits.status)],
-    "What a page asked for does not come: the error page, if the load was animated."
+    "Report that a load failed; an animated load shows the error page."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.pageFailed(
       key, message: end.message, generation: end.generation, by: client, at: now)
   },
 
   load(
-    "RETRY", [], "The error page is tapped: it loads again."
+    "RETRY", [], "Load again after a failure."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.retryPage(key, generation: end.generation, by: client, at: now)
   },
 
   .change(
-    PageKind.self, "CLOSE", "Forgets a page: 1, or 0 if there was none.", Engine.closePage,
+    PageKind.self, "CLOSE", "Forget a page.", Engine.closePage,
     reply: Call.done),
 
   CommandSpec(
     "PAGE", "GET", "page", group: .entities(.page), [.readOnly, .fast],
-    "How a page is; null if it never appeared."
+    "Read a page."
   ) { call throws(CommandError) in
     call.reply(call.dispatcher.engine.page(try call.key(), at: call.now))
   },
-  .list(PageKind.self, "A page of pages."),
+  .list(PageKind.self, "List pages, page by page."),
 ]
 
 /// A command that says how a load has ended, or that it is tried again.

@@ -13,7 +13,7 @@ let scopeCommands: [CommandSpec] = [
       .key("PARENT", "scope", \.parent), .owner(\.owner), .duration("TTL", \.ttl, lasting: true),
     ],
     group: .entities(.scope), [.write, .fast],
-    "Opens a scope, which can own timers and handle events; or renews its lease.",
+    "Open a scope, or renew the lease of an open one.",
     into: ScopeOpening()
   ) { call, opening throws(CommandError) in
     let key = try call.key()
@@ -25,14 +25,14 @@ let scopeCommands: [CommandSpec] = [
 
   .change(
     ScopeKind.self, "CLOSE",
-    "Closes a scope and all below it, children first: 1, or 0 if there was none.",
+    "Close a scope and all scopes below it, children first.",
     Engine.closeScope, flags: [.write], complexity: "O(1); then all below it, bit by bit",
     reply: Call.done),
 
   CommandSpec(
     "SCOPE", "TOUCH", "scope",
     [.duration("TTL", \.ttl, lasting: true), .generation(\.generation)],
-    group: .entities(.scope), [.write, .fast], "Renews the lease of a scope.",
+    group: .entities(.scope), [.write, .fast], "Renew the lease of a scope.",
     into: (ttl: nil as Interval?, generation: nil as Generation?)
   ) { call, request throws(CommandError) in
     let key = try call.key()
@@ -43,8 +43,8 @@ let scopeCommands: [CommandSpec] = [
       })
   },
 
-  .get(ScopeKind.self, "How a scope is; null if there is none."),
-  .list(ScopeKind.self, "A page of scopes."),
+  .get(ScopeKind.self, "Read a scope."),
+  .list(ScopeKind.self, "List scopes, page by page."),
 
   CommandSpec(
     "SCOPE", "TREE", "scope",
@@ -53,7 +53,7 @@ let scopeCommands: [CommandSpec] = [
       .integer("LIMIT", \.limit, in: 1...1_000),
     ],
     group: .entities(.scope), [.readOnly], complexity: "O(LIMIT)",
-    "A scope and all below it, parents first, page by page.", into: TreeRequest()
+    "List a scope and all scopes below it, parents first, page by page.", into: TreeRequest()
   ) { call, request throws(CommandError) in
     let key = try call.key()
     let page = try call.run { () throws(EngineError) in
@@ -66,7 +66,7 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", \.self)], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
-    "This connection handles an event, or all (*), at a scope: 1, or 0 if it did before.",
+    "Handle an event, or all events (*), at a scope on this connection.",
     into: false
   ) { call, captures throws(CommandError) in
     let event = try call.eventName(3)
@@ -81,7 +81,7 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "UNHANDLE", "scope event", group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
-    "This connection handles an event at a scope no more: 1, or 0 if it did not."
+    "Stop handling an event at a scope."
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
     let done = call.dispatcher.engine.unhandle(
@@ -92,7 +92,7 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "EMIT", "scope event [!payload]", group: .entities(.scope), [.write],
     complexity: "O(depth)",
-    "Sends an event down to a scope and up again; the scope that took it, or null."
+    "Send an event down to a scope and up again; the first handler takes it."
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
     guard !event.elementsEqual([UInt8(ascii: "*")]) else {

@@ -10,16 +10,16 @@ private struct TakeRequest {
 
 let throttleCommands: [CommandSpec] = [
   take(
-    nil, "Asks whether something may be done now, BURST times at once and RATE in the long run."),
-  take("TAKE", "As THROTTLE, for keys that might be called like one of its other commands."),
+    nil, "Take from a rate limit: up to BURST at once, RATE in the long run."),
+  take("TAKE", "The same as THROTTLE, for keys that could be mistaken for a subcommand."),
   .change(
     ThrottleKind.self, "REFUND", "n",
-    "Gives back what was not used after all; null if nothing of the key is used.",
+    "Give back what was taken but not used.",
     { call throws(CommandError) in
       UInt32(try call.integer(call.arguments[3], "n", in: 1...Throttle.Rate.most))
     }, Engine.refundThrottle, reply: { $0.reply($1) }),
-  .get(ThrottleKind.self, "How a rate limit is; null if nothing of it is used."),
-  .list(ThrottleKind.self, "A page of rate limits."),
+  .get(ThrottleKind.self, "Read a rate limit."),
+  .list(ThrottleKind.self, "List rate limits, page by page."),
 ]
 
 private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {

@@ -9,7 +9,7 @@ let timerCommands: [CommandSpec] = [
       .owner(\.owner), .choice("LATE", \.late), .choice("CLOCK", \.clock),
     ],
     group: .entities(.timer), [.write, .fast],
-    "Arms a timer, once or again and again; one of that name is replaced.",
+    "Set a timer that fires once or repeatedly; replaces one of the same key.",
     request: TimerSet.init
   ) { call, set throws(CommandError) in
     let key = try call.key()
@@ -18,19 +18,20 @@ let timerCommands: [CommandSpec] = [
         try call.dispatcher.engine.setTimer(key, set, by: call.session.client, at: call.now)
       })
   },
-  .get(TimerKind.self, "How a timer is; null if there is none."),
+  .get(TimerKind.self, "Read a timer."),
   .change(
-    TimerKind.self, "PAUSE", "Stops the time of a timer.", Engine.pauseTimer, reply: Call.view),
+    TimerKind.self, "PAUSE", "Pause a timer and keep its remaining time.", Engine.pauseTimer,
+    reply: Call.view),
   .change(
-    TimerKind.self, "RESUME", "Lets a paused timer go on with the time it had left.",
+    TimerKind.self, "RESUME", "Resume a paused timer with its remaining time.",
     Engine.resumeTimer, reply: Call.view),
   .change(
-    TimerKind.self, "RETIME", "d", "Makes a timer due in that time from now.", Call.time,
+    TimerKind.self, "RETIME", "d", "Change when a timer fires, counted from now.", Call.time,
     Engine.retimeTimer, reply: Call.view),
   .change(
-    TimerKind.self, "DEL", "Disarms a timer: 1, or 0 if there was none.", Engine.deleteTimer,
+    TimerKind.self, "DEL", "Delete a timer.", Engine.deleteTimer,
     reply: Call.done),
-  .list(TimerKind.self, "A page of timers."),
+  .list(TimerKind.self, "List timers, page by page."),
 ]
 
 extension TimerSet {
