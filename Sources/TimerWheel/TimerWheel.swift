@@ -27,7 +27,7 @@
 ///
 /// Sources: G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7;
 /// W. T. Tang, R. S. M. Goh, I. L. Thng, "Ladder queue" (ACM TOMACS 2005), for sorting what is
-/// near only when it is near. How it came to be as it is: docs/timer-wheel.md.
+/// near only when it is near. How it came to be as it is: docs/dev/timer-wheel.md.
 public struct TimerWheel: ~Copyable {
   /// A point in time, in ticks since whatever the caller counts from.
   public typealias Tick = UInt64

@@ -121,7 +121,7 @@ def test_config_get_shows_settings(speaker):
 def test_every_limit_of_the_documentation_is_shown(client):
     from countdownd import PROJECT
 
-    table = (PROJECT / "docs/protocol.md").read_text().split("## Conventions")[0]
+    table = (PROJECT / "docs/reference/protocol.md").read_text().split("## Conventions")[0]
     documented = re.findall(r"^\| `(max-[a-z-]+)`", table, re.M)
     shown = view(client("CONFIG", "GET", "limits.*"))
     assert sorted(shown) == sorted("limits." + name for name in documented)
@@ -168,7 +168,7 @@ def test_command_docs(speaker):
 def test_every_command_of_the_documentation_exists(client):
     from countdownd import PROJECT
 
-    text = (PROJECT / "docs/protocol.md").read_text()
+    text = (PROJECT / "docs/reference/protocol.md").read_text()
     names = {name.decode() for name in client("COMMAND", "LIST")}
     for family in ("COUNTDOWN", "HUD", "TIMER"):
         documented = set(re.findall(rf"`{family} ([A-Z]+)", text))

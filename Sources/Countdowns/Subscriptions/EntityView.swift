@@ -1,5 +1,5 @@
 /// What is reported of an entity: in replies, events and snapshots. It describes its fields once,
-/// for RESP, JSON and the event log alike; docs/protocol.md explains them.
+/// for RESP, JSON and the event log alike; docs/reference explains them.
 package protocol EntityView: Sendable {
   var kind: EntityKind { get }
   var key: [UInt8] { get }

@@ -225,7 +225,7 @@ import Wire
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     let text = try String(
-      contentsOf: root.appendingPathComponent("docs/protocol.md"), encoding: .utf8)
+      contentsOf: root.appendingPathComponent("docs/reference/protocol.md"), encoding: .utf8)
     for row in table.rows where row.subcommand != "HELP" {
       guard let subcommand = row.subcommand else {
         #expect(text.contains(row.name), "\(row.name)")
