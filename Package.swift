@@ -5,7 +5,8 @@ import PackageDescription
 let settings: [SwiftSetting] =
   Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
 
-/// Whatever the compiler cannot prove to be memory-safe is marked; functions can return what they lend.
+/// Whatever the compiler cannot prove to be memory-safe is marked; functions can return what they
+/// lend.
 let strict: [SwiftSetting] =
   settings + [.strictMemorySafety(), .enableExperimentalFeature("Lifetimes")]
 

@@ -63,8 +63,8 @@ extension ProblemList {
     }
   }
 
-  /// Where a key of a section stands again: the parser only says where it stands first. Nil where the
-  /// section is in braces, so that its keys need not stand below each other.
+  /// Where a key of a section stands again: the parser only says where it stands first. Nil where
+  /// the section is in braces, so that its keys need not stand below each other.
   private static func lineOfRepeat(of key: String, after first: Mark, _ yaml: String) -> Int? {
     let lines = yaml.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let keys = ["\(key)", "'\(key)'", "\"\(key)\""]

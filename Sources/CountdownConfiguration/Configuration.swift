@@ -45,7 +45,7 @@ package struct Configuration: Equatable, Sendable {
     }
   }
 
-  /// What a reply promises about the changes that it tells of.
+  /// What a reply promises about the changes that it reports.
   package enum Durability: String, CaseIterable, Equatable, Sendable {
     /// Nothing is kept.
     case none
@@ -133,7 +133,7 @@ package struct Configuration: Equatable, Sendable {
 
   /// What NAV SWIPE takes when it is not told.
   package struct Navigation: Equatable, Sendable {
-    /// How long a swipe back may go on without a word of it, before it is cancelled.
+    /// A swipe back is cancelled after this time without progress.
     package var swipeTimeout = Duration.seconds(10)
   }
 

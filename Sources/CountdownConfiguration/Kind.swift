@@ -178,7 +178,8 @@ extension Kind where Value == [String: Configuration.Screen] {
   }
 }
 
-/// Decimal digits without sign, separators or leading zeros, which YAML and people read differently.
+/// Decimal digits without sign, separators or leading zeros, which YAML and people read
+/// differently.
 private func wholeNumber(_ text: Substring) -> Int? {
   let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
   guard text.utf8.allSatisfy(digits.contains), text == "0" || !text.hasPrefix("0") else {

@@ -67,7 +67,7 @@ struct Setting: Sendable {
     Setting("limits.max-connections", \.limits.maxConnections, .count(1...1_000_000)),
     Setting(
       "limits.max-connections-per-uid", \.limits.maxConnectionsPerUID, .count(1...1_000_000)),
-    // A table has places for 2²⁷: for each entity, and for each that is gone but still stored.
+    // A table has places for 2²⁷: for each entity, and for each that has ended but is still stored.
     Setting("limits.max-entities", \.limits.maxEntities, .count(1...67_000_000)),
     Setting("limits.max-entities-per-uid", \.limits.maxEntitiesPerUID, .count(1...67_000_000)),
     Setting("limits.max-subscriptions", \.limits.maxSubscriptions, .count(1...10_000_000)),

@@ -23,9 +23,9 @@ final class Database {
     self.lock = lock
     _ = Self.isConfigured
     var handle: OpaquePointer?
-    // The first of this process to read the file locks it for the process, until the last closes it:
-    // others cannot change under our hands what the engine has in memory, several connections of
-    // ours can work on it at once, and no lock has to be taken for each transaction.
+    // The first of this process to read the file locks it for the process, until the last closes
+    // it: others cannot change under our hands what the engine has in memory, several connections
+    // of ours can work on it at once, and no lock has to be taken for each transaction.
     let system = "unix-excl"
     // One thread at a time: SQLite's own mutexes would be taken for nothing at each call.
     let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
@@ -40,7 +40,7 @@ final class Database {
   }
 
   deinit {
-    // The statements are gone before: each holds on to its database.
+    // The statements are released before: each retains its database.
     sqlite3_close_v2(handle)
   }
 
@@ -80,7 +80,8 @@ final class Database {
     }
   }
 
-  /// The file was opened for writing, and its header forbids that; nil if not. To be called once it was read.
+  /// The file was opened for writing, and its header forbids that; nil if not. To be called once it
+  /// was read.
   var damagedHeader: StoreError? {
     guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
     return StoreError(.corrupt, path, "its header forbids to write it")
@@ -98,7 +99,8 @@ final class Database {
     }
   }
 
-  /// After a failure: nothing of the transaction is left, whether or not SQLite has ended it itself.
+  /// After a failure: nothing of the transaction is left, whether or not SQLite has ended it
+  /// itself.
   func rollBack() {
     if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
@@ -117,9 +119,10 @@ final class Database {
       code: SQLITE_IOERR, systemError: number, path: path, message: "cannot read (\(detail))")
   }
 
-  /// errno of a read that has failed in one of the ways that SQLite takes for a corrupt file system, and then
-  /// for a corrupt file. It is kept until another call on the file fails: after such a failure, real damage may
-  /// pass for another until the file is opened anew, which errs on the side of changing nothing.
+  /// errno of a read that has failed in one of the ways that SQLite takes for a corrupt file
+  /// system, and then for a corrupt file. It is kept until another call on the file fails: after
+  /// such a failure, real damage may pass for another until the file is opened again, which errs on
+  /// the side of changing nothing.
   ///
   /// Source: SQLite, os_unix.c (`unixRead`: SQLITE_IOERR_CORRUPTFS).
   private var failedRead: Int32? {

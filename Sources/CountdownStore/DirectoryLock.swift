@@ -22,7 +22,7 @@ final class DirectoryLock {
       }
       throw StoreError(.inUse(pid: pid), path, "it is locked")
     }
-    // Only for the error message of others: that it cannot be written is no reason not to go on.
+    // Only for the error message of others: a failure to write it is ignored.
     let line = Array("\(getpid())\n".utf8)
     if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, line, line.count, 0) }
   }

@@ -1,6 +1,7 @@
 import Countdowns
 
-/// The newest events, for clients that were disconnected: a bounded number of them, several in a row.
+/// The newest events, for clients that were disconnected: a bounded number of them, several in a
+/// row.
 struct EventTable {
   private let database: Database
   private let limit: Int64
@@ -53,8 +54,8 @@ struct EventTable {
     }
   }
 
-  /// Appends events, oldest first, and removes the oldest beyond the limit. Those that would be removed
-  /// at once are not written.
+  /// Appends events, oldest first, and removes the oldest beyond the limit. Those that would be
+  /// removed at once are not written.
   mutating func append(_ batches: [LoggedEvents]) throws(StoreError) {
     let batches = batches[(batches.lastIndex { $0.events.dropsAll } ?? 0)...]
     if limit == 0 || batches.first?.events.dropsAll == true {

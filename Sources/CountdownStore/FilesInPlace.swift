@@ -1,7 +1,7 @@
 import Glibc
 
-/// Notices when a file that is open is no more where the next start looks for it: moved, removed, or
-/// replaced by another.
+/// Notices when a file that is open is no more where the next start looks for it: moved, removed,
+/// or replaced by another.
 struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
   private let database: (path: String, identity: Identity)

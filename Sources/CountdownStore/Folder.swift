@@ -1,7 +1,8 @@
 import Countdowns
 import Glibc
 
-/// Brings what the log has to the tables, and makes copies of them: on one thread, beside the commits.
+/// Brings what the log has to the tables, and makes copies of them: on one thread, beside the
+/// commits.
 final class Folder: @unchecked Sendable {
   private let options: Store.Options
   private let database: Database
@@ -15,8 +16,8 @@ final class Folder: @unchecked Sendable {
     tables = try Tables(database)
   }
 
-  /// Applies the batches of some segments, up to a number: all of them or none. When it returns they
-  /// are on the disk.
+  /// Applies the batches of some segments, up to a number: all of them or none. When it returns
+  /// they are on the disk.
   func fold(_ segments: [FoundSegment], through number: UInt64) throws(StoreError) {
     guard number > meta.folded else { return }
     let numbers = meta.folded + 1...number
@@ -101,8 +102,8 @@ final class Folder: @unchecked Sendable {
 
   /// Copies the tables to a file: about a second for each million rows.
   ///
-  /// The file gets its name only once it is whole; one of that name is replaced. Nothing waits for the
-  /// disk: it is there to be read, and removed.
+  /// The file gets its name only once it is whole; one of that name is replaced. Nothing waits for
+  /// the disk: it is there to be read, and removed.
   func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
     func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
@@ -133,7 +134,7 @@ final class Folder: @unchecked Sendable {
     }
   }
 
-  /// Makes a copy a state of its own: the log of this one goes on without it.
+  /// Makes a copy a state of its own: the log of this one continues without it.
   private func detach(_ path: String) throws(StoreError) {
     let copy = try Database(path, .readWrite)
     try copy.execute("PRAGMA synchronous = OFF")

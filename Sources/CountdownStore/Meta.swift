@@ -1,7 +1,7 @@
 import Countdowns
 
-/// The one row of the table `meta`: how the clocks stood, how far numbers may have been given out, and
-/// how far the log is in the tables.
+/// The one row of the table `meta`: how the clocks stood, how far numbers may have been given out,
+/// and how far the log is in the tables.
 struct Meta {
   /// What the log notes, too.
   struct Clocks: Equatable, Stored {

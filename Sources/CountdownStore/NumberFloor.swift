@@ -1,6 +1,6 @@
 import Glibc
 
-/// How far numbers may have been given out, in a file of its own beside the database: so they go on
+/// How far numbers may have been given out, in a file of its own beside the database: so they keep
 /// rising when that is set aside, restored from an old backup or lost.
 struct NumberFloor {
   let directory: String
@@ -58,7 +58,7 @@ struct NumberFloor {
 
 extension Store {
   /// The first number for a daemon that keeps nothing, where one that did has given out numbers
-  /// before: they go on rising, and the next that keeps something knows that there were others.
+  /// before: they keep rising, and the next that keeps something knows that there were others.
   ///
   /// Touches nothing but `numbers` and `lock` of a directory that has them and that nobody uses.
   ///
@@ -72,7 +72,7 @@ extension Store {
     do {
       lock = try DirectoryLock(directory)
     } catch {
-      // What another daemon keeps there is nothing of ours.
+      // What another daemon keeps there is not ours to touch.
       if case .inUse = error.kind { return number }
       throw error
     }

@@ -2,9 +2,9 @@ import Countdowns
 
 /// A state that takes the place of a corrupt one.
 ///
-/// It is made beside that, and is whole and on the disk before anything there is moved: the process may
-/// end, or the disk be full, at any moment, and what could be read is either in the corrupt state, as it
-/// was, or in this.
+/// It is made beside that, and is whole and on the disk before anything there is moved: the process
+/// may end, or the disk be full, at any moment, and what could be read is either in the corrupt
+/// state, as it was, or in this.
 ///
 /// Not thread-safe.
 package final class Replacement {
@@ -22,7 +22,7 @@ package final class Replacement {
   ///
   /// - Parameters:
   ///   - corrupt: if it could be opened.
-  ///   - announce: is told where the corrupt state is to go, before anything is done.
+  ///   - announce: receives where the corrupt state will be moved, before anything is done.
   package init(
     of corrupt: Store?, _ options: Store.Options, at now: StoreClock.Reading,
     announce: (String) -> Void
@@ -70,8 +70,8 @@ package final class Replacement {
     try folder.write(batch.bytes)
   }
 
-  /// Decides that this is the state from now on: the next to open the directory puts it in place. If it
-  /// throws, nothing has come of it.
+  /// Decides that this is the state from now on: the next to open the directory puts it in place.
+  /// If it throws, nothing has come of it.
   package func decide() throws(StoreError) {
     guard folder != nil else { return }
     folder = nil
@@ -83,8 +83,8 @@ package final class Replacement {
     }
   }
 
-  /// Puts it in place, and the corrupt state aside; nobody may have that open any more. To be called after
-  /// `decide`, and again if it throws.
+  /// Puts it in place, and the corrupt state aside; nobody may have that open any more. To be
+  /// called after `decide`, and again if it throws.
   package func open(at now: StoreClock.Reading) throws(StoreError) -> Store {
     precondition(folder == nil, "it is not decided")
     return try Store(options, at: now, schema: .current, lock: lock)

@@ -1,9 +1,10 @@
 import Wire
 
-/// Tells a row as it was written from one in which something was changed since: SQLite keeps no sums.
+/// Tells a row as it was written from one in which something was changed since: SQLite keeps no
+/// sums.
 ///
-/// The values may be added in any order. NULL adds nothing, so a column that a later version adds changes
-/// no sum of older rows. A changed row passes once in 2³².
+/// The values may be added in any order. NULL adds nothing, so a column that a later version adds
+/// changes no sum of older rows. A changed row passes once in 2³².
 struct RowSum {
   private var bits: UInt64 = 0
 

@@ -74,7 +74,7 @@ struct StateFiles {
     return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// Makes names that have come, gone or changed safe from a loss of power.
+  /// Makes created, removed and renamed files survive a power failure.
   func synchronize() throws(StoreError) { try Self.synchronize(directory) }
 
   static func synchronizeDirectory(of path: String) throws(StoreError) {
@@ -124,8 +124,9 @@ struct StateFiles {
     freeName(database, "corrupt", atUnixMicroseconds: now)
   }
 
-  /// Gets the replacement, which nobody has open, to the disk. From then on it is the state: whoever opens the
-  /// directory next puts it in place. So however this ends there is one state, and a whole one.
+  /// Gets the replacement, which nobody has open, to the disk. From then on it is the state:
+  /// whoever opens the directory next puts it in place. So however this ends there is one state,
+  /// and a whole one.
   func decide(insteadOf target: String) throws(StoreError) {
     try Self.synchronize(replacement, O_RDONLY)
     let name = Self.finished + target.dropFirst(database.count + 1)
@@ -140,8 +141,8 @@ struct StateFiles {
     }
   }
 
-  /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever of that is
-  /// not done yet.
+  /// Moves the corrupt database aside, with its log, and the replacement to where it was: whatever
+  /// of that is not done yet.
   func putInPlace(_ decided: (path: String, target: String)) throws(StoreError) {
     for segment in segments() {
       let name = segment.path.dropFirst(directory.count + 1)
@@ -150,7 +151,7 @@ struct StateFiles {
     for suffix in ["-wal", "-journal", ""] where access(database + suffix, F_OK) == 0 {
       try move(database + suffix, to: decided.target + suffix)
     }
-    // An index of the log, made anew by whoever opens it; ours keeps none in a file.
+    // An index of SQLite's log, which is rebuilt when it is opened; ours keeps none in a file.
     unlink(database + "-shm")
     // A log that is not its own would ruin it.
     try synchronize()

@@ -8,7 +8,8 @@ final class Statement {
   private let handle: OpaquePointer
   /// What parameters are at present: what does not change need not be bound again.
   private var values: [Value]
-  /// Why a parameter could not be bound: it is too long, or memory is short. The next step throws it.
+  /// Why a parameter could not be bound: it is too long, or memory is short. The next step throws
+  /// it.
   private var unbound = SQLITE_OK
   /// Parameters are counted from here on: for statements of several rows.
   var firstParameter: Int32 = 0
@@ -94,8 +95,8 @@ final class Statement {
     check(sqlite3_bind_null(handle, firstParameter + parameter))
   }
 
-  /// Whether a number or NULL is to be bound, as the parameter is something else at present. Bytes always are:
-  /// what they were is not known here.
+  /// Whether a number or NULL is to be bound, as the parameter is something else at present. Bytes
+  /// always are: what they were is not known here.
   @discardableResult
   private func note(_ parameter: Int32, _ value: Value) -> Bool {
     let place = Int(firstParameter + parameter)
@@ -108,7 +109,7 @@ final class Statement {
 
   // MARK: Rows
 
-  /// Goes on to the next row; false after the last, when it is reset by itself.
+  /// Advances to the next row. Returns false after the last one, and resets the statement.
   func step() throws(StoreError) -> Bool {
     if unbound != SQLITE_OK {
       let error = database.error(unbound)
@@ -135,8 +136,8 @@ final class Statement {
 
   func reset() { sqlite3_reset(handle) }
 
-  /// Whether what was read of the row, each value once, is what was written with the sum in a column.
-  /// Rows of older versions have no sum.
+  /// Whether what was read of the row, each value once, is what was written with the sum in a
+  /// column. Rows of older versions have no sum.
   func hasRightSum(_ column: Int32) -> Bool {
     isNull(column) || sqlite3_column_int64(handle, column) == readSum.value
   }

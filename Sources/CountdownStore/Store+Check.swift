@@ -20,7 +20,8 @@ extension Store {
 
   /// Looks through the state in a directory that no daemon uses: every page and every row.
   ///
-  /// Changes nothing of the state. Throws what keeps it from looking; what is found is in the report.
+  /// Changes nothing of the state. Throws what keeps it from looking; what is found is in the
+  /// report.
   ///
   /// - Parameter areEvents: whether the engine can read such events.
   package static func check(
@@ -32,12 +33,13 @@ extension Store {
     guard access(report.path, F_OK) == 0 else {
       throw StoreError(systemError: errno, path: report.path, doing: "open")
     }
-    // Where there is none no daemon has ever been; and one of this user might keep the daemon's out.
+    // Where there is none no daemon has ever been; and one of this user might keep the daemon's
+    // out.
     let lock = access(directory + "/lock", F_OK) == 0 ? try DirectoryLock(directory) : nil
     defer { withExtendedLifetime(lock) {} }
     if let decided {
       report.problems.append(
-        "a corrupt state is being replaced: the next start moves it to \(decided.target), and goes on with this"
+        "a corrupt state is being replaced: the next start moves it to \(decided.target), and continues with this"
       )
     }
     if files.isEmpty, NumberFloor(directory: directory).read() != nil {

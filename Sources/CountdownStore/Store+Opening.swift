@@ -8,8 +8,8 @@ extension Store {
     case unfinishedReplacement(place: String)
     /// A power failure has cost the newest changes.
     case lostChanges(StoreError)
-    /// A part of the log belongs to another state, such as one that a backup has replaced: it is moved
-    /// to `place`.
+    /// A part of the log belongs to another state, such as one that a backup has replaced: it is
+    /// moved to `place`.
     case otherLog(place: String)
     /// There was a state, and now there is nothing in the file.
     case emptied(path: String)

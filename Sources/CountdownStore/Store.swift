@@ -1,7 +1,7 @@
 import CSQLite
 import Countdowns
 
-/// What a reply promises about the changes that it tells of.
+/// What a reply promises about the changes that it reports.
 package enum Durability: String, CaseIterable, Sendable {
   /// Nothing is written.
   case none
@@ -12,8 +12,8 @@ package enum Durability: String, CaseIterable, Sendable {
   case power
 }
 
-/// The state of a state directory as a start finds it: tables in an SQLite file, and the log of what
-/// has changed since. It is read once; then a `StoreWriter` goes on with it.
+/// The state of a state directory as a start finds it: tables in an SQLite file, and the log of
+/// what has changed since. It is read once; then a `StoreWriter` takes over.
 ///
 /// Entities are known by their place in the engine's tables. Not thread-safe.
 package final class Store {
@@ -51,7 +51,8 @@ package final class Store {
   package let clock: StoreClock
   /// No generation or sequence number from here on was ever given out.
   package let firstNumber: Int64
-  /// Why the state is to be replaced once what can be read of it has been: nothing was written to it.
+  /// Why the state is to be replaced once what can be read of it has been: nothing was written to
+  /// it.
   package let damage: StoreError?
 
   let database: Database
@@ -66,7 +67,7 @@ package final class Store {
   ///
   /// The directory is this process's own until the store is closed.
   ///
-  /// - Parameter announce: is told what is about to be done to files that are there.
+  /// - Parameter announce: receives what is about to be done to existing files.
   package convenience init(
     _ options: Options, at now: StoreClock.Reading, announce: (Finding) -> Void = { _ in }
   ) throws(StoreError) {
@@ -119,7 +120,8 @@ package final class Store {
     firstNumber = max(
       max(known, given) + 1, now.wallMicroseconds, options.firstNumber,
       max(events.highestSequence, log.lastEvent) + 1)
-    // Numbers that this state knows nothing of: it is an old backup, or nothing was kept for a while.
+    // Numbers that this state knows nothing of: it is an old backup, or nothing was kept for a
+    // while.
     missingThrough = isLossy || (found != nil && given > known) ? firstNumber - 1 : nil
     let floor = firstNumber + NumberFloor.reserve
     var meta = Meta(Meta.Clocks(saved: clock.saved, numberFloor: floor))
@@ -151,8 +153,8 @@ package final class Store {
   /// Has what is being loaded end with an error, soon. From any thread, while the store is open.
   package func interrupt() { sqlite3_interrupt(database.handle) }
 
-  /// Reads all entities, half a microsecond for each; a table that cannot be read to its end does not
-  /// keep others from being read. Instants are on the boot clock of this boot.
+  /// Reads all entities, half a microsecond for each; a table that cannot be read to its end does
+  /// not keep others from being read. Instants are on the boot clock of this boot.
   package func loadRecords(_ reader: some RecordReader) {
     Tables.load(database, offset: clock.offset, besides: log.newest, reader)
     Tables.load(log, offset: clock.offset, reader)

@@ -1,15 +1,16 @@
-/// The clock that stored deadlines are on: it goes on over reboots.
+/// The clock that stored deadlines are on: it continues over reboots.
 ///
 /// Within a boot it runs with the boot clock, at a fixed distance from it, so that setting the
-/// wall clock moves nothing. From one boot to the next it goes on by as much as the wall clock
-/// did. So a stored deadline keeps its meaning for good, and no row has to be written anew after a
+/// wall clock moves nothing. From one boot to the next it advances by as much as the wall clock
+/// did. So a stored deadline keeps its meaning for good, and no row has to be rewritten after a
 /// reboot. It begins at the wall clock's time; later steps of the wall clock set them apart.
 ///
 /// All times are in microseconds.
 package struct StoreClock: Equatable, Sendable {
   /// The clocks of the machine at one moment.
   package struct Reading: Equatable, Sendable {
-    /// Names the boot, as /proc/sys/kernel/random/boot_id does, but without the dashes; or `unknownBoot`.
+    /// Names the boot, as /proc/sys/kernel/random/boot_id does, but without the dashes; or
+    /// `unknownBoot`.
     package let bootID: String
     package var bootMicroseconds: Int64
     /// Since 1970.
@@ -48,7 +49,7 @@ package struct StoreClock: Equatable, Sendable {
     var offset: Int64
   }
 
-  /// What the wall clock may be off by from what is written down, before that is done anew: what a
+  /// How far the wall clock may differ from what is written down before it is written again: what a
   /// reboot may cost a countdown in accuracy.
   static let tolerance: Int64 = 10_000
   /// How long it may be before the time is written down again, so that a wall clock that is lost in
@@ -81,7 +82,7 @@ package struct StoreClock: Equatable, Sendable {
   /// To this boot's boot clock; negative for what was before this boot.
   package func bootMicroseconds(stored: Int64) -> Int64 { stored - offset }
 
-  /// Whether the clocks are to be written down anew.
+  /// Whether the clocks have to be written again.
   package func isOutdated(at now: Reading) -> Bool {
     let old = saved.reading
     let away = now.bootMicroseconds - old.bootMicroseconds

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Stores what changes, batch by batch, for an event loop that never waits for the tables.
 ///
-/// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread and
-///   hearing of it takes longer than that.
+/// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread
+///   and hearing of it takes longer than that.
 /// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
 ///   are appended together.
 ///
@@ -41,21 +41,20 @@ package final class StoreWriter: @unchecked Sendable {
     var isClosed = false
   }
   private let upkeepState = Mutex(Upkeep())
-  /// Called on the loop when the upkeep begins to fail, or fails for another reason, and with nil when
-  /// it works again.
+  /// Called on the loop when the upkeep begins to fail, or fails for another reason, and with nil
+  /// when it works again.
   package var upkeepChanged: ((StoreError?) -> Void)?
 
   /// How many segments are brought to the tables at once.
   private static let segmentsAtOnce = 4
   private static let retryInterval = DispatchTimeInterval.seconds(1)
 
-  /// Goes on with a state that was read.
+  /// Continues with a state that was read.
   ///
-  /// - Parameters:
-  ///   - sequence: of events up to this number nothing is known but what was read.
-  ///   - execute: has its argument run on the loop, from any thread, soon.
-  ///   - upkeep: has its argument run on a thread that nothing waits for, one after another.
-  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then on: the
+  /// - Parameters: - sequence: of events up to this number nothing is known but what was read. -
+  ///   execute: has its argument run on the loop, from any thread, soon. - upkeep: has its argument
+  ///   run on a thread that nothing waits for, one after another. - failed: called when a batch
+  ///   cannot be stored, on any thread. Nothing is stored from then on: the
   ///     process has to end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
@@ -101,8 +100,8 @@ package final class StoreWriter: @unchecked Sendable {
   /// Whether batches wait for the disk.
   package var isBusy: Bool { isWriting || !waiting.isEmpty }
 
-  /// Why nothing that is stored may be changed: the next segment cannot be reserved, or files are no
-  /// more where the next start looks for them. To be asked before a batch changes anything.
+  /// Why nothing that is stored may be changed: the next segment cannot be reserved, or files are
+  /// no more where the next start looks for them. To be asked before a batch changes anything.
   package func problem(atBootMicroseconds now: Int64) -> StoreError? {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
@@ -111,8 +110,8 @@ package final class StoreWriter: @unchecked Sendable {
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
-  /// When the clocks are stored though nothing else has changed, unless somebody sets the wall clock
-  /// before: in microseconds of the boot clock.
+  /// When the clocks are stored though nothing else has changed, unless somebody sets the wall
+  /// clock before: in microseconds of the boot clock.
   package var clocksDue: Int64 { clock.outdatedAt }
 
   /// Stores what is in `batch`. `stored` is called on the loop once it is: before this returns, or
@@ -249,7 +248,8 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Backup
 
-  /// Copies the state of this moment to a file; see `Folder.backUp`. `answer` is called on the loop.
+  /// Copies the state of this moment to a file; see `Folder.backUp`. `answer` is called on the
+  /// loop.
   ///
   /// - Parameter now: the clocks are written down first; nil to leave them.
   package func backUp(
@@ -278,8 +278,8 @@ package final class StoreWriter: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Stores what is in `batch` and the clocks, and closes the files. Waits for the disk; on the loop, or
-  /// once that has ended. Answers of a batch under way come after this has returned.
+  /// Stores what is in `batch` and the clocks, and closes the files. Waits for the disk; on the
+  /// loop, or once that has ended. Answers of a batch under way come after this has returned.
   package func close(at now: StoreClock.Reading) {
     commits.sync {}
     upkeepState.withLock { $0.isClosed = true }

@@ -1,8 +1,8 @@
 import CSQLite
 import Synchronization
 
-/// Looks through the structure of every page, on a connection and a thread of its own, while the rows are
-/// read: 0.4 s of a processor for each million rows.
+/// Looks through the structure of every page, on a connection and a thread of its own, while the
+/// rows are read: 0.4 s of a processor for each million rows.
 ///
 /// Reading rows alone misses swapped pages, and rows that a page counts no longer.
 package final class StructureCheck: Sendable {

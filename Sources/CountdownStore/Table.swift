@@ -1,6 +1,6 @@
 import Countdowns
 
-/// The rows of one table: an id, what a record says of itself, and a sum of both.
+/// The rows of one table: an id, the values of a record, and a sum of both.
 final class Table<Record: StoredRecord> {
   private let database: Database
   private let replace: Statement
@@ -9,8 +9,8 @@ final class Table<Record: StoredRecord> {
   /// Of a row.
   private let width: Int32
 
-  /// One statement writes so many rows, which prepares and finds its place in the table once for all of
-  /// them: a third less of the time.
+  /// One statement writes so many rows, which prepares and finds its place in the table once for
+  /// all of them: a third less of the time.
   private static var several: Int { 16 }
 
   init(_ database: Database) throws(StoreError) {

@@ -30,7 +30,7 @@ package final class Engine {
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
   /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
-  /// Time goes on: what becomes ready becomes ready.
+  /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
 
   /// On the boot clock and on the wall clock, in microseconds.
@@ -59,7 +59,7 @@ package final class Engine {
     eventLog = EventLog(limit: settings.eventsKept, after: lastSequence)
   }
 
-  /// New settings count from now on. What is under way goes on as it was started.
+  /// New settings apply from now on. Running entities keep the settings they were started with.
   package func reload(_ settings: EngineSettings) {
     self.settings = settings
     defaultPlan = settings.defaultPlan
@@ -77,7 +77,7 @@ package final class Engine {
 
   package func connect(_ connection: UInt64) { connections.join(connection) }
 
-  /// The connection is gone. O(1): what it owned is mute from now on, and cleared up by `advance`.
+  /// A connection was closed. O(1): what it owned is mute from now on, and `advance` cleans up.
   package func disconnect(_ connection: UInt64) {
     connections.leave(connection)
     scopes.tree.connectionLeft()
@@ -90,8 +90,8 @@ package final class Engine {
     (wheel.nextDeadline.map(Instant.init(tick:)), wallWheel.nextDeadline.map(Instant.init(tick:)))
   }
 
-  /// Does what is due by `now`, in the order of deadlines, and clears up after connections that
-  /// are gone.
+  /// Does what is due by `now`, in the order of deadlines, and cleans up after connections that
+  /// were closed.
   ///
   /// - Parameter budget: about how many steps it may take, each O(1), so that a mass expiry does
   ///   not keep sockets waiting.
@@ -227,7 +227,8 @@ package final class Engine {
 
   package var hasOutbox: Bool { !outbox.isEmpty }
 
-  /// Takes the events that have not been delivered yet. The next ones go into the memory of `empty`.
+  /// Takes the events that have not been delivered yet. The next ones go into the memory of
+  /// `empty`.
   package func exchangeOutbox(_ empty: inout Outbox) {
     precondition(empty.isEmpty, "what was taken before has been delivered")
     swap(&outbox, &empty)

@@ -42,7 +42,7 @@ package struct EngineSettings: Sendable {
   package var maximumLevelOfScreen: [[UInt8]: Level] = [:]
   package var blocking = BlockingRules()
 
-  /// How long a swipe back may go on without a word of it.
+  /// A swipe back is cancelled after this time without progress.
   package var swipeTimeout = Interval.seconds(10)
 
   /// A load fails if it takes longer than this; nil: it may take for ever.

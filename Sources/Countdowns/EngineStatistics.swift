@@ -12,7 +12,8 @@ package struct EngineStatistics {
   package var publications: Int64 = 0
   package var snapshots: Int64 = 0
 
-  /// How late what fell due was noticed, in microseconds; to 2 digits, more than an hour as an hour.
+  /// How late what fell due was noticed, in microseconds; to 2 digits, more than an hour as an
+  /// hour.
   package private(set) var lateness = Histogram<UInt64>(
     lowestDiscernibleValue: 1, highestTrackableValue: Self.latest,
     numberOfSignificantValueDigits: .two)

@@ -67,7 +67,8 @@ private let latestNanoseconds: UInt64 = 1 << 62 - 1
 package enum WallSetting: Equatable {
   /// In nanoseconds since 1970: the kernel sees to it that it fires then, also if the clock is set.
   case moment(nanoseconds: UInt64)
-  /// From 2116 on, which no dispatch time can say: after so many microseconds the clock is looked at.
+  /// From 2116 on, which no dispatch time can say: after so many microseconds the clock is looked
+  /// at.
   case look(afterMicroseconds: UInt64)
 
   /// When it is noticed, at the latest, that such a clock was set.

@@ -8,7 +8,7 @@ import Dispatch
 ///
 /// - It never fires before its clock has reached the deadline, whatever becomes of the clock.
 /// - It fires once; the handler arms it again.
-/// - The handler runs on the alarm's queue, which should be serial. To go on elsewhere, hop from
+/// - The handler runs on the alarm's queue, which should be serial. To continue elsewhere, hop from
 ///   there (`eventLoop.execute { … }`).
 ///
 /// All methods may be called from any thread, and from within the handler.

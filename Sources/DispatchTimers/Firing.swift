@@ -5,8 +5,8 @@ public struct Firing: Equatable, Sendable {
   public var lateness: Duration
 
   /// How many further periods of a repeating timer passed before this call, because the queue was
-  /// busy, the machine asleep or the clock set forward. The timer does not make up for them. 0 for a
-  /// timer that fires once.
+  /// busy, the machine asleep or the clock set forward. The timer does not make up for them. 0 for
+  /// a timer that fires once.
   public var missed: Int
 
   /// The deadline, in microseconds of the timer's clock.

@@ -2,9 +2,10 @@ import Glibc
 
 /// A value that one thread at a time may use.
 ///
-/// It is to be used like `Synchronization.Mutex` and would be that, if ThreadSanitizer could see it:
-/// on Linux the waiting half of `Mutex` is in a library that is not instrumented, so that correct
-/// programs are reported. A pthread mutex it knows, and what it reports here is worth reading.
+/// It is to be used like `Synchronization.Mutex` and would be that, if ThreadSanitizer could see
+/// it: on Linux the waiting half of `Mutex` is in a library that is not instrumented, so that
+/// correct programs are reported. A pthread mutex it knows, and what it reports here is worth
+/// reading.
 ///
 /// Not recursive: locking it again within `withLock` stops the program.
 ///

@@ -3,8 +3,8 @@ import Dispatch
 /// Runs a table of timers by one clock and one alarm on one queue.
 ///
 /// ``TimerQueue`` owns it and shuts it down; handles and sequences hold it as long as they like,
-/// which keeps no timer alive. The lock guards the table only: no action is called, and none let go,
-/// while it is held.
+/// which keeps no timer alive. The lock guards the table only: no action is called, and none let
+/// go, while it is held.
 final class TimerDriver: Sendable {
   /// How many timers one batch touches before it lets other work on the queue go first.
   static let timersPerBatch = 1_024

@@ -19,8 +19,8 @@ public final class TimerHandle: Sendable {
     if !isDetached.load(ordering: .relaxed) { cancel() }
   }
 
-  /// Whether the callback will be called: false once the last call has begun or the timer has ended.
-  /// O(1).
+  /// Whether the callback will be called: false once the last call has begun or the timer has
+  /// ended. O(1).
   public var isPending: Bool { driver.isPending(key) }
 
   /// Cancels the timer and releases its callback. O(1), idempotent, from any thread, also from
@@ -29,8 +29,8 @@ public final class TimerHandle: Sendable {
   /// Called on the timer's own queue, no call begins after it returns, and none is running except
   /// the one that calls `cancel()`.
   ///
-  /// Called elsewhere, one call that was due already may be running, or may still begin. Work that is
-  /// put on the queue afterwards runs after that call:
+  /// Called elsewhere, one call that was due already may be running, or may still begin. Work that
+  /// is put on the queue afterwards runs after that call:
   ///
   ///     handle.cancel()
   ///     timers.queue.async { /* no call from here on */ }

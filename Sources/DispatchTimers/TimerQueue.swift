@@ -27,12 +27,12 @@ public final class TimerQueue: Sendable {
     /// Runs while the machine sleeps, and cannot be set: for delays and timeouts. Swift's
     /// `ContinuousClock` reads the same, on Linux `CLOCK_BOOTTIME`.
     ///
-    /// `SuspendingClock` and Dispatch's uptime (`CLOCK_MONOTONIC`) stop while the machine sleeps, so
-    /// a timer of an hour would take longer on a laptop.
+    /// `SuspendingClock` and Dispatch's uptime (`CLOCK_MONOTONIC`) stop while the machine sleeps,
+    /// so a timer of an hour would take longer on a laptop.
     case continuous
 
-    /// The wall clock (`CLOCK_REALTIME`), for times of day. It runs while the machine sleeps, and can
-    /// be set:
+    /// The wall clock (`CLOCK_REALTIME`), for times of day. It runs while the machine sleeps, and
+    /// can be set:
     ///
     /// - Set forward past a deadline, the timer is due at once. A repeating timer fires once, and
     ///   reports what it missed.

@@ -5,9 +5,9 @@ extension TimerQueue {
   ///       redraw(skipping: tick.missed)
   ///     }
   ///
-  /// The ticks stay in phase with the first. A slow loop body misses ticks, which the next one counts
-  /// as ``Firing/missed``. The loop ends when its task is cancelled. While it waits, it keeps the
-  /// queue's timers alive.
+  /// The ticks stay in phase with the first. A slow loop body misses ticks, which the next one
+  /// counts as ``Firing/missed``. The loop ends when its task is cancelled. While it waits, it
+  /// keeps the queue's timers alive.
   ///
   /// - Parameters:
   ///   - interval: rounded up to a microsecond.

@@ -2,11 +2,11 @@ import CTimerFD
 import Dispatch
 import Glibc
 
-/// Calls back when somebody has set the clock on the wall, forwards or backwards, or the machine has
-/// slept. Nothing runs until then, but once a day.
+/// Calls back when somebody has set the clock on the wall, forwards or backwards, or the machine
+/// has slept. Nothing runs until then, but once a day.
 ///
-/// The kernel reports it to a `timerfd` that waits for a far moment of `CLOCK_REALTIME` and asks for
-/// it. A libdispatch timer does not ask, so it does not notice a clock that is set back.
+/// The kernel reports it to a `timerfd` that waits for a far moment of `CLOCK_REALTIME` and asks
+/// for it. A libdispatch timer does not ask, so it does not notice a clock that is set back.
 ///
 /// Source: timerfd_create(2), TFD_TIMER_CANCEL_ON_SET.
 package final class WallClockSteps {

@@ -4,9 +4,9 @@ import Wire
 
 /// Reports the status of the daemon to the service manager (`Type=notify`).
 ///
-/// Every method may be called without systemd: then it does nothing and returns `notUnderSystemd`. The variables of
-/// the environment are left as they are, so a process the daemon starts must be kept from them by
-/// `NotifyAccess=main`.
+/// Every method may be called without systemd: then it does nothing and returns `notUnderSystemd`.
+/// The variables of the environment are left as they are, so a process the daemon starts must be
+/// kept from them by `NotifyAccess=main`.
 ///
 /// Source: sd_notify(3).
 package struct ServiceNotifier: Sendable {
@@ -47,7 +47,7 @@ package struct ServiceNotifier: Sendable {
     return send("RELOADING=1\nMONOTONIC_USEC=\(microseconds)", nil)
   }
 
-  /// The start goes on, and takes its time: 30 more seconds from now.
+  /// The start takes longer: extends its timeout to 30 seconds from now.
   @discardableResult
   package func loading(_ entities: Int) -> Delivery {
     send("EXTEND_TIMEOUT_USEC=30000000", "loading: \(entities) entities")

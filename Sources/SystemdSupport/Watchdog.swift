@@ -4,7 +4,7 @@ import CSystemd
 ///
 /// Source: sd_watchdog_enabled(3).
 package enum Watchdog {
-  /// Within how many microseconds of each other the signs of life must come, or nil when nobody
+  /// The longest time between two heartbeats in microseconds, or nil when nobody
   /// watches this process.
   ///
   /// A malformed environment counts as nobody: systemd writes none, and whoever did would not

@@ -1,5 +1,5 @@
-/// Which of many numbered things are free: a bit for each, and summaries of 64 above 64, so that the
-/// next free one is found in a few steps.
+/// Which of many numbered things are free: a bit for each, and summaries of 64 above 64, so that
+/// the next free one is found in a few steps.
 ///
 /// They are handed out in the order of memory. A list of free ones would hand them out in the order
 /// in which they were given back: after many timers were cancelled in any order, each arming would
@@ -73,7 +73,7 @@ package struct FreeIndices: ~Copyable {
     }
   }
 
-  /// Goes on where it was, or from the start. Only the topmost words are searched, a 262,144th of
+  /// Continues where it was, or from the start. Only the topmost words are searched, a 262,144th of
   /// all in number.
   @inline(never)
   private mutating func findWord() -> Bool {

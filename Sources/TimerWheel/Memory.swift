@@ -6,7 +6,8 @@
   import Darwin
 #endif
 
-/// An array of plain values that grows in place, and can be large. What was not written yet is zero.
+/// An array of plain values that grows in place, and can be large. What was not written yet is
+/// zero.
 ///
 /// Up to 32 KiB it is ordinary memory. Beyond, it is a mapping, from 2 MiB on in pages of that size
 /// if the system has them: timers are touched in any order, and looking up small pages would cost
@@ -47,7 +48,7 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
     Self.release(old, oldMapping)
   }
 
-  /// Becomes a small one again. What it held is gone.
+  /// Becomes a small one again. What it held is discarded.
   mutating func startOver(_ small: Int) {
     Self.release(cells, mapping)
     mapping = nil
@@ -132,13 +133,14 @@ private struct Mapping {
   }
 }
 
-/// Where plain values are in memory. Which of them are there is checked in debug builds only: who asks
-/// has found the index in a table that says so.
+/// Where plain values are in memory. Which of them are there is checked in debug builds only: who
+/// asks has found the index in a table that says so.
 ///
-/// It can be copied, as an array can be looked up in one step then; whoever frees the memory or moves
-/// the values sees to it that no copy is used any more.
+/// It can be copied, as an array can be looked up in one step then; whoever frees the memory or
+/// moves the values sees to it that no copy is used any more.
 ///
-/// Public, as only then other modules have copies of its small steps, which cost less than the calls.
+/// Public, as only then other modules have copies of its small steps, which cost less than the
+/// calls.
 @safe
 public struct Cells<Element: BitwiseCopyable> {
   @usableFromInline let base: UnsafeMutablePointer<Element>

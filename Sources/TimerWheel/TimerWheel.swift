@@ -372,7 +372,7 @@ public struct TimerWheel: ~Copyable {
     }
   }
 
-  /// The last timer is gone.
+  /// The last timer was removed.
   @inline(never)
   private mutating func becomeEmpty() {
     nextPosition = Chunks.none

@@ -1,7 +1,8 @@
-/// What bytes lack that are lent. This file, `ShortText`, `GrowingText` and `ByteQueue` are where texts
-/// meet memory.
+/// What bytes lack that are lent. This file, `ShortText`, `GrowingText` and `ByteQueue` are where
+/// texts meet memory.
 ///
-/// Public, as only then other modules have copies of these small steps, which cost less than the calls.
+/// Public, as only then other modules have copies of these small steps, which cost less than the
+/// calls.
 extension Span<UInt8> {
   /// Eight bytes at a time: keys are short.
   @inlinable

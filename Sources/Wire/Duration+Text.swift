@@ -1,5 +1,6 @@
 extension Duration {
-  /// Whole milliseconds, rounded up: who asks a daemon that is never early must not be early itself.
+  /// Whole milliseconds, rounded up: who asks a daemon that is never early must not be early
+  /// itself.
   ///
   /// Saturates at the bounds of `Int64`.
   package var millisecondsRoundedUp: Int64 {

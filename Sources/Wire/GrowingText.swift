@@ -1,4 +1,5 @@
-/// Bytes put together in memory that grows, and is used again for the next text. Public as `ShortText` is.
+/// Bytes put together in memory that grows, and is used again for the next text. Public as
+/// `ShortText` is.
 @safe
 public struct GrowingText: ~Copyable {
   private static let mostKept = 64 << 10

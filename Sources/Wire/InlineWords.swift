@@ -1,6 +1,6 @@
-/// Splits a typed line into words as redis-cli and redis-server do: blanks separate words; in double
-/// quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`. A NUL is a character
-/// like any other, as in keys; redis-server ignores what follows it.
+/// Splits a typed line into words as redis-cli and redis-server do: blanks separate words; in
+/// double quotes `\n \r \t \a \b \\ \" \xHH` are escapes, in single quotes only `\'`. A NUL is a
+/// character like any other, as in keys; redis-server ignores what follows it.
 package enum InlineWords {
   /// The words of a line, without their quotes.
   ///

@@ -19,8 +19,8 @@ package struct RESPEncoder: Sendable {
     newline()
   }
 
-  /// An error. What is not printable in it, such as a line end, which would end it early, is escaped:
-  /// clients print errors as they are.
+  /// An error. What is not printable in it, such as a line end, which would end it early, is
+  /// escaped: clients print errors as they are.
   package mutating func error(_ text: String) {
     byte("-")
     bytes.append(contentsOf: text.printable.utf8)

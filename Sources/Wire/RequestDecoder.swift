@@ -1,5 +1,5 @@
 /// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands for people who
-/// type. It goes on where it stopped, so a request that comes in many pieces is not read twice.
+/// type. It continues where it stopped, so a request that comes in many pieces is not read twice.
 ///
 ///     decoder.append(bytes.span.bytes)
 ///     while try decoder.next() { decoder.withArguments { handle($0) } }

@@ -1,6 +1,8 @@
-/// Bytes put together in memory that is lent, and large enough for them: whoever lends it sees to that.
+/// Bytes put together in memory that is lent, and large enough for them: whoever lends it sees to
+/// that.
 ///
-/// Public, as only then other modules have copies of its small steps, which cost less than the calls.
+/// Public, as only then other modules have copies of its small steps, which cost less than the
+/// calls.
 @safe
 public struct ShortText {
   @usableFromInline let start: UnsafeMutableRawPointer
@@ -124,8 +126,9 @@ public struct ShortText {
 
   private static let zeros: UInt64 = 0x3030_3030_3030_3030
 
-  /// The digits of a number below 10⁸, the first in the lowest byte. It is halved, and all halves are
-  /// halved at once, until each is a digit; a division by a constant is a multiplication and a shift.
+  /// The digits of a number below 10⁸, the first in the lowest byte. It is halved, and all halves
+  /// are halved at once, until each is a digit; a division by a constant is a multiplication and a
+  /// shift.
   @inline(__always)
   private static func eightDigits(_ value: UInt32) -> UInt64 {
     let fours = UInt64(value / 10_000) | UInt64(value % 10_000) << 32

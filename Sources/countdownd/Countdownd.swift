@@ -34,7 +34,7 @@ struct Countdownd: ParsableCommand {
       SIGNALS
         SIGTERM, SIGINT   take no new connections, write what is to be written, end.
         SIGHUP            reload the configuration, as countdownctl reload does; a bad one is logged, and the old one stays. \
-      From a terminal that is gone: end.
+      From a terminal that was closed: end.
 
       ENVIRONMENT
         COUNTDOWND_BOOT_ID   names this boot of the machine, for a sandbox in which /proc does not; the systemd \
@@ -46,7 +46,7 @@ struct Countdownd: ParsableCommand {
         65  --check has found that the state is damaged
         69  cannot listen: the socket is in use, or its directory is not there
         73  cannot keep state: the message says why, and what to do
-        74  cannot store a change: the log says why; a restart goes on with what was stored
+        74  cannot store a change: the log says why; a restart continues with what was stored
         78  the configuration is refused; the message says where and why
       """,
     version: "\(Product.name) \(Product.version)")
@@ -198,8 +198,8 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// Where nothing is kept, the clock sees to it that no number is given out again; and the numbers of a
-  /// daemon that has kept something there, which may be ahead of the clock.
+  /// Where nothing is kept, the clock sees to it that no number is given out again; and the numbers
+  /// of a daemon that has kept something there, which may be ahead of the clock.
   private func firstNumber(_ configuration: Configuration, _ logger: Logger) -> Int64 {
     let now = microsecondsSince1970()
     guard configuration.durability == .none else { return now }

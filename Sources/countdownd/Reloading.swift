@@ -5,8 +5,8 @@ import Dispatch
 import Logging
 import Synchronization
 
-/// Reloads the configuration. What can change while the daemon runs takes effect at once; if anything
-/// is wrong with it, nothing does.
+/// Reloads the configuration. What can change while the daemon runs takes effect at once; if
+/// anything is wrong with it, nothing does.
 final class Reloading: Sendable {
   private struct State {
     var configuration: Configuration
@@ -43,8 +43,8 @@ final class Reloading: Sendable {
     ask { outcome in for done in waiting { done(outcome) } }
   }
 
-  /// From any thread; `done` receives the outcome on another one. Before there is a server the request
-  /// waits for it: systemd would be notified of `ready` while it is still loading.
+  /// From any thread; `done` receives the outcome on another one. Before there is a server the
+  /// request waits for it: systemd would be notified of `ready` while it is still loading.
   func ask(_ done: @escaping @Sendable (ReloadOutcome) -> Void = { _ in }) {
     queue.async { [self] in
       let server = state.withLock { state in

@@ -2,8 +2,8 @@ import CountdownServer
 import Synchronization
 import SystemdSupport
 
-/// The line that `systemctl status` shows, of what everybody has to say: what is wrong comes first, and
-/// stays there for as long as it is.
+/// The line that `systemctl status` shows, of what everybody has to say: what is wrong comes first,
+/// and stays there for as long as it is.
 final class StatusLine: Sendable {
   private struct State {
     var troubles: [String] = []

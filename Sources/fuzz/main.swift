@@ -2,14 +2,15 @@
 //
 //     fuzz [SECONDS=20] [SEED=0] [TARGET ...]
 //
-// Each target begins with what has found something before, its folder in Tests/Fuzzing/Corpus, and goes
-// on with the inputs of rising seeds until its share of the time is up. The first failure, crash or
-// hang included, prints the seed and how to play it again, keeps the input, and ends with status 1.
+// Each target begins with what has found something before, its folder in Tests/Fuzzing/Corpus, and
+// continues with the inputs of rising seeds until its share of the time is up. The first failure,
+// crash or hang included, prints the seed and how to play it again, keeps the input, and ends with
+// status 1.
 
 import Fuzzing
 import Glibc
 
-// The same seed must be the same input: also sets are gone through in the same order then.
+// The same seed must be the same input: also sets are enumerated in the same order then.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
   setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
   execv("/proc/self/exe", CommandLine.unsafeArgv)

@@ -9,7 +9,7 @@
 import Glibc
 import Simulation
 
-// The same seed must be the same history: also sets are gone through in the same order then.
+// The same seed must be the same history: also sets are enumerated in the same order then.
 if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
   setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
   execv("/proc/self/exe", CommandLine.unsafeArgv)

@@ -159,7 +159,7 @@ func run(_ name: String, _ durability: Durability, size: Int, keys: Int, seconds
   try loop.submit { writer.close(at: reading()) }.wait()
 }
 
-print("From taking the changes of a batch until they are stored and the loop goes on, in µs")
+print("From taking the changes of a batch until they are stored and the loop continues, in µs")
 print(pad("", 8), pad("batch", 6), pad("START/s", 10), Times.heading)
 for durability in [Durability.process, .power] {
   for size in [1, 16, 64, 512] {

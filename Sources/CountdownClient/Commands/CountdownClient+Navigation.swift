@@ -48,7 +48,7 @@ extension CountdownClient {
   /// - Parameters:
   ///   - x: where it begins, in points from the edge.
   ///   - dx: how far it has moved, in points; to the right is back.
-  ///   - timeout: cancels it when nothing more is heard of it for so long.
+  ///   - timeout: cancels it after this time without further progress.
   public func beginSwipe(
     on stack: String, x: Double, dx: Double, timeout: Duration? = nil
   ) async throws(CountdownClientError) -> NavigationView {

@@ -68,7 +68,7 @@ public struct CountdownEvent: Sendable, Hashable {
     /// The connection was lost; the client reconnects by itself.
     public static let disconnected: Name = "disconnected"
     /// The client has reconnected. Missed events follow, then snapshots. An entity that a pattern
-    /// matched before and that gets no snapshot is gone.
+    /// matched before and that gets no snapshot has ended.
     public static let resubscribed: Name = "resubscribed"
     /// Comes after `resubscribed` if the event log does not have all missed events.
     public static let gap: Name = "gap"

@@ -11,7 +11,7 @@ final class Subscription: Sendable {
     var patterns: Set<String> = []
     /// Commands to send on each new connection: `SCOPE HANDLE`.
     var duties: [[String]] = []
-    /// Whether to go on after a first connection that fails, and after an error reply.
+    /// Whether to continue after a failed first connection, and after an error reply.
     var isPersistent = false
   }
 

@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// The log of changes: one frame for each batch, in segments that have their room on the disk before
-/// they are needed.
+/// The log of changes: one frame for each batch, in segments that have their room on the disk
+/// before they are needed.
 ///
-/// One thread appends. Another one reserves segments ahead, and gives back those whose changes are in
-/// the tables.
+/// One thread appends. Another one reserves segments ahead, and gives back those whose changes are
+/// in the tables.
 final class ChangeLog: @unchecked Sendable {
   /// How long a write that fails is tried again.
   private static let patience: Int64 = 1_000_000
@@ -86,8 +86,8 @@ final class ChangeLog: @unchecked Sendable {
   /// Of the newest batch.
   var lastNumber: UInt64 { shared.withLock { $0.lastNumber } }
 
-  /// Writes what a batch has changed, and waits for the disk if that is promised. What fails is tried
-  /// again for a second.
+  /// Writes what a batch has changed, and waits for the disk if that is promised. What fails is
+  /// tried again for a second.
   func append(_ batch: [UInt8]) throws(StoreError) {
     let number = lastNumber + 1
     LogFrame.write(batch, number: number, start: start, to: &frame)
@@ -126,7 +126,7 @@ final class ChangeLog: @unchecked Sendable {
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1_000
   }
 
-  /// Goes on in the next segment.
+  /// Continues in the next segment.
   private func advance(atLeast length: Int) throws(StoreError) {
     let size = max(segmentSize, LogSegment.headerLength + length)
     let next = try making.withLock { _ throws(StoreError) in

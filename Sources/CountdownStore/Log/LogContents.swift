@@ -2,9 +2,9 @@ import Countdowns
 
 /// What a start finds in the log.
 ///
-/// Batches are read in their order, up to the first that is not as it was written. Where others follow
-/// that one, changes are lost; where none does it is the torn end of the last write, which nobody has
-/// a reply to.
+/// Batches are read in their order, up to the first that is not as it was written. Where others
+/// follow that one, changes are lost; where none does it is the torn end of the last write, which
+/// nobody has a reply to.
 struct LogContents {
   /// Which batches are asked for.
   struct Query {
@@ -94,7 +94,8 @@ struct LogContents {
         place = frame.end
         end = (index, place)
       }
-      // One that is folded may have been left behind: then the next goes on where the tables end.
+      // One that is folded may have been left behind: then the next one continues where the tables
+      // end.
       if index > 0, segments[index].number != segments[index - 1].number + 1,
         place == LogSegment.headerLength
       {
@@ -131,12 +132,12 @@ struct LogContents {
     return frame.start >= lastStart || frame.number <= folded ? frame : nil
   }
 
-  /// The number of a batch that comes after the next one, in the rest of a segment. It is searched for
-  /// only behind what could be read; segments are searched in turn.
+  /// The number of a batch that comes after the next one, in the rest of a segment. It is searched
+  /// for only behind what could be read; segments are searched in turn.
   private func laterBatch(in bytes: [UInt8], from place: Int) -> UInt64? {
     let last = max(lastNumber, folded)
-    // Not more than fit in a log. What is in records may look like any number, but hardly like all of
-    // these.
+    // Not more than fit in a log. What is in records may look like any number, but hardly like all
+    // of these.
     let numbers = last + 1...last + 1 << 30
     let starts = UInt64(lastStart)...UInt64(lastStart) + 1 << 16
     return bytes.withUnsafeBytes { memory in
@@ -172,8 +173,8 @@ struct LogContents {
     return isWhole && makesSense
   }
 
-  /// Calls `body` with each entry that has to be applied, in their order: of entities the newest only,
-  /// and none of those that are gone.
+  /// Calls `body` with each entry that has to be applied, in their order: of entities the newest
+  /// only, and none of those that have ended.
   func forEachNewest(_ body: (ChangeEntry) -> Void) throws(StoreError) {
     guard let end, lastNumber > folded else { return }
     for index in 0...end.segment {

@@ -1,8 +1,8 @@
 import CLog
 import Glibc
 
-/// A file of the log, which has its room on the disk before it is written to. It begins with a header,
-/// frames follow, then whatever was there before.
+/// A file of the log, which has its room on the disk before it is written to. It begins with a
+/// header, frames follow, then whatever was there before.
 ///
 ///     0   "countdlg"
 ///     8   which state it belongs to: `Meta.lineage`
@@ -28,7 +28,7 @@ final class LogSegment: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  /// Opens one that is there, to go on in it.
+  /// Opens an existing segment, to continue in it.
   init(opening found: FoundSegment) throws(StoreError) {
     (number, path, size) = (found.number, found.path, found.fileSize)
     descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)

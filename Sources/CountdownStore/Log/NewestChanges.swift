@@ -8,12 +8,12 @@ struct NewestChanges {
     var segment: Int32
     /// Of the record's bytes in the segment.
     var start: Int32
-    /// Negative: the entity is gone.
+    /// Negative: the entity has ended.
     var count: Int32
   }
 
-  /// The kind, the place and, below these, an index of `found`. By kind and place once sorted, with one
-  /// for each.
+  /// The kind, the place and, below these, an index of `found`. By kind and place once sorted, with
+  /// one for each.
   private var noted: [UInt64] = []
   private var found: [Found] = []
   /// More than there can be in any log.
@@ -26,7 +26,7 @@ struct NewestChanges {
     let place: UInt32
     fileprivate let found: Found
 
-    /// Its record; nil if the entity is gone.
+    /// Its record; nil if the entity has ended.
     ///
     /// - Parameter segments: those that the changes were noted of.
     func bytes(in segments: [[UInt8]]) -> ArraySlice<UInt8>? {

@@ -213,8 +213,8 @@ extension Dispatcher {
     return String(path) + ":0"
   }
 
-  /// A line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others: libraries refuse
-  /// fields that they do not know. What does not exist here is 0 or -1.
+  /// A line of CLIENT LIST with the fields of Redis 7.2 in their order, and no others: libraries
+  /// refuse fields that they do not know. What does not exist here is 0 or -1.
   func clientLine(_ session: Session, at now: Moment) -> String {
     func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     let id = session.client.connection

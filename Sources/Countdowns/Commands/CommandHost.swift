@@ -30,7 +30,7 @@ package protocol CommandHost: AnyObject {
   func endBackup(of connection: UInt64)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
-  /// Nil unless time stands still and moves on command.
+  /// Nil unless time is virtual and moves on command.
   var virtualClock: VirtualClock? { get }
 }
 
@@ -84,7 +84,7 @@ package struct ChangedSetting: Equatable, Sendable {
   }
 }
 
-/// Time that stands still and moves on command.
+/// Virtual time: it is frozen, and moves on command.
 package final class VirtualClock {
   /// The last moment of the year 9999 on the wall clock: virtual time does not pass it.
   static let end = Instant(microseconds: 253_402_300_799_999_999)

@@ -135,7 +135,7 @@ private let listOptions: [Option<ListQuery>] = [
 ]
 
 extension Call {
-  /// A part of a listing, and where to go on.
+  /// A page of a listing, and the cursor of the next.
   func reply(cursor: String, _ views: [some EntityView]) {
     session.output.array(2)
     session.output.bulk(cursor)

@@ -66,8 +66,8 @@ package struct CommandTable: Sendable {
   }
 }
 
-/// HELP of each family of commands: what else there is in it. Not where what follows the name can be
-/// a key, as with THROTTLE.
+/// HELP of each family of commands: what else there is in it. Not where what follows the name can
+/// be a key, as with THROTTLE.
 private func helpCommands(for commands: [CommandSpec]) -> [CommandSpec] {
   var seen = Set(commands.filter { $0.subcommand == nil && $0.keyPosition > 0 }.map(\.name))
   return commands.filter { $0.subcommand != nil && seen.insert($0.name).inserted }.map { first in

@@ -22,7 +22,8 @@ package final class Dispatcher {
   package let engine: Engine
   package internal(set) var table: CommandTable
   package private(set) var settings: Settings
-  /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than asking.)
+  /// Outlives the dispatcher, which is its own. (Counting references to it would take longer than
+  /// asking.)
   @safe package unowned(unsafe) let host: any CommandHost
 
   package private(set) var sessions: [UInt64: Session] = [:]
@@ -34,7 +35,8 @@ package final class Dispatcher {
   private(set) var round = 0
   private let stopwatch: () -> Int64
   private var lapBegan: Int64?
-  /// The events that are being delivered, and the line and frames of one; their memory is used again.
+  /// The events that are being delivered, and the line and frames of one; their memory is used
+  /// again.
   var delivering = Outbox()
   var line = JSONLine()
   var frame = SharedFrame()
@@ -81,7 +83,7 @@ package final class Dispatcher {
     statistics.connections += 1
   }
 
-  /// The connection is closed. What it owned is cancelled bit by bit, as time goes on.
+  /// The connection is closed. What it owned is cancelled bit by bit, with due work.
   package func close(_ session: Session) {
     sessions[session.client.connection] = nil
     monitors.removeAll { $0 == session.client.connection }
@@ -193,8 +195,8 @@ package final class Dispatcher {
     return units
   }
 
-  /// Commands follow each other from now on: each is timed from the end of the one before, as looking
-  /// at the clock takes about as long as a small command.
+  /// Commands follow each other from now on: each is timed from the end of the one before, as
+  /// looking at the clock takes about as long as a small command.
   package func beginLaps() { lapBegan = stopwatch() }
 
   package func endLaps() { lapBegan = nil }
@@ -206,7 +208,7 @@ package final class Dispatcher {
     return now - before
   }
 
-  /// Gives the reply that a command is owed since it was done, and goes on with those after it.
+  /// Gives the reply that a command is owed since it was done, and continues with those after it.
   func answerLater(_ session: Session, _ reply: (Session) -> Void) {
     session.isWaiting = false
     guard sessions[session.client.connection] != nil, !session.isClosing else { return }

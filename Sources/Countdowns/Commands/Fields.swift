@@ -1,6 +1,7 @@
 import Wire
 
-/// Takes the named fields of a view, one after the other: as a reply, as JSON, or for the event log.
+/// Takes the named fields of a view, one after the other: as a reply, as JSON, or for the event
+/// log.
 package protocol FieldWriter: ~Copyable {
   mutating func field(_ name: StaticString, _ value: Int64)
   mutating func field(_ name: StaticString, _ value: Bool)

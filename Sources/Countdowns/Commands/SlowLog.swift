@@ -46,8 +46,8 @@ struct SlowLog {
   mutating func reset() { entries.removeAll() }
 }
 
-/// Arguments as logs may show them: shortened, and without the values that the command's syntax calls
-/// secret.
+/// Arguments as logs may show them: shortened, and without the values that the command's syntax
+/// calls secret.
 enum ShownArguments {
   static func list(_ arguments: Arguments, of spec: CommandSpec, most: Int = .max) -> [[UInt8]] {
     var shown: [[UInt8]] = []
@@ -73,8 +73,8 @@ enum ShownArguments {
 
 /// Visits the arguments of a command and reports which of them are secret.
 ///
-/// Where a command with secrets is misspelled, a secret may stand anywhere after that: everything from
-/// there on is secret.
+/// Where a command with secrets is misspelled, a secret may stand anywhere after that: everything
+/// from there on is secret.
 private struct Secrecy {
   private let isNeeded: Bool
   private let first: Int

@@ -1,5 +1,6 @@
-/// The syntax lines of the command table, taken apart for `COMMAND DOCS`, for counting, and for what
-/// logs may show. An exclamation mark before a value says that it is secret; users do not see the mark.
+/// The syntax lines of the command table, taken apart for `COMMAND DOCS`, for counting, and for
+/// what logs may show. An exclamation mark before a value says that it is secret; users do not see
+/// the mark.
 ///
 ///     key  GENERATION g  [COUNT n]  [FIRE]  [EARLY skip|show]  [AUTH username !password]  [pattern ...]
 ///     channel [channel ...]

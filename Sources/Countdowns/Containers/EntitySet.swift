@@ -1,5 +1,5 @@
-/// A set of entities: a word for each 64 neighbours of a kind. What one owner has was mostly made in a
-/// row; so a million of them are some 16,000 words, and growing moves few of those at a time.
+/// A set of entities: a word for each 64 neighbours of a kind. What one owner has was mostly made
+/// in a row; so a million of them are some 16,000 words, and growing moves few of those at a time.
 struct EntitySet {
   /// By what the first of the 64 would be; none is 0.
   private var words: [EntityRef: UInt64] = [:]

@@ -1,10 +1,10 @@
 import TimerWheel
 
-/// Keys, packed: each in a cell of its length and two bytes more, in units of four bytes. A key on the
-/// heap of its own would take 32 bytes more.
+/// Keys, packed: each in a cell of its length and two bytes more, in units of four bytes. A key on
+/// the heap of its own would take 32 bytes more.
 ///
-/// Cells come in a few sizes. A free cell is used again for a key of its size, or is cut up for smaller
-/// ones.
+/// Cells come in a few sizes. A free cell is used again for a key of its size, or is cut up for
+/// smaller ones.
 struct KeyArena: ~Copyable {
   /// Where a key is.
   typealias Place = UInt32
@@ -34,8 +34,8 @@ struct KeyArena: ~Copyable {
     base = memory.cells
   }
 
-  /// The first size that is enough for a key: each number of units up to 16, then four sizes for each
-  /// doubling, so that no more than a fifth of a cell is unused.
+  /// The first size that is enough for a key: each number of units up to 16, then four sizes for
+  /// each doubling, so that no more than a fifth of a cell is unused.
   private static func size(forLength length: Int) -> Int {
     size(ofUnits: (headerBytes + length + unit - 1) / unit)
   }

@@ -12,7 +12,8 @@ import TimerWheel
 ///
 /// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
 ///
-/// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS 1979).
+/// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS
+/// 1979).
 struct KeyIndex: ~Copyable {
   /// How many entries it can hold, at most: what fits into a slot beside the tag.
   static let mostEntries = (1 << indexBits) - 2
@@ -28,7 +29,7 @@ struct KeyIndex: ~Copyable {
   private static let fewAlive = slots * 5 / 8
 
   private static let empty: UInt32 = 0
-  /// Was removed; probing goes on past it.
+  /// Was removed; probing continues past it.
   private static let removed = UInt32.max
 
   struct Segment: BitwiseCopyable {
@@ -112,7 +113,7 @@ struct KeyIndex: ~Copyable {
       slots[start | place] = Self.removed
       return
     }
-    // Nothing is behind it, so nobody has to go on past it, nor past what was removed before it.
+    // Nothing follows it, so no probe has to pass it, nor what was removed before it.
     repeat {
       slots[start | place] = Self.empty
       segments[segment].used -= 1

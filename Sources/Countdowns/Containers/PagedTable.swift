@@ -6,13 +6,13 @@
   import Darwin
 #endif
 
-/// Values by small numbers, in pages. A page is there as long as anything is in it, and nothing that is
-/// there ever moves: so no step of growing, shrinking or ending takes more than a page, however
-/// many values there are. (An array is moved as a whole when it has outgrown its memory, and given
-/// back as a whole.)
+/// Values by small numbers, in pages. A page is there as long as anything is in it, and nothing
+/// that is there ever moves: so no step of growing, shrinking or ending takes more than a page,
+/// however many values there are. (An array is moved as a whole when it has outgrown its memory,
+/// and given back as a whole.)
 ///
-/// A page is memory of the system's own, so it goes back as soon as it is empty (the first one, which is
-/// often the only one, with the table); of its memory only as much is taken as was used.
+/// A page is memory of the system's own, so it goes back as soon as it is empty (the first one,
+/// which is often the only one, with the table); of its memory only as much is taken as was used.
 ///
 /// Public, as other modules have copies of this that know the type of the values only then.
 public struct PagedTable<Value>: ~Copyable {

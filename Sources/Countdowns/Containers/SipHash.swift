@@ -1,7 +1,7 @@
 /// A hash of bytes under a secret key: who does not know the key cannot choose texts that collide.
 ///
-/// The same function as Swift's `Hasher` (SipHash-1-3), without its three calls for each key: they take
-/// longer than the function where keys are short.
+/// The same function as Swift's `Hasher` (SipHash-1-3), without its three calls for each key: they
+/// take longer than the function where keys are short.
 ///
 /// Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF" (INDOCRYPT 2012).
 struct SipHash {

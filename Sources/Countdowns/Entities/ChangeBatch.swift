@@ -1,5 +1,5 @@
-/// What a batch has changed, as it is stored: a series of entries, which mean the same however often
-/// they are applied in their order. See docs/explanation/durability.md for the format.
+/// What a batch has changed, as it is stored: a series of entries, which mean the same however
+/// often they are applied in their order. See docs/explanation/durability.md for the format.
 package final class ChangeWriter {
   private var writer: StoredByteWriter
 
@@ -39,7 +39,8 @@ package final class ChangeWriter {
 
   /// Events that come after all that were stored before.
   ///
-  /// - Parameter sequence: events up to this number may be missing, after those that were stored before.
+  /// - Parameter sequence: events up to this number may be missing, after those that were stored
+  ///   before.
   package func append(_ events: EventLog.Portion, missingThrough sequence: Int64) {
     var tag = Entry.events
     writer.field("tag", &tag)

@@ -1,7 +1,7 @@
 /// Which entities have changed since the last batch was taken, and which of them are stored.
 ///
-/// Entities without an owner are stored; those of a connection end with it. An entity is identified by
-/// its place in its table.
+/// Entities without an owner are stored; those of a connection end with it. An entity is identified
+/// by its place in its table.
 struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
   /// Off while nothing is stored: then nothing is noted.

@@ -29,7 +29,7 @@ extension Engine {
 
   // MARK: Restoring
 
-  /// Puts a countdown where it was. Whatever has fallen due since happens as time goes on, late as it
+  /// Puts a countdown where it was. Whatever has fallen due since happens with due work, late as it
   /// is. Nil if there is no room for its key.
   func restore(
     _ kept: DurableCountdown, at index: UInt32, now: Moment

@@ -1,5 +1,5 @@
-/// A kind whose entities have one deadline, and end with their owner: timers, pages, rate limits and
-/// their like. What the engine does around their machines is the same for all of them.
+/// A kind whose entities have one deadline, and end with their owner: timers, pages, rate limits
+/// and their like. What the engine does around their machines is the same for all of them.
 protocol ExpiringKind: TableKind {
   /// When its alarm is to go off, on its clock; nil: not by itself.
   static func nextExpiry(of entity: Entity) -> Instant?
@@ -95,7 +95,8 @@ extension Engine {
     settled(kind, key, at: now).map { K.view($0, in: self, at: now) }
   }
 
-  /// A page of a listing. Whatever is there from the first page to the last is on exactly one of them.
+  /// A page of a listing. Whatever is there from the first page to the last is on exactly one of
+  /// them.
   package func list<K: Kind>(
     _ kind: K.Type, _ query: ListQuery, at now: Moment
   ) -> Page<K.View> {

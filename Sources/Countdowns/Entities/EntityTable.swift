@@ -44,8 +44,8 @@ final class EntityTable<Entity: KeyedEntity> {
     return new
   }
 
-  /// Puts an entity at an index that is free, as it had it before. Its key must not be in the table.
-  /// O(1).
+  /// Puts an entity at an index that is free, as it had it before. Its key must not be in the
+  /// table. O(1).
   func insert(_ entity: Entity, at place: UInt32) {
     places.take(place)
     enter(entity, at: place)

@@ -1,4 +1,4 @@
-/// A part of a listing, and where to go on; 0 when it is complete.
+/// A part of a listing, and where to continue; 0 when it is complete.
 package struct Page<View> {
   package var cursor: Int
   package var views: [View]
@@ -25,7 +25,8 @@ extension ListQuery {
   }
 
   /// Whatever is in a table from the first page to the last is visited exactly once, because
-  /// nothing changes its index. O(limit): a page is shorter where its pattern or its views are long.
+  /// nothing changes its index. O(limit): a page is shorter where its pattern or its views are
+  /// long.
   ///
   /// - Parameters:
   ///   - look: what is at an index, if anything.

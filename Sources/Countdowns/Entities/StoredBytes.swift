@@ -1,5 +1,5 @@
-/// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it, what
-/// may be missing a byte that says whether it is there. Names are not written.
+/// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it,
+/// what may be missing a byte that says whether it is there. Names are not written.
 extension Stored {
   /// - Parameter offset: that of the store's clock.
   package func bytes(offset: Int64) -> [UInt8] {
@@ -11,8 +11,8 @@ extension Stored {
 
   /// Nil if these bytes were never written for such a value.
   ///
-  /// - Parameter mayEndEarly: an older version may have written them. A field that a later version adds
-  ///   comes last, and may be missing.
+  /// - Parameter mayEndEarly: an older version may have written them. A field that a later version
+  ///   adds comes last, and may be missing.
   package init?(bytes: ArraySlice<UInt8>, offset: Int64, mayEndEarly: Bool) {
     var reader = StoredByteReader(bytes, offset: offset)
     reader.mayEndEarly = mayEndEarly

@@ -2,11 +2,12 @@ import Wire
 
 /// Events as bytes: about 70 for a start, a quarter of what subscribers receive.
 ///
-/// A version byte, then records: their length in 4 bytes, sequence number, kind and key, and then the
-/// name of the event, its generation, and its fields. A field is the code of its name, a tag, and a
-/// value. So a reader needs to know neither kinds nor fields; what is written outlives the
-/// program, and codes are never given another meaning (see `Words`). Integers are zigzag, little-endian,
-/// without the zeros at the end; how many bytes that leaves is in the upper half of the byte before.
+/// A version byte, then records: their length in 4 bytes, sequence number, kind and key, and then
+/// the name of the event, its generation, and its fields. A field is the code of its name, a tag,
+/// and a value. So a reader needs to know neither kinds nor fields; what is written outlives the
+/// program, and codes are never given another meaning (see `Words`). Integers are zigzag,
+/// little-endian, without the zeros at the end; how many bytes that leaves is in the upper half of
+/// the byte before.
 enum EventCoding {
   static let headerLength = 1
   private static let version: UInt8 = 2

@@ -164,7 +164,8 @@ package struct EventLog: Sendable {
 
   /// Puts back what a store has, oldest first, before any new event.
   ///
-  /// - Parameter sequence: events up to this one, and after those of the portion before, are missing.
+  /// - Parameter sequence: events up to this one, and after those of the portion before, are
+  ///   missing.
   /// - Returns: whether they can be read. If not, those before them may be missing, too.
   @discardableResult
   package mutating func restore(
@@ -195,10 +196,9 @@ package struct EventLog: Sendable {
 
   /// Events after a number, oldest first.
   ///
-  /// - Parameters:
-  ///   - last: the number of the newest event of the engine, kept or not.
-  ///   - limit: how many events there are at most.
-  ///   - budget: how much work it may be, for a few milliseconds at most: 1 for each event that is looked
+  /// - Parameters: - last: the number of the newest event of the engine, kept or not. - limit: how
+  ///   many events there are at most. - budget: how much work it may be, for a few milliseconds at
+  ///   most: 1 for each event that is looked
   ///     at, and what `matches` takes. At least one event is looked at.
   ///   - body: returns whether it has room for another one.
   package func read(

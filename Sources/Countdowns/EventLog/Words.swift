@@ -2,8 +2,8 @@ import Wire
 
 /// The codes of words that the event log has many of: names of fields and events, states, reasons.
 ///
-/// What was written outlives the program: a code keeps its meaning, and new words come at the end. A
-/// word that has none is written out.
+/// What was written outlives the program: a code keeps its meaning, and new words come at the end.
+/// A word that has none is written out.
 struct Words {
   /// Not a code.
   static let none: UInt8 = 0

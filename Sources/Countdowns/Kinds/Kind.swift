@@ -42,7 +42,7 @@ package protocol Kind: SendableMetatype {
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
   /// Runs what is due for an entity. Returns false if there is none afterwards.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool
-  /// An owner is gone. The index may be another entity's by now.
+  /// An owner has closed. The index may be another entity's by now.
   static func ownerGone(
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment)
 

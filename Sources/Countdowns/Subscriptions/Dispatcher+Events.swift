@@ -4,7 +4,8 @@ import Wire
 extension Dispatcher {
   /// Takes events from the engine to those who listen.
   func deliver() {
-    // Most often there is nothing. What comes up while something is delivered is delivered after it.
+    // Most often there is nothing. What comes up while something is delivered is delivered after
+    // it.
     guard engine.hasOutbox, delivering.isEmpty else { return }
     while engine.hasOutbox {
       engine.exchangeOutbox(&delivering)
@@ -21,7 +22,7 @@ extension Dispatcher {
     }
   }
 
-  /// Goes on with snapshots for a session that can take more; returns whether there are more.
+  /// Continues the snapshots of a session that can take more; returns whether there are more.
   package func continueSnapshots(for session: Session, budget: Int, at now: Moment) -> Bool {
     engine.continueSnapshots(to: session.client.connection, budget: budget, at: now)
     deliver()

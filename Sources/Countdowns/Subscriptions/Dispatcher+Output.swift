@@ -1,6 +1,7 @@
 /// What clients have not read, and what follows from there being too much of it.
 extension Dispatcher {
-  /// Takes into account what a session's output is by now; returns whether that is too much for its user.
+  /// Takes into account what a session's output is by now; returns whether that is too much for its
+  /// user.
   @discardableResult
   package func account(_ session: Session) -> Bool {
     guard let user = session.user else { return false }
@@ -28,14 +29,14 @@ extension Dispatcher {
     user.heldBack.insert(session.client.connection)
   }
 
-  /// Returns the connections that were held back and may go on, and forgets them.
+  /// Returns the connections that were held back and may continue, and forgets them.
   package func takeRoomFreed() -> [UInt64] {
     defer { roomFreed = [] }
     return roomFreed
   }
 
-  /// Whether so much was unread, and has been freed since the last call, that it is worth returning to
-  /// the system.
+  /// Whether so much was unread, and has been freed since the last call, that it is worth returning
+  /// to the system.
   package func takePeak() -> Bool {
     guard mostUnread >= Self.peak, unreadBytes < mostUnread / 8 else { return false }
     mostUnread = unreadBytes

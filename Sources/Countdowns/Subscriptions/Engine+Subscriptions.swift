@@ -121,7 +121,8 @@ extension Engine {
     subscriptions.isAnythingWatched ? subscriptions.own(connection)?.count ?? 0 : 0
   }
 
-  /// Whether the connection listens to what happens to this. O(its patterns), taken from the budget.
+  /// Whether the connection listens to what happens to this. O(its patterns), taken from the
+  /// budget.
   package func isSubscribed(
     _ connection: UInt64, to kind: EntityKind, _ key: [UInt8], budget: inout Int
   ) -> Bool {
@@ -183,7 +184,7 @@ extension Engine {
     snapshotWalks[connection] != nil
   }
 
-  /// Goes on sending a connection snapshots of what matches its new patterns. O(budget).
+  /// Continues sending a connection snapshots of what matches its new patterns. O(budget).
   package func continueSnapshots(to connection: UInt64, budget: Int, at now: Moment) {
     // Taken out meanwhile: in place it would be copied at each step.
     guard var walks = snapshotWalks.removeValue(forKey: connection) else { return }

@@ -132,8 +132,8 @@ package enum Glob {
       }
     }
 
-    /// Writes the row for the text one byte further on; false if it is empty. Each case has a loop of
-    /// its own, as one loop over bytes is done many bytes at a time. (Not if each were checked.)
+    /// Writes the row for the text one byte further on; false if it is empty. Each case has a loop
+    /// of its own, as one loop over bytes is done many bytes at a time. (Not if each were checked.)
     func advance(
       _ rows: inout MutableSpan<UInt8>, _ row: Int, to next: Int, over text: Span<UInt8>,
       from first: Int

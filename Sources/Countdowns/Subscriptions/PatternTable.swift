@@ -2,8 +2,8 @@ import Wire
 
 /// Who listens to which patterns.
 ///
-/// Each event has its channel compared with all of them. Most often the same ones match as for the event
-/// before; so what was found then is kept, and nothing is made again.
+/// Each event has its channel compared with all of them. Most often the same ones match as for the
+/// event before; so what was found then is kept, and nothing is made again.
 struct PatternTable: ~Copyable {
   private var subscribers: [[UInt8]: [UInt64]] = [:]
   /// The same in a row, made when it is asked for after a change.
@@ -13,8 +13,8 @@ struct PatternTable: ~Copyable {
   private final class Entry {
     let pattern: [UInt8]
     let subscribers: [UInt64]
-    /// What is no more than some bytes and a star matches all that begins with these; most are. Nil for
-    /// others.
+    /// What is no more than some bytes and a star matches all that begins with these; most are. Nil
+    /// for others.
     let start: ArraySlice<UInt8>?
 
     init(_ pattern: [UInt8], _ subscribers: [UInt64]) {

@@ -1,7 +1,7 @@
 import Wire
 
-/// A message in the frames of each version, made when first needed and shared by all who get it. Its
-/// memory is used again for the next one.
+/// A message in the frames of each version, made when first needed and shared by all who get it.
+/// Its memory is used again for the next one.
 struct SharedFrame: ~Copyable {
   private static let around = 32
 

@@ -51,8 +51,8 @@ struct CountdownEntity {
   }
 }
 
-/// What only some countdowns have. Beside them, so that the others do not grow by it; each belongs to
-/// one countdown.
+/// What only some countdowns have. Beside them, so that the others do not grow by it; each belongs
+/// to one countdown.
 final class CountdownExtras {
   var owner = Owner.none
   var sending: Sending?

@@ -1,10 +1,11 @@
 import TimerWheel
 
-/// Countdowns by key and by index, as `EntityTable` has other kinds, but packed: there may be tens of
-/// millions of them. 36 bytes for each, and beside them its key, its place in the index, and
+/// Countdowns by key and by index, as `EntityTable` has other kinds, but packed: there may be tens
+/// of millions of them. 36 bytes for each, and beside them its key, its place in the index, and
 /// what only some have.
 ///
-/// A countdown is taken out as a `CountdownEntity` and put back; what is asked most can be had alone.
+/// A countdown is taken out as a `CountdownEntity` and put back; what is asked most can be had
+/// alone.
 struct CountdownTable: ~Copyable {
   private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
@@ -136,8 +137,8 @@ struct CountdownTable: ~Copyable {
     return place
   }
 
-  /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the table;
-  /// false if there is no room for it. O(1).
+  /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the
+  /// table; false if there is no room for it. O(1).
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
     guard let cell = keys.add(key.span) else { return false }
     places.take(place)
@@ -160,8 +161,8 @@ struct CountdownTable: ~Copyable {
     if let extras = entity.extras { self.extras[place] = extras }
     let (records, keys) = (records, keys.contents)
     index.insert(place, hash: hash) { indices in
-      // Where the keys are, then a look at each, then their hashes: so that the memory they are in is
-      // fetched at once, not one after the other.
+      // Where the keys are, then a look at each, then their hashes: so that the memory they are in
+      // is fetched at once, not one after the other.
       let places = indices.map { records[Int($0)].key }
       let bytes = places.reduce(0) { $0 &+ keys[$1].count }
       precondition(bytes <= indices.count * KeyArena.longestKey, "keys have a bounded length")

@@ -1,5 +1,5 @@
-/// A countdown as it is stored. Instants are on the boot clock of this boot. One that somebody owns is
-/// stored without its cooldown and its owner, for what was sent: as if it were cancelled.
+/// A countdown as it is stored. Instants are on the boot clock of this boot. One that somebody owns
+/// is stored without its cooldown and its owner, for what was sent: as if it were cancelled.
 package struct DurableCountdown: Equatable, Sendable {
   package var key: [UInt8]
   package var machine: Countdown

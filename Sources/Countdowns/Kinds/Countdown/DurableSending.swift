@@ -1,5 +1,5 @@
-/// A policy, and what was sent under it. Elsewhere in memory: most countdowns have none, and are copied
-/// the faster.
+/// A policy, and what was sent under it. Elsewhere in memory: most countdowns have none, and are
+/// copied the faster.
 package final class DurableSending: Equatable, Sendable {
   package let policy: SendPolicy
   package let record: SendRecord
@@ -32,7 +32,7 @@ package final class DurableSending: Equatable, Sendable {
 
 /// What is stored beside the name of a policy.
 ///
-/// The rules are among it: what was started goes on by the rules it was started with, even if the
+/// The rules are among it: what was started keeps the rules it was started with, even if the
 /// configuration has others by the next start.
 private struct StoredSending: Stored {
   var isInForce = false

@@ -359,8 +359,8 @@ extension Engine {
     return (.accepted, started(index, countdownView(index, at: now), at: now))
   }
 
-  /// - Parameter view: does for the event and the reply, unless there is nothing to be waited for. Its
-  ///   key may be left out.
+  /// - Parameter view: does for the event and the reply, unless there is nothing to be waited for.
+  ///   Its key may be left out.
   private func started(
     _ index: UInt32, _ view: consuming CountdownView, at now: Moment
   ) -> CountdownView {
@@ -456,7 +456,7 @@ extension Engine {
     name.tellsOfChange && countdowns.owner(index) == .none
   }
 
-  /// Tells of what time has done.
+  /// Publishes what time has done.
   ///
   /// - Parameter machine: after it.
   private func publish(

@@ -44,7 +44,8 @@ extension SendRecord {
   }
 
   /// The code was right: that of this generation, else the newest. There are no more attempts until
-  /// the next send. A code that may not be tried because of its attempts may still be the right one.
+  /// the next send. A code that may not be tried because of its attempts may still be the right
+  /// one.
   package mutating func pass(_ generation: Generation?, at now: Instant) -> Pass {
     if isPassed { return .acceptedBefore }
     guard code(generation, at: now) != nil else { return .expired }

@@ -1,4 +1,5 @@
-/// What many countdowns have in common: how long they count, what their button says, whose they are.
+/// What many countdowns have in common: how long they count, what their button says, whose they
+/// are.
 struct Terms: Hashable {
   var plan: Countdown.Plan
   var uid: UInt32

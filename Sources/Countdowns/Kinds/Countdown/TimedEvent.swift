@@ -1,11 +1,11 @@
 /// What time has done to a countdown: a step of it is over, or it is ready.
 ///
-/// There may be a hundred thousand of them at one moment. So it has no references, which would have to be
-/// counted; its key and title are lent beside it.
+/// There may be a hundred thousand of them at one moment. So it has no references, which would have
+/// to be counted; its key and title are lent beside it.
 package struct TimedEvent: Sendable {
   /// If not, it is a tick.
   package var isReady: Bool
-  /// Whether a store keeps what it tells of.
+  /// Whether a store keeps what it reports.
   package var tellsOfDurableChange: Bool
   package var generation: Generation
   package var sequence: Int64
@@ -46,7 +46,7 @@ package struct TimedEvent: Sendable {
     nowUnixMS = now.unixMilliseconds
   }
 
-  /// The same as an event that keeps what it is about. What it does not tell of is not in it.
+  /// The same as an event that keeps what it is about. What it does not report is not in it.
   func event(key: [UInt8], title: [UInt8]?) -> Event {
     var view = CountdownView(key: key, state, generation, nowUnixMS: nowUnixMS)
     view.remaining = remaining

@@ -7,8 +7,9 @@
 ///     any --CANCEL, owner gone--> (nothing)     waiting --FLUSH--> (nothing), fired
 ///
 /// It is quiet when the newest call was the quiet time ago. MAXWAIT counts from the first call that
-/// nobody has been told of; if the newest call's is over by then, it fires at once. `resting` means that what was called so far has been told, but that it
-/// has not been quiet since: so LEADING tells of the first call of a burst alone at once.
+/// no event has reported; if the newest call's is over by then, it fires at once. `resting` means
+/// that events have reported all calls so far, but that it has not been quiet since: so LEADING
+/// fires at once for the first call of a burst only.
 package struct Debounce: Guard {
   package struct Rule: Equatable, Sendable {
     package var quiet: Interval
@@ -26,7 +27,7 @@ package struct Debounce: Guard {
     }
   }
 
-  /// Calls that nobody has been told of.
+  /// Calls that no event has reported yet.
   package struct Waiting: Equatable, Sendable {
     package var since: Instant
     package var calls: Int64

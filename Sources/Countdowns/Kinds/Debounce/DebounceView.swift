@@ -5,7 +5,7 @@ package struct DebounceView: GuardView, Equatable {
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// That nobody has been told of; of `fired`, those it stands for.
+  /// That no event has reported yet; in `fired`, those it reports.
   package var calls: Int64
   /// Until it fires, or until it has been quiet.
   package var remainingMS: Int64

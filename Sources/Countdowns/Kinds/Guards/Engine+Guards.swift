@@ -1,4 +1,5 @@
-/// A kind whose entities are a machine with an owner: rate limits, idempotency keys, gates, debouncers.
+/// A kind whose entities are a machine with an owner: rate limits, idempotency keys, gates,
+/// debouncers.
 protocol GuardKind: ExpiringKind, DurableKind
 where Entity == GuardEntity<Machine>, View == Machine.View, Record == DurableGuard {
   associatedtype Machine: Guard

@@ -24,7 +24,8 @@ struct GuardEntity<Machine: Guard>: KeyedEntity {
   var alarm: TimerWheel.Token?
 }
 
-/// What is reported of them: their key, their generation, and how they are, in replies and events alike.
+/// What is reported of them: their key, their generation, and how they are, in replies and events
+/// alike.
 package protocol GuardView: EntityView {
   func writeState(to writer: inout some FieldWriter & ~Copyable)
 }

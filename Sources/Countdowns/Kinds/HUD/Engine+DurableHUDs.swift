@@ -1,4 +1,5 @@
-/// HUDs that were shown with DURABLE outlive the daemon. A screen can have other levels that do not.
+/// HUDs that were shown with DURABLE outlive the daemon. A screen can have other levels that do
+/// not.
 extension HUDKind: DurableKind {
   static func record(_ index: UInt32, in engine: Engine) -> DurableHUD? {
     guard let entity = engine.huds.entity(at: index) else { return nil }
@@ -14,7 +15,7 @@ extension Engine {
   /// Whoever had leases when the daemon ended: a connection that never is.
   private static let departed = Owner.connection(0)
 
-  /// Puts a screen where it was. Whatever has fallen due since happens as time goes on, late as it
+  /// Puts a screen where it was. Whatever has fallen due since happens with due work, late as it
   /// is; leases of owners are given back.
   func restore(_ kept: DurableHUD, at index: UInt32, now: Moment) {
     let presentations = kept.presentations.map {

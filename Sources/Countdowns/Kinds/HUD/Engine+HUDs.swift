@@ -55,8 +55,8 @@ extension Engine {
     return show(found, on: key, level, request, owner: owner, by: client, at: now)
   }
 
-  /// The HUD of a screen after what was due for it; nil if there is none. Throws if `request` cannot
-  /// be shown there. Until something else happens, `show` can.
+  /// The HUD of a screen after what was due for it; nil if there is none. Throws if `request`
+  /// cannot be shown there. Until something else happens, `show` can.
   ///
   /// - Parameter others: how many entities will be added besides the HUD.
   func hudToShow(
@@ -199,8 +199,8 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Runs what is due for a screen up to `last`, without the pages that want its HUD. Returns false if
-  /// nothing is shown there afterwards.
+  /// Runs what is due for a screen up to `last`, without the pages that want its HUD. Returns false
+  /// if nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
     guard let due = huds[index].nextExpiry, due <= last else { return true }
@@ -208,7 +208,7 @@ extension Engine {
     return huds.contains(index)
   }
 
-  /// Nothing is shown for an owner that is gone, however long the clearing up takes. False if
+  /// Nothing is shown for an owner that has closed, however long cleaning up takes. False if
   /// nothing is left of the screen.
   private func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
     for owner in huds[index].owners where !isThere(owner, at: now) {

@@ -11,7 +11,7 @@ private struct ShowRequest {
   init(_ call: Call) { presentation = call.dispatcher.engine.settings.presentation }
 }
 
-/// Which HUD a command is about, and what it says of it.
+/// Which HUD a command is about, and what it changes.
 private struct HUDChange {
   var target = HUDTarget()
   var status: [UInt8]?

@@ -23,7 +23,7 @@ package struct Leases: Equatable, Sendable {
     }
   }
 
-  /// Gives one back: of `owner` if it has any, else one that nobody owns, else the oldest.
+  /// Gives one back: of `owner` if it has any, else one without an owner, else the oldest.
   /// False when there is none.
   package mutating func giveBack(by owner: Owner) -> Bool {
     let index =
@@ -35,7 +35,7 @@ package struct Leases: Equatable, Sendable {
     return true
   }
 
-  /// Gives back all of an owner that is gone. False when it had none.
+  /// Releases all holds of an owner that has closed. False when it had none.
   package mutating func drop(_ owner: Owner) -> Bool {
     guard let index = held.firstIndex(where: { $0.owner == owner }) else { return false }
     held.remove(at: index)

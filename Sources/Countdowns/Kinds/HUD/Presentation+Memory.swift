@@ -8,7 +8,7 @@ extension Presentation {
     package var dismissal: Dismissal?
     package var end: End?
     package var fraction: Double?
-    /// Leases that nobody owns.
+    /// Holds without an owner.
     package var unownedLeases: Int64 = 0
     /// Leases that somebody owned.
     package var ownedLeases: Int64 = 0

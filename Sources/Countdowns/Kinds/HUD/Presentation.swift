@@ -86,7 +86,7 @@ package struct Presentation: Equatable, Sendable {
     let old = self
     let isContinued = !old.isHidden
 
-    // What the old one held goes with it, except the leases of a loading that goes on.
+    // The holds of the old one end with it, except when one `loading` continues another.
     if request.kind != .loading || old.request.kind != .loading || !isContinued {
       leases.dropAll()
     }
@@ -143,7 +143,7 @@ package struct Presentation: Equatable, Sendable {
     dismiss(at: now, emit)
   }
 
-  /// `owner` is gone: its leases are given back; a HUD nobody else wants is dismissed.
+  /// `owner` has closed: its holds are released; a HUD without holds is dismissed.
   package mutating func ownerGone(
     _ gone: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -230,7 +230,7 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// The time left until `disappearsAt`; it stands still while paused.
+  /// The time left until `disappearsAt`; it is frozen while paused.
   package func remainingTime(at now: Instant) -> Interval? {
     disappearsAt.map { max($0 - frozen(now), .zero) }
   }
@@ -346,7 +346,7 @@ package struct Presentation: Equatable, Sendable {
 
   // MARK: Pausing
 
-  /// The moment the machine lives in: it stands still while paused.
+  /// The moment the machine lives in: it is frozen while paused.
   private func frozen(_ now: Instant) -> Instant { pausedAt ?? now }
 
   private mutating func unfreeze(at now: Instant) {

@@ -31,8 +31,8 @@ enum NavigationKind: TableKind {
   ) {}
 }
 
-/// Navigation stacks. Each page has a scope of its own, which closes when the page is gone; and a page
-/// is gone when its scope is closed by somebody else.
+/// Navigation stacks. Each page has a scope of its own, which closes when the page leaves the
+/// stack; and a page leaves the stack when its scope is closed by other means.
 extension Engine {
   package typealias StackAnswer = (refusal: NavigationStack.Refusal?, view: StackView)
 
@@ -132,8 +132,8 @@ extension Engine {
     scopes.table[scope].stack = nil
   }
 
-  /// Runs what is due for a stack, and removes pages whose scopes are closed. Returns false if there is
-  /// no stack afterwards. O(pages).
+  /// Runs what is due for a stack, and removes pages whose scopes are closed. Returns false if
+  /// there is no stack afterwards. O(pages).
   fileprivate func settleStack(_ index: UInt32, at now: Moment) -> Bool {
     guard stacks.contains(index) else { return false }
     if let until = stacks[index].machine.nextExpiry, until <= now.boot {
@@ -169,7 +169,7 @@ extension Engine {
     return changeStack(index, at: now, body)
   }
 
-  /// Whatever pages are gone afterwards close, the top first; a stack without pages is forgotten.
+  /// Pages that have left the stack close, the top first; a stack without pages is forgotten.
   private func changeStack(
     _ index: UInt32, at now: Moment,
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)

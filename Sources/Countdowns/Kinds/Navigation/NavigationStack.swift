@@ -36,7 +36,7 @@ package struct NavigationStack: Equatable, Sendable {
 
   package struct Transition: Equatable, Sendable {
     package var fraction: Double
-    /// It is cancelled unless something is heard of it for so long.
+    /// It is cancelled after this time without progress.
     package var timeout: Interval
     package var until: Instant
   }
@@ -150,7 +150,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// The page on top is gone.
+  /// The swipe went through: the top page leaves the stack.
   package mutating func finish(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
     transition = nil
@@ -174,7 +174,8 @@ package struct NavigationStack: Equatable, Sendable {
     cancelSwipe(.timedOut, due: until, emit)
   }
 
-  /// Pages whose scopes are gone, by their place. A swipe that one of them is part of is cancelled.
+  /// Removes pages whose scopes have closed, by their place. A swipe that one of them is part of is
+  /// cancelled.
   package mutating func remove(_ gone: Set<Int>, _ emit: (Occurrence) -> Void) {
     guard !gone.isEmpty else { return }
     let last = pages.count - 1

@@ -10,7 +10,7 @@ package struct StackView: EntityView, Equatable {
   package var bar: NavigationStack.Bar
   /// How far a swipe is.
   package var fraction: Double?
-  /// Until the swipe is cancelled, unless something is heard of it.
+  /// Until the swipe is cancelled, if there is no further progress.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64

@@ -6,7 +6,7 @@
 ///     content, empty --appear again--> refreshing --loaded--> content | empty
 ///     refreshing --failed, time over--> content | empty, as it was
 ///
-/// A page that disappears stays as it is; a load goes on, and shows again when it is back.
+/// A page that disappears stays as it is; a load continues, and shows again when the page is back.
 package struct PageLoad: Equatable, Sendable {
   package enum State: String, CaseIterable, Sendable {
     case loading, refreshing, content, empty, error

@@ -39,8 +39,8 @@ extension Engine {
     return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
   }
 
-  /// Goes on closing what is to be closed, the newest first. Each step is O(1): down to a child, one
-  /// thing that is owned, or one scope that has nothing left.
+  /// Continues closing what is to be closed, the newest first. Each step is O(1): down to a child,
+  /// one thing that is owned, or one scope that has nothing left.
   func closeScopes(at now: Moment, budget: inout Int) {
     while budget > 0, !scopes.closings.isEmpty {
       budget -= 1

@@ -26,7 +26,7 @@ package struct ScopeTree: ~Copyable {
     var childCount: UInt32 = 0
     /// 1 for a scope without a parent.
     var depth: UInt32 = 1
-    /// Whether events go on to the parent; else that is its owner only.
+    /// Whether events continue to the parent; else that is its owner only.
     var isRouted = false
     /// It, or a scope above it, is closing or was found to be over.
     var isDoomed = false

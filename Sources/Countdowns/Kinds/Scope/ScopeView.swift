@@ -5,7 +5,7 @@ package struct ScopeView: EntityView, Equatable {
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// Where events go on to; nil at the top.
+  /// Where events continue; nil at the top.
   package var parent: [UInt8]?
   /// 1 at the top; what it is owned by counts as above it.
   package var depth: Int

@@ -17,7 +17,8 @@ struct Scopes: ~Copyable {
     var cursor: UInt32
   }
 
-  /// A stack: the newest goes on first. It can be long, as when many leases are over at one moment.
+  /// A stack: the newest continues first. It can be long, as when many leases are over at one
+  /// moment.
   struct Closings: ~Copyable {
     private var all = PagedTable<Closing>()
 
@@ -62,7 +63,7 @@ struct ScopeEntity: KeyedEntity {
   /// It is one of those that are being closed with all below them.
   var isClosing = false
   /// What it owned and has not lost yet, while it is being closed. It is here because a scope above
-  /// may be closed before this is done, and then goes on with it.
+  /// may be closed before this is done, and then continues with it.
   var ownedLeft: EntitySet.Iterator?
 }
 

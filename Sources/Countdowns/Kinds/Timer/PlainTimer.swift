@@ -4,14 +4,14 @@
 ///     running --pause--> paused --resume--> running
 ///
 /// A repeating timer stays in phase with its first deadline. Periods that passed unseen are
-/// counted, never replayed in a burst. What fires once has no other period to go on with, so it
+/// counted, never replayed in a burst. What fires once has no further period, so it
 /// fires however late it is.
 package struct PlainTimer: Equatable, Sendable {
   /// What to do about periods that were missed; nothing for what fires once.
   package enum Late: String, CaseIterable, Sendable {
     /// Fire once, for the first that was missed.
     case fire
-    /// Fire nothing for them; go on with the next period.
+    /// Fire nothing for them; continue with the next period.
     case skip
     /// Fire once, for the newest.
     case coalesce
