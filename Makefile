@@ -190,6 +190,10 @@ callgrind-wheel: ## Count the instructions of the timer wheel's operations
 lint: ## Check format and style
 	@swift format lint --strict --recursive Package.swift Sources Tests Benchmarks Examples
 
+.PHONY: docs-lint
+docs-lint: ## Check width, links and words of docs, comments and messages
+	@scripts/docs-lint.py
+
 .PHONY: format
 format: ## Format all Swift code
 	@swift format --in-place --recursive Package.swift Sources Tests Benchmarks Examples
