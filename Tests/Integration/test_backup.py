@@ -30,8 +30,8 @@ def check(directory):
 
 
 def restore(file, state):
-    """What docs/explanation/durability.md says, as it says it."""
-    lines = (PROJECT / "docs/explanation/durability.md").read_text().split("    cd /var/lib/countdownd &&\n")[1]
+    """What docs/howto/backup.md says, as it says it."""
+    lines = (PROJECT / "docs/howto/backup.md").read_text().split("    cd /var/lib/countdownd &&\n")[1]
     commands = lines.split("\n    countdownd --check")[0].replace("FILE", str(file))
     assert "mv" in commands
     subprocess.run(["sh", "-ec", commands], cwd=state, check=True)
