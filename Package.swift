@@ -24,7 +24,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.10.0"),
-    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
@@ -77,9 +76,9 @@ let package = Package(
       name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .target(
       name: "SystemdSupport", dependencies: ["CSystemd", "Wire"], swiftSettings: strict),
+    .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
     .target(
-      name: "CountdownConfiguration",
-      dependencies: ["Countdowns", "Wire", .product(name: "Yams", package: "Yams")],
+      name: "CountdownConfiguration", dependencies: ["CYAML", "Countdowns", "Wire"],
       swiftSettings: strict),
     .executableTarget(
       name: "countdownd",

@@ -1,5 +1,4 @@
 import Countdowns
-import Yams
 
 /// What a setting's value may be: how it is read, and how it is shown.
 struct Kind<Value: Sendable>: Sendable {

@@ -1,21 +1,19 @@
-import Yams
-
 /// One value of a file on its way into a setting: it knows where it stands and takes down problems.
 struct ValueReader {
-  let node: Node
+  let node: YAMLDocument.Node
+  let document: YAMLDocument
   /// The full name of what is being read.
   let name: String
   let problems: ProblemList
 
   /// The text of a single value, or nil after reporting that there is none.
   func scalar(allowed: String) -> String? {
-    switch node {
-    case .scalar(let scalar):
-      if !isNull { return scalar.string }
+    switch node.content {
+    case .scalar(let text, _):
+      if !isNull { return text }
       report("no value; allowed: \(allowed)")
     case .mapping: report("a section where a value belongs; allowed: \(allowed)")
     case .sequence: report("a list where a value belongs; allowed: \(allowed)")
-    case .alias: report("an alias that leads nowhere; allowed: \(allowed)")
     }
     return nil
   }
@@ -30,12 +28,12 @@ struct ValueReader {
 
   /// The items of a list, or nil after reporting that it is none.
   func items(allowed: String) -> [ValueReader]? {
-    guard case .sequence(let sequence) = node else {
+    guard case .sequence(let items) = node.content else {
       report("not a list; allowed: \(allowed)")
       return nil
     }
-    return sequence.enumerated().map {
-      ValueReader(node: $1, name: "\(name)[\($0)]", problems: problems)
+    return items.enumerated().map {
+      ValueReader(node: document[$1], of: document, name: "\(name)[\($0)]", problems: problems)
     }
   }
 
@@ -43,19 +41,28 @@ struct ValueReader {
   /// whose every line is commented out has no value, and is as good as absent.
   func entries(allowed: String) -> [(key: String, value: ValueReader)] {
     if isNull { return [] }
-    guard case .mapping(let mapping) = node else {
+    guard case .mapping(let pairs) = node.content else {
       report("not a section; allowed: \(allowed)")
       return []
     }
-    return mapping.compactMap { key, value in
-      guard let text = key.scalar?.string else {
-        let place = ValueReader(node: key, name: name, problems: problems)
+    var lines: [String: Int] = [:]
+    return pairs.compactMap { pair in
+      let key = document[pair.key]
+      guard case .scalar(let text, _) = key.content else {
+        let place = ValueReader(node: key, of: document, name: name, problems: problems)
         place.report("a key must be a plain name; allowed: \(allowed)")
         return nil
       }
       let path = name.isEmpty ? text : "\(name).\(text)"
       // Where the value is a block, it begins on a later line than its name; report the name's.
-      return (text, ValueReader(node: value, name: path, problems: problems, line: key.mark?.line))
+      let value = ValueReader(
+        node: document[pair.value], of: document, name: path, problems: problems, line: key.line)
+      if let first = lines[text] {
+        value.report("more than once in the same section, first on line \(first)")
+        return nil
+      }
+      lines[text] = key.line
+      return (text, value)
     }
   }
 
@@ -78,18 +85,22 @@ struct ValueReader {
     problems.add(line: line, setting: name.isEmpty ? nil : name, message)
   }
 
-  init(node: Node, name: String, problems: ProblemList, line: Int? = nil) {
+  init(
+    node: YAMLDocument.Node, of document: YAMLDocument, name: String, problems: ProblemList,
+    line: Int? = nil
+  ) {
     self.node = node
+    self.document = document
     self.name = name
     self.problems = problems
-    self.line = line ?? node.mark?.line
+    self.line = line ?? node.line
   }
 
-  private let line: Int?
+  private let line: Int
 
   private var isNull: Bool {
-    guard case .scalar(let scalar) = node, scalar.style == .plain else { return false }
-    return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    guard case .scalar(let text, isPlain: true) = node.content else { return false }
+    return ["", "~", "null", "Null", "NULL"].contains(text)
   }
 }
 

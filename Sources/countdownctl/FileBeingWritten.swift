@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 struct FileError: Error { let text: String }
 

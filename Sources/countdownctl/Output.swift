@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import Wire
 
 /// The standard streams, without a buffer, into a pipe too.

@@ -1,5 +1,5 @@
 import CountdownClient
-import Foundation
+import Glibc
 import NIOCore
 import NIOPosix
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 import CountdownClient
-import Foundation
+import Glibc
 import Wire
 
 struct Backup: SessionCommand {

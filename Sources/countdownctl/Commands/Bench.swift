@@ -1,6 +1,6 @@
 import ArgumentParser
 import CountdownClient
-import Foundation
+import Glibc
 
 struct Bench: SessionCommand {
   static let configuration = CommandConfiguration(

@@ -2,7 +2,7 @@ import ArgumentParser
 import CountdownClient
 import CountdownConfiguration
 import Countdowns
-import Foundation
+import Glibc
 
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

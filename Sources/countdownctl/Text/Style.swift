@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// Colour where a person looks, nothing elsewhere.
 struct Style {

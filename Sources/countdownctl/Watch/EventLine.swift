@@ -1,5 +1,5 @@
 import CountdownClient
-import Foundation
+import Glibc
 import Wire
 
 /// An event in one line, for pipes and logs: time, channel, name, details.

@@ -1,5 +1,5 @@
 import Dispatch
-import Foundation
+import Glibc
 
 /// Signals as a sequence, instead of what they would do by themselves.
 ///

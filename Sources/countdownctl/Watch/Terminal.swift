@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// Draws a few lines in place, at the cursor, and leaves the terminal as it was.
 struct Terminal {
