@@ -12,17 +12,24 @@ help: ## List what make can do
 
 .PHONY: packages
 packages: ## Install the Debian packages that building needs
-	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev
+	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev
 
+# SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
+# only. So they are never coloured: a build in a terminal and one in a pipe share their results.
+SWIFT_FLAGS := --no-color-diagnostics
+
 # All release products are built with these flags, so that nothing is compiled twice.
 # The Swift runtime goes into the binaries, so that they run on machines without it.
-# Exclusive access to memory is checked in debug builds, which all tests run; here it would cost as much
-# as a look-up for each command.
-RELEASE_FLAGS := -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked
+# Debug builds, which all tests run, check exclusive access to memory. Here each command would pay
+# for that as much as for a look-up.
+# What nothing calls is left out, which takes sections for single functions, no exported symbols, and
+# lld: it also leaves out the warning of a deprecated function that nothing of ours calls.
+RELEASE_FLAGS := $(SWIFT_FLAGS) -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked \
+  -Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic
 
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl
@@ -46,15 +53,10 @@ completions: build ## Write shell completions to .build/completions
 .PHONY: run
 run: build ## Build everything and start a daemon at .build/run/countdownd.sock (CONFIG=)
 	@mkdir -p $(dir $(SOCKET))
-	@printf '\nTalk to it from another terminal in this folder, for example:\n\n'
-	@printf '    export COUNTDOWND_SOCKET=$(SOCKET)\n'
-	@printf "    $(RELEASE)/countdownctl start +4512345678 --title '%%ds后重发'\n"
-	@printf '    $(RELEASE)/countdownctl watch\n'
-	@printf '    redis-cli -s $(SOCKET) COUNTDOWN GET +4512345678\n\nCtrl-C ends it.\n\n'
 	@exec $(RELEASE)/countdownd --socket $(SOCKET) --state-directory $(dir $(SOCKET))state $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: demo
-demo: build ## Play a verification-code flow and a HUD flow live in the terminal
+demo: build ## Play a tour of all kinds live in the terminal; any key skips a part
 	@scripts/demo.sh $(RELEASE)
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
@@ -75,6 +77,11 @@ deb: man completions ## Build a Debian package: .build/countdownd_VERSION_ARCHIT
 	@scripts/install-packages.sh dpkg-dev binutils
 	@scripts/build-deb.sh
 
+.PHONY: tarball
+tarball: man completions ## Build .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, for any Linux with glibc 2.36
+	@scripts/install-packages.sh binutils pkg-config
+	@RELEASE_FLAGS='$(RELEASE_FLAGS)' scripts/build-tarball.sh
+
 .PHONY: check-deb
 check-deb: test-packages deb ## Build the Debian package and look through it; try `make install`
 	@scripts/install-packages.sh lintian
@@ -88,6 +95,11 @@ test-deb: check-deb ## Install, run and purge the Debian package in a clean syst
 	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py
 
+.PHONY: check-tarball
+check-tarball: test-packages tarball ## Build the tarball; unpack and try it
+	@COUNTDOWND_TARBALL=$$(ls -t $(CURDIR)/.build/countdownd-*.tar.gz | head -1) \
+	  scripts/integration-test.sh -q Tests/Integration/test_tarball.py
+
 # Most integration tests wait rather than compute: three for each core, and not more than 12.
 WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 
@@ -95,8 +107,8 @@ WORKERS ?= $(shell n=$$((3 * $$(nproc))); echo $$((n < 12 ? n : 12)))
 # each other and everything else down.
 .PHONY: test
 test: test-packages ## Run all tests: machines and modules, then the real daemon (WORKERS=)
-	@swift build --build-tests
-	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test --skip-build --no-parallel
+	@swift build $(SWIFT_FLAGS) --build-tests
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd swift test $(SWIFT_FLAGS) --skip-build --no-parallel
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd \
 	  scripts/integration-test.sh -q -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -m alone --durations=10
@@ -146,7 +158,7 @@ nightly: ## Everything that takes long, about an hour: run it before a large cha
 
 .PHONY: examples
 examples: ## Build the examples, and run that of the timers
-	@cd Examples && swift build --product login-service && swift run weak-timers
+	@cd Examples && swift build $(SWIFT_FLAGS) --product login-service && swift run $(SWIFT_FLAGS) weak-timers
 
 .PHONY: bench
 bench: build ## Measure the daemon beside Redis and beanstalkd; writes docs/benchmarks.md
@@ -194,6 +206,10 @@ lint: ## Check format and style
 docs-lint: ## Check width, links and words of docs, comments and messages
 	@scripts/docs-lint.py
 
+.PHONY: hooks
+hooks: ## Format and lint before each commit: sets git's core.hooksPath to .githooks
+	@git config core.hooksPath .githooks
+
 .PHONY: format
 format: ## Format all Swift code
 	@swift format --in-place --recursive Package.swift Sources Tests Benchmarks Examples
@@ -201,4 +217,5 @@ format: ## Format all Swift code
 .PHONY: clean
 clean: ## Remove everything that was built, and what `make run` has kept
 	@swift package clean
-	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/*.deb .build/clean-root
+	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/tarball .build/static \
+	  .build/*.deb .build/*.tar.gz .build/*.sha256 .build/clean-root

@@ -24,7 +24,6 @@ rm -rf $work
 mkdir -p $tree/DEBIAN $work/debian
 
 DESTDIR=$tree PREFIX=/usr SYSCONFDIR=/etc scripts/install.sh install
-strip --strip-unneeded --remove-section=.comment --remove-section=.note $tree/usr/bin/*
 mv $tree/usr/share/zsh/site-functions $tree/usr/share/zsh/vendor-completions # where Debian's looks
 
 doc=$tree/usr/share/doc/countdownd
@@ -38,7 +37,7 @@ countdownd ($version) unstable; urgency=medium
 TEXT
 install -m644 packaging/deb/copyright $doc/copyright
 install -D -m644 packaging/deb/lintian-overrides $tree/usr/share/lintian/overrides/countdownd
-gzip -9n $doc/changelog $doc/changelog.Debian $tree/usr/share/man/man1/*
+gzip -9n $doc/changelog $doc/changelog.Debian $tree/usr/share/man/man*/*
 
 # The packages of the libraries that the programs need, with the versions they need.
 printf 'Source: countdownd\n\nPackage: countdownd\nArchitecture: any\n' >$work/debian/control
@@ -54,4 +53,5 @@ install -m755 packaging/deb/{postinst,prerm,postrm} $tree/DEBIAN
 
 package=.build/countdownd_${version}_$architecture.deb
 dpkg-deb --root-owner-group --build $tree "$package" >/dev/null
+(cd .build && sha256sum "${package#.build/}" >"${package#.build/}.sha256")
 echo "$package"

@@ -13,24 +13,32 @@ config=$etc/countdownd/countdownd.yaml
 
 # Mode, file of this project, installed path; every file once.
 files() {
-  local program shell
+  local program page unit
   for program in countdownd countdownctl; do
     echo "755 .build/release/$program $prefix/bin/$program"
-    echo "644 .build/man/$program.1 $share/man/man1/$program.1"
     echo "644 .build/completions/$program.bash $share/bash-completion/completions/$program"
     echo "644 .build/completions/$program.zsh $share/zsh/site-functions/_$program"
     echo "644 .build/completions/$program.fish $share/fish/vendor_completions.d/$program.fish"
   done
-  echo "644 systemd/countdownd.service $prefix/lib/systemd/system/countdownd.service"
-  echo "644 systemd/countdownd.socket $prefix/lib/systemd/system/countdownd.socket"
-  echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
-  # As they lie here, so that what links to what does so there.
-  for page in README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.md docs/*/*.svg config/*.yaml \
-    systemd/* Benchmarks/*/README.md Examples/Package.swift Examples/Sources/*/*.swift \
-    Examples/login/*.* Examples/login/*/*.{md,py,txt,swift}; do
-    echo "644 $page $doc/$page"
+  for page in .build/man/*.[1-8]; do
+    echo "644 $page $share/man/man${page##*.}/${page##*/}"
   done
+  for unit in countdownd.service countdownd.socket; do
+    echo "644 systemd/$unit $prefix/lib/systemd/system/$unit"
+    echo "644 systemd/user/$unit $prefix/lib/systemd/user/$unit"
+  done
+  echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
+  for page in $(documents); do echo "644 $page $doc/$page"; done
   echo "644 config/countdownd.yaml $config"
+}
+
+# What users read, in the same places as here, so that links work. What only contributors need
+# (docs/dev, CONTRIBUTING.md, benchmarks) stays in the sources.
+documents() {
+  find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
+    Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks*' \) -prune \
+    -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt))' -print \
+    2>/dev/null | sort
 }
 
 # Directories that are nobody else's, and may have others in them.
@@ -52,12 +60,25 @@ install_all() {
       continue
     fi
     install -D -m "$mode" "$from" "$root$to"
+    # Symbols are two thirds of a program's size.
+    [ "$mode" = 644 ] || ! command -v strip >/dev/null ||
+      strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root$to"
   done < <(files)
-  # What is in the sources alone is named there, not linked.
-  find "$root$doc" -name '*.md' -exec sed -Ei 's/\[([^]]*)\]\((\.\.\/)+Sources\/[^)]*\)/\1/g' {} +
+  unlink_what_is_not_installed
   install -d "$root$config.d"
   sed -i "s|/usr/bin/countdownd|$prefix/bin/countdownd|; s|/etc/countdownd/|$etc/countdownd/|g" \
-    "$root$prefix/lib/systemd/system/countdownd.service"
+    "$root$prefix"/lib/systemd/{system,user}/countdownd.service
+}
+
+# Replaces links to pages that are in the sources only by their text.
+unlink_what_is_not_installed() {
+  local page link
+  while read -r page; do
+    while read -r link; do
+      [ -e "${page%/*}/$link" ] ||
+        sed -Ei "s|!?\[([^]]*)\]\(${link//./\\.}(#[^)]*)?\)|\1|g" "$page"
+    done < <(grep -oE '\]\([^)#[:space:]]+' "$page" | cut -c3- | grep -v '://' | sort -u)
+  done < <(find "$root$doc" -name '*.md')
 }
 
 uninstall_all() {

@@ -51,10 +51,26 @@ def test_prefix_is_used_and_written_into_the_service(place):
     assert all(path.startswith("opt/timers/") for path in place.files())
     program = place.root / "opt/timers/bin/countdownd"
     assert os.access(program, os.X_OK)
-    unit = (place.root / "opt/timers/lib/systemd/system/countdownd.service").read_text()
+    units = place.root / "opt/timers/lib/systemd"
+    unit = (units / "system/countdownd.service").read_text()
     start = "ExecStart=/opt/timers/bin/countdownd --config /opt/timers/etc/countdownd/countdownd.yaml"
     assert start in unit.splitlines()
     assert " /etc/countdownd" not in unit and "/usr/bin" not in unit
+    unit = (units / "user/countdownd.service").read_text()
+    assert "ExecStart=/opt/timers/bin/countdownd " in unit and "/usr/bin" not in unit
+
+
+def test_it_takes_at_most_40_megabytes(place):
+    place.make("install")
+    assert sum((place.root / path).stat().st_size for path in place.files()) <= 40_000_000
+
+
+def test_files_for_contributors_are_not_installed(place):
+    place.make("install")
+    installed = {path.removeprefix("usr/local/share/doc/countdownd/") for path in place.files()}
+    assert {"README.md", "CHANGELOG.md", "LICENSE"} <= installed
+    unwanted = re.compile(r"CONTRIBUTING|docs/dev|[Bb]enchmark|\.swift$|Package|Tests|Makefile")
+    assert [path for path in installed if unwanted.search(path)] == []
 
 
 def test_links_in_the_documentation_resolve(place):

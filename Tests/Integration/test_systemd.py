@@ -245,3 +245,27 @@ def socket_group(machine):
     line = machine.run("getent", "group", "countdownd")
     assert line.split(":")[2] == str(group)
     return group
+
+
+def test_a_user_runs_a_daemon_of_their_own(machine):
+    user, home, runtime = "1234", "/home/alice", "/run/user/1234"
+    machine.run("useradd", "--create-home", "--uid", user, "alice")
+    for unit in ("countdownd.service", "countdownd.socket"):
+        unit_text = (PROJECT / "systemd/user" / unit).read_text()
+        machine.write(f"/usr/lib/systemd/user/{unit}", unit_text)
+    machine.run("install", "-d", "-o", user, "-g", user, "-m", "700", runtime)
+    machine.run("systemctl", "start", f"user@{user}.service")
+    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    as_user += ["env", f"XDG_RUNTIME_DIR={runtime}", f"HOME={home}"]
+
+    units = ["countdownd.service", "countdownd.socket"]
+    assert machine.run(*as_user, "systemd-analyze", "--user", "verify", "--man=no", *units) == ""
+    machine.run(*as_user, "systemctl", "--user", "enable", "--now", *units)
+    path = machine.path(f"{runtime}/countdownd/countdownd.sock")
+    assert ping(path) == b"+PONG\r\n"
+    assert path.stat().st_uid == int(user) and path.stat().st_mode & 0o777 == 0o600
+    state = machine.run("find", home, "-name", "state.db", "-user", user)
+    assert state.endswith("/countdownd/state.db")
+    machine.run(*as_user, "systemctl", "--user", "reload", "countdownd.service")
+    machine.run(*as_user, "systemctl", "--user", "stop", *reversed(units))
+    assert not path.exists()

@@ -1,0 +1,107 @@
+"""Files that other programs read: workflows, templates, the container, the hook, the version."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from countdownd import PROJECT
+
+TOOLS = os.path.dirname(sys.executable)
+VERSION = re.search(
+    r'current = "(.*)"', (PROJECT / "Sources/Wire/ProductVersion.swift").read_text()
+)[1]
+
+
+def run(*command, cwd=PROJECT, check=True, **options):
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
+    assert not check or done.returncode == 0, done.stdout
+    return done
+
+
+@pytest.mark.parametrize(
+    "schema, files",
+    [
+        ("github-workflows", ".github/workflows/*.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("compose-spec", "packaging/container/compose.yaml"),
+    ],
+)
+def test_a_file_for_another_program_follows_its_schema(schema, files):
+    paths = sorted(PROJECT.glob(files))
+    assert paths
+    run(f"{TOOLS}/check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
+
+
+def test_the_containerfile_passes_its_linter():
+    hadolint = shutil.which("hadolint", path=TOOLS)
+    if not hadolint:
+        pytest.skip("hadolint is not available for this processor")
+    run(hadolint, "packaging/container/Containerfile")
+
+
+def test_what_workflows_and_the_containerfile_run_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.M))
+    files = [*PROJECT.glob(".github/workflows/*"), PROJECT / "packaging/container/Containerfile"]
+    text = "\n".join(file.read_text() for file in files)
+    for line in re.findall(r"(?:run: |RUN )make ([a-z -]+)", text):
+        assert set(line.split()) <= targets, line
+    for script in re.findall(r"(?<![\w/])(?:scripts/[\w.-]+|\.ci/run)", text):
+        assert os.access(PROJECT / script, os.X_OK), script
+
+
+def test_the_version_is_written_in_one_place():
+    places = ["Sources", "scripts", "packaging", "systemd", "config", ".github", "Makefile"]
+    found = run("git", "grep", "-lwF", VERSION, "--", *places, "Package.swift", check=False)
+    assert found.stdout.split() == ["Sources/Wire/ProductVersion.swift"]
+
+
+def test_a_release_needs_a_tag_and_a_changelog_that_agree(tmp_path):
+    script = tmp_path / "scripts/check-release.sh"
+    script.parent.mkdir()
+    shutil.copy(PROJECT / "scripts/check-release.sh", script)
+    source = tmp_path / "Sources/Wire/ProductVersion.swift"
+    source.parent.mkdir(parents=True)
+    shutil.copy(PROJECT / "Sources/Wire/ProductVersion.swift", source)
+    changelog = tmp_path / "CHANGELOG.md"
+
+    changelog.write_text("# Changelog\n\n## Unreleased\n")
+    assert "no section" in run(script, f"v{VERSION}", check=False).stdout
+    changelog.write_text(f"# Changelog\n\n## {VERSION} - 2026-11-22\n")
+    assert run(script, f"v{VERSION}").stdout == ""
+    assert VERSION in run(script, "v99.0.0", check=False).stdout
+
+
+def test_the_hook_formats_what_is_committed_and_refuses_what_lint_refuses(tmp_path):
+    # Its own `make` tells which targets ran, and whether they passed.
+    run("git", "init", "--quiet", tmp_path)
+    hook = tmp_path / ".githooks/pre-commit"
+    hook.parent.mkdir()
+    shutil.copy(PROJECT / ".githooks/pre-commit", hook)
+    shutil.copy(PROJECT / ".swift-format", tmp_path)
+    (tmp_path / "Makefile").write_text("lint docs-lint:\n\t@echo $@ ran\n\t@! test -e bad\n")
+    recipe = re.search(r"^hooks:.*\n((?:\t.*\n)+)", (PROJECT / "Makefile").read_text(), re.M)[1]
+    run("sh", "-c", recipe.replace("@", ""), cwd=tmp_path)
+
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    (tmp_path / "a.swift").write_text("let  a=1\n")
+    run("git", "add", "a.swift", cwd=tmp_path)
+    done = run("git", *names, "commit", "-m", "a", cwd=tmp_path)
+    assert "lint ran" in done.stdout and "docs-lint ran" in done.stdout
+    assert run("git", "show", "HEAD:a.swift", cwd=tmp_path).stdout == "let a = 1\n"
+
+    (tmp_path / "bad").write_text("")
+    run("git", "add", "bad", cwd=tmp_path)
+    assert run("git", *names, "commit", "-m", "b", cwd=tmp_path, check=False).returncode != 0

@@ -1,0 +1,69 @@
+#!/bin/bash
+# build-tarball.sh - packs the programs for any Linux with systemd and glibc 2.36 or newer:
+# .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, with its checksum beside it.
+#
+# SQLite, libyaml and the C++ library are linked into the programs. RELEASE_FLAGS are those of
+# `make build`. Needs what `make man completions` builds.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+umask 022
+
+newest_glibc=2.36
+libraries='libc\.so|libm\.so|libgcc_s\.so|libsystemd\.so|ld-linux'
+
+# The linker finds these archives before the shared libraries.
+static=$PWD/.build/static
+rm -rf "$static"
+mkdir -p "$static"
+for library in sqlite3 yaml stdc++; do
+  ln -s "$(clang -print-file-name=lib$library.a)" "$static"
+done
+for package in sqlite3 yaml-0.1; do
+  sed "s|^libdir=.*|libdir=$static|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
+    >"$static/$package.pc"
+done
+for program in countdownd countdownctl; do
+  # shellcheck disable=SC2086 # these are words
+  swift build $RELEASE_FLAGS --pkg-config-path "$static" --product $program
+  others=$(readelf -d .build/release/$program | grep NEEDED | grep -Ev "$libraries" || true)
+  glibc=$(objdump -T .build/release/$program | grep -o 'GLIBC_2[.0-9]*' | sort -uV | tail -1)
+  if [ -n "$others" ]; then
+    printf 'build-tarball: %s needs shared libraries that not every system has:\n%s\n' \
+      $program "$others" >&2
+    exit 1
+  fi
+  if [ "$(printf '%s\n' "$newest_glibc" "${glibc#GLIBC_}" | sort -V | tail -1)" != $newest_glibc ]; then
+    echo "build-tarball: $program needs glibc ${glibc#GLIBC_}; build on a system with $newest_glibc" >&2
+    exit 1
+  fi
+done
+
+version=$(.build/release/countdownd --version)
+name=countdownd-${version##* }-linux-$(uname -m)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+work=.build/tarball
+tree=$work/$name
+rm -rf $work
+mkdir -p "$tree"
+DESTDIR=$work/root PREFIX=/usr/local SYSCONFDIR=/etc scripts/install.sh install
+mv $work/root/usr/local/* $work/root/etc "$tree"
+install -m644 packaging/deb/copyright "$tree/share/doc/countdownd/copyright"
+cat >"$tree/INSTALL" <<'TEXT'
+Try it without installing:
+
+    bin/countdownd --socket ./countdownd.sock --state-directory ./state
+
+Install it, as root:
+
+    cp -r bin lib share /usr/local
+    cp -rn etc /
+    systemd-sysusers && systemctl daemon-reload
+    systemctl enable --now countdownd.socket countdownd.service
+
+share/doc/countdownd/README.md tells the rest.
+TEXT
+tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+  --directory $work "$name" | gzip -9n >".build/$name.tar.gz"
+cd .build
+sha256sum "$name.tar.gz" >"$name.tar.gz.sha256"
+echo ".build/$name.tar.gz"
