@@ -16,7 +16,7 @@ packages: ## Install the Debian packages that building needs
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
-	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev
+	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev chromium-driver
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.
@@ -26,10 +26,10 @@ SWIFT_FLAGS := --no-color-diagnostics
 # The Swift runtime goes into the binaries, so that they run on machines without it.
 # Debug builds, which all tests run, check exclusive access to memory. Here each command would pay
 # for that as much as for a look-up.
-# What nothing calls is left out, which takes sections for single functions, no exported symbols, and
-# lld: it also leaves out the warning of a deprecated function that nothing of ours calls.
+# lld leaves out what nothing calls and no longer exports symbols; the default linker also warns of a
+# function that nothing of ours calls.
 RELEASE_FLAGS := $(SWIFT_FLAGS) -c release --static-swift-stdlib -Xswiftc -enforce-exclusivity=unchecked \
-  -Xswiftc -Xfrontend -Xswiftc -function-sections -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic
+  -Xswiftc -use-ld=lld -Xlinker --no-export-dynamic
 
 .PHONY: build
 build: packages ## Build the release binaries: .build/release/countdownd and countdownctl

@@ -55,7 +55,7 @@ struct YAMLDocument {
     nodes = try result.get()
   }
 
-  /// The values of the next document, its root first, and its line; no values at the end of the file.
+  /// The values of the next document, its root first, and its line; at the end of the file, none.
   private static func nextDocument(
     _ parser: inout yaml_parser_t, _ text: String
   ) throws(Malformed) -> (nodes: [Node], line: Int) {

@@ -41,6 +41,7 @@ class Service:
             probe.bind(("127.0.0.1", 0))
             self.port = str(probe.getsockname()[1])
         self.daemon = daemon.connect()
+        self.url = f"http://127.0.0.1:{self.port}"
         self.output = daemon.directory / "service"
         environment = os.environ | {"COUNTDOWND_SOCKET": str(daemon.path), "PORT": self.port}
         with open(self.output, "wb") as output:
@@ -71,7 +72,7 @@ class Service:
 
     def http(self, path, body=None):
         """The status and the text."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}")
+        request = urllib.request.Request(self.url + path)
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
@@ -125,23 +126,23 @@ def test_the_login_example_works(service):
     assert service.button()["state"] == "ready"
 
     status, answer = service.send("first")
-    assert (status, answer["button"]["title"]) == (200, "60s后重发")
+    assert (status, answer["button"]["title"]) == (200, "Resend in 1:00")
     assert len(service.sent) == 1
 
-    # A refresh finds it counting on, however often.
+    # A refresh does not change the countdown.
     service.advance("1s")
     for _ in range(3):
         button = service.button()
-        assert (button["state"], button["title"]) == ("counting", "59s后重发")
+        assert (button["state"], button["title"]) == ("counting", "Resend in 0:59")
         assert (button["remaining"], button["remaining_ms"], button["step_ms"]) == (59, 59_000, 1_000)
 
     # The same request again is the same send; another press is refused.
     assert service.send("first")[0] == 200
     status, answer = service.send("second")
-    assert (status, answer["button"]["title"]) == (429, "59s后重发")
+    assert (status, answer["button"]["title"]) == (429, "Resend in 0:59")
     assert len(service.sent) == 1
 
-    # Three wrong codes, and the right one is not even looked at any more.
+    # After three wrong codes, even the right one is refused.
     first = service.sent[0]
     for _ in range(3):
         assert service.verify(other(first)) == (403, "wrong")
@@ -150,9 +151,9 @@ def test_the_login_example_works(service):
     # Resend, after the cooldown.
     service.advance("59s")
     button = service.button()
-    assert (button["state"], button["title"]) == ("ready", "重发验证码")
+    assert (button["state"], button["title"]) == ("ready", "Resend code")
     status, answer = service.send("third")
-    assert (status, answer["button"]["title"]) == (200, "120s后重发")
+    assert (status, answer["button"]["title"]) == (200, "Resend in 2:00")
     _, second = service.sent
 
     assert service.verify(second) == (200, None)
@@ -176,8 +177,8 @@ def test_many_tabs_are_one_send(service):
 
 
 @pytest.mark.daemon(virtual_time=True, config=POLICY)
-def test_a_failed_send_is_given_back(service):
-    # More often than the policy allows in an hour: none of them counts.
+def test_a_failed_send_does_not_count(service):
+    # More attempts than the policy allows in an hour.
     for attempt in range(7):
         status, answer = service.send(f"press {attempt}", UNREACHABLE)
         assert (status, answer["button"]["state"]) == (502, "ready")
@@ -185,7 +186,7 @@ def test_a_failed_send_is_given_back(service):
 
 
 @pytest.mark.daemon(virtual_time=True, config=POLICY)
-def test_a_code_is_good_for_five_minutes(service):
+def test_a_code_is_valid_for_five_minutes(service):
     service.send("first")
     service.advance("5m")
     assert service.verify(service.sent[0]) == (403, "expired")
@@ -200,3 +201,16 @@ def test_bad_input_changes_nothing(service):
     assert service.http("/status?phone=12")[0] == 400
     assert service.verify("123456") == (403, "expired")
     assert service.sent == [] and service.button()["state"] == "ready"
+
+
+@pytest.mark.daemon(config=POLICY)
+def test_a_service_reports_that_the_daemon_is_down(service, daemon):
+    assert service.send("first")[0] == 200
+    daemon.kill()
+    answers = [service.send("second"), service.post("/verify", phone=PHONE, code="123456")]
+    status, text = service.http("/status?" + urllib.parse.urlencode({"phone": PHONE}))
+    for status, answer in [*answers, (status, json.loads(text))]:
+        assert status == 503
+        assert answer == {"message": "Signing in is not possible right now. Try again in a moment."}
+    daemon.start_again()
+    assert service.button()["state"] == "counting"

@@ -1,4 +1,4 @@
-"""A login with a code by SMS. How often one may be sent and tried is countdownd's to say."""
+"""A login with a code by SMS. countdownd decides how often one may be sent and tried."""
 
 import hmac
 import os
@@ -13,7 +13,9 @@ SOCKET = os.environ.get("COUNTDOWND_SOCKET", "/run/countdownd/countdownd.sock")
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "page.html"
 
 app = Flask(__name__)
-daemon = redis.Redis(unix_socket_path=SOCKET, protocol=3, decode_responses=True)
+daemon = redis.Redis(
+    unix_socket_path=SOCKET, protocol=3, decode_responses=True, socket_timeout=2
+)
 
 # phone: (generation of the send, its code). A table in a database where there are several servers.
 codes = {}
@@ -45,9 +47,11 @@ def send():
     phone, token = fields("phone", "token")
     answer = countdown("START", key(phone), "POLICY", "login", "TOKEN", token)
     if not answer["accepted"]:
-        return {"message": "请稍后再试", "button": button(answer)}, 429
+        message = "A code was sent a short while ago. Wait before you ask for another one."
+        return {"ok": False, "message": message, "button": button(answer)}, 429
+    sent = {"ok": True, "message": "We sent you a code.", "button": button(answer)}
     if answer["reason"] == "duplicate":  # sent already, by the same press
-        return {"message": "验证码已发送", "button": button(answer)}
+        return sent
     code = f"{secrets.randbelow(1_000_000):06}"
     codes[phone] = answer["generation"], code
     try:
@@ -55,33 +59,52 @@ def send():
     except ProviderError:
         try:
             answer = countdown("REFUND", key(phone), "GENERATION", answer["generation"])
-        except redis.ResponseError:  # STALE: it took so long that a newer one was sent
+        except redis.ResponseError:  # STALE: sending took so long that a newer code was sent
             answer = countdown("GET", key(phone))
-        return {"message": "发送失败,请重试", "button": button(answer)}, 502
-    return {"message": "验证码已发送", "button": button(answer)}
+        message = "The code could not be sent. Check the number and try again."
+        return {"ok": False, "message": message, "button": button(answer)}, 502
+    return sent
 
 
 @app.post("/verify")
 def verify():
     phone, code = fields("phone", "code")
     name = key(phone)
-    # First ask, then look: who guesses runs out of attempts, whatever the answers are.
+    # Count the attempt before comparing the code, so that guessing is limited.
     try:
         generation, right = codes[phone]
         attempt = countdown("ATTEMPT", name, "GENERATION", generation)
-    except (KeyError, redis.ResponseError):  # NOTFOUND, STALE: no such code, or not any more
-        return {"ok": False, "reason": "expired", "message": "验证码已失效"}, 403
+    except KeyError:
+        return refused("expired")
+    except redis.ResponseError as error:
+        if str(error).startswith(("NOTFOUND", "STALE")):  # no such code, or a newer one
+            return refused("expired")
+        raise
     if not attempt["accepted"]:
-        return {"ok": False, "reason": attempt["reason"], "message": "验证码已失效"}, 403
+        return refused(attempt["reason"])
     if not hmac.compare_digest(code.encode(), right.encode()):
-        left = attempt["attempts_left"]
-        return {"ok": False, "reason": "wrong", "message": f"验证码错误,还可尝试 {left} 次"}, 403
-    # PASS is true for one request only, should two with the right code come at once.
+        return refused("wrong", f"The code is wrong. Attempts left: {attempt['attempts_left']}.")
+    # If two requests with the right code come at once, PASS accepts one of them.
     passed = countdown("PASS", name, "GENERATION", generation)
     if passed["reason"]:  # duplicate, or expired since the attempt
-        reason = "expired" if passed["reason"] == "expired" else "passed"
-        return {"ok": False, "reason": reason, "message": "验证码已失效"}, 403
-    return {"ok": True, "message": "登录成功"}  # and here the session begins
+        return refused("expired" if passed["reason"] == "expired" else "passed")
+    return {"ok": True, "message": "You are signed in."}  # and here the session begins
+
+
+def refused(reason, message="This code is no longer valid. Ask for a new one."):
+    return {"ok": False, "reason": reason, "message": message}, 403
+
+
+@app.errorhandler(redis.RedisError)
+def daemon_failed(error):
+    """It is down, it is starting, or it does not have the policy: the log says which."""
+    app.logger.error("countdownd at %s: %s", SOCKET, error)
+    return {"message": "Signing in is not possible right now. Try again in a moment."}, 503
+
+
+@app.errorhandler(400)
+def bad_request(error):
+    return {"message": error.description}, 400
 
 
 def countdown(*words):
@@ -90,7 +113,7 @@ def countdown(*words):
 
 def key(phone):
     if not re.fullmatch(r"\+[0-9]{6,15}", phone or ""):
-        abort(400, "a phone number is + and 6 to 15 digits")
+        abort(400, "A phone number is + and 6 to 15 digits.")
     return f"login:{phone}"
 
 
@@ -98,7 +121,7 @@ def fields(*names):
     body = request.get_json()
     values = [body.get(name) if isinstance(body, dict) else None for name in names]
     if not all(isinstance(value, str) and 0 < len(value) <= 64 for value in values):
-        abort(400, f"missing: {' and '.join(names)}, of 1 to 64 characters each")
+        abort(400, f"Missing: {' and '.join(names)}, of 1 to 64 characters each.")
     return values
 
 

@@ -35,11 +35,16 @@ func isPhone(_ text: String) -> Bool {
   text.wholeMatch(of: /\+[0-9]{6,15}/) != nil
 }
 
+extension Answer {
+  static let unavailable = Answer(
+    message: "Signing in is not possible right now. Try again in a moment.")
+  static let bad = Answer(
+    message: "A phone number is + and 6 to 15 digits; page.html shows the other fields.")
+}
+
 extension HTTPResponse {
   static var bad: HTTPResponse {
-    HTTPResponse(
-      statusCode: .badRequest,
-      body: Data("a phone number is + and 6 to 15 digits; see page.html for the rest\n".utf8))
+    get throws { try json(.badRequest, Answer.bad) }
   }
 
   static func json(_ status: HTTPStatusCode, _ value: some Encodable) throws -> HTTPResponse {

@@ -1,6 +1,6 @@
 import CountdownClient
 
-/// A login with a code by SMS. How often one may be sent and tried is countdownd's to say.
+/// A login with a code by SMS. countdownd decides how often one may be sent and tried.
 actor LoginService {
   enum Sending { case sent, refused, failed }
   enum Verdict: Equatable {
@@ -22,7 +22,7 @@ actor LoginService {
     self.sendSMS = sendSMS
   }
 
-  /// How the button stands; nil if nothing has been sent.
+  /// The state of the button; nil if nothing has been sent.
   func status(_ phone: String) async throws -> CountdownView? {
     try await daemon.countdown(key(phone))
   }
@@ -46,7 +46,7 @@ actor LoginService {
           .failed, try await daemon.refundCountdown(key(phone), generation: answer.generation)
         )
       } catch CountdownClientError.server(code: "STALE", _) {
-        // It took so long that a newer one was sent.
+        // Sending took so long that a newer code was sent.
         return (.failed, try await status(phone))
       }
     }
@@ -54,12 +54,12 @@ actor LoginService {
 
   func verify(_ phone: String, code: String) async throws -> Verdict {
     guard let (generation, right) = codes[phone] else { return .refused(.expired) }
-    // First ask, then look: who guesses runs out of attempts, whatever the answers are.
+    // Count the attempt before comparing the code, so that guessing is limited.
     do {
       let attempt = try await daemon.attemptCountdown(key(phone), generation: generation)
       guard attempt.accepted == true else { return .refused(attempt.reason ?? .expired) }
       guard code == right else { return .wrong(attemptsLeft: attempt.attemptsLeft) }
-      // PASS is true for one request only, should two with the right code come at once.
+      // If two requests with the right code come at once, PASS accepts one of them.
       let pass = try await daemon.passCountdown(key(phone), generation: generation)
       guard pass.accepted == true else { return .refused(.expired) }
       guard pass.reason != .duplicate else { return .refused(.passed) }

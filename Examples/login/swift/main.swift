@@ -7,8 +7,8 @@ import Foundation
 struct ProviderError: Error {}
 
 let environment = ProcessInfo.processInfo.environment
-let daemon = try await CountdownClient.connect(
-  path: environment["COUNTDOWND_SOCKET"] ?? "/run/countdownd/countdownd.sock")
+let daemon = CountdownClient.unconnected(
+  path: environment["COUNTDOWND_SOCKET"] ?? CountdownClient.defaultPath)
 let service = LoginService(daemon: daemon) { phone, text in
   // Stands for the SMS gateway.
   if phone.hasSuffix("0000") { throw ProviderError() }
@@ -20,44 +20,66 @@ let page = try Data(
 let server = HTTPServer(
   address: try .inet(ip4: "127.0.0.1", port: UInt16(environment["PORT"] ?? "5000") ?? 5000))
 
-await server.appendRoute("GET /") { _ in
-  HTTPResponse(statusCode: .ok, headers: [.contentType: "text/html"], body: page)
-}
-
-await server.appendRoute("GET /status") { request in
-  guard let phone = request.query["phone"], isPhone(phone) else { return HTTPResponse.bad }
-  return try HTTPResponse.json(.ok, Button(try await service.status(phone)))
-}
-
-await server.appendRoute("POST /send") { request in
-  struct Body: Decodable { var phone, token: String }
-  guard let body = try? JSONDecoder().decode(Body.self, from: try await request.bodyData),
-    isPhone(body.phone), (1...64).contains(body.token.utf8.count)
-  else { return HTTPResponse.bad }
-  let (result, view) = try await service.send(body.phone, token: body.token)
-  let button = Button(view)
-  return switch result {
-  case .sent: try HTTPResponse.json(.ok, Answer(message: "验证码已发送", button: button))
-  case .refused: try HTTPResponse.json(.tooManyRequests, Answer(message: "请稍后再试", button: button))
-  case .failed: try HTTPResponse.json(.badGateway, Answer(message: "发送失败,请重试", button: button))
+/// Answers requests for `route`; reports an error of the daemon, which the log explains.
+@Sendable func answer(
+  _ route: HTTPRoute, _ body: @escaping @Sendable (HTTPRequest) async throws -> HTTPResponse
+) async {
+  await server.appendRoute(route) { request in
+    do {
+      return try await body(request)
+    } catch let error as CountdownClientError {
+      FileHandle.standardError.write(Data("countdownd: \(error)\n".utf8))
+      return try HTTPResponse.json(.serviceUnavailable, Answer.unavailable)
+    }
   }
 }
 
-await server.appendRoute("POST /verify") { request in
+await answer("GET /") { _ in
+  HTTPResponse(statusCode: .ok, headers: [.contentType: "text/html"], body: page)
+}
+
+await answer("GET /status") { request in
+  guard let phone = request.query["phone"], isPhone(phone) else { return try HTTPResponse.bad }
+  return try HTTPResponse.json(.ok, Button(try await service.status(phone)))
+}
+
+await answer("POST /send") { request in
+  struct Body: Decodable { var phone, token: String }
+  guard let body = try? JSONDecoder().decode(Body.self, from: try await request.bodyData),
+    isPhone(body.phone), (1...64).contains(body.token.utf8.count)
+  else { return try HTTPResponse.bad }
+  let (result, view) = try await service.send(body.phone, token: body.token)
+  let (status, message): (HTTPStatusCode, String) =
+    switch result {
+    case .sent: (.ok, "We sent you a code.")
+    case .refused:
+      (
+        .tooManyRequests,
+        "A code was sent a short while ago. Wait before you ask for another one."
+      )
+    case .failed: (.badGateway, "The code could not be sent. Check the number and try again.")
+    }
+  return try HTTPResponse.json(
+    status, Answer(message: message, button: Button(view), ok: result == .sent))
+}
+
+await answer("POST /verify") { request in
   struct Body: Decodable { var phone, code: String }
   guard let body = try? JSONDecoder().decode(Body.self, from: try await request.bodyData),
     isPhone(body.phone)
-  else { return HTTPResponse.bad }
-  return switch try await service.verify(body.phone, code: body.code) {
+  else { return try HTTPResponse.bad }
+  func refused(
+    _ reason: String, _ message: String = "This code is no longer valid. Ask for a new one."
+  ) throws -> HTTPResponse {
+    try HTTPResponse.json(.forbidden, Answer(message: message, ok: false, reason: reason))
+  }
+  switch try await service.verify(body.phone, code: body.code) {
   case .right:
     // And here the session begins.
-    try HTTPResponse.json(.ok, Answer(message: "登录成功", ok: true))
+    return try HTTPResponse.json(.ok, Answer(message: "You are signed in.", ok: true))
   case .wrong(let left):
-    try HTTPResponse.json(
-      .forbidden,
-      Answer(message: "验证码错误,还可尝试 \(left ?? 0) 次", ok: false, reason: "wrong"))
-  case .refused(let reason):
-    try HTTPResponse.json(.forbidden, Answer(message: "验证码已失效", ok: false, reason: reason.rawValue))
+    return try refused("wrong", "The code is wrong. Attempts left: \(left ?? 0).")
+  case .refused(let reason): return try refused(reason.rawValue)
   }
 }
 
