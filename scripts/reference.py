@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+"""Writes the generated tables of docs/reference: `make docs`. With --check it only compares.
+
+A table between `<!-- table: NAME ARGUMENT … -->` and `<!-- end -->` has its rows and its first
+columns from the daemon: from `COMMAND DOCS`, from the configuration, from `INFO`, and from the
+replies and events of the tour below. The other columns are written by hand, and kept; a row that
+has none yet is reported. COUNTDOWND is the daemon to ask, else the one that was built last.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = PROJECT / "docs/reference"
+CONFIGURATION_FILE = PROJECT / "config/countdownd.yaml"
+SETTING = r"(?P<indent> *)(?P<name>[a-z-]+):\s*(?P<value>.*)$"
+
+CONFIGURATION = """
+policies:
+  login: {ladder: [10s], windows: [5/1h], channels: [sms, sms, call], validity: 5m, attempts: 1}
+hud: {max-level: alert}
+"""
+
+# What is done to each kind, so that it shows all of its fields and events. `+` lets time pass,
+# `@` is the generation of the reply before, and `other:` is a connection of its own.
+TOUR = {
+    "countdown": """
+        COUNTDOWN START a COUNT 3 EVERY 1s TITLE %d META m TOKEN t
+        COUNTDOWN START a
+        COUNTDOWN PAUSE a
+        COUNTDOWN RESUME a
+        + 1s
+        COUNTDOWN RETIME a 9s
+        + 9s
+        COUNTDOWN RESEND a
+        COUNTDOWN CANCEL a
+        COUNTDOWN START p POLICY login
+        COUNTDOWN REFUND p GENERATION @
+        COUNTDOWN START p POLICY login
+        COUNTDOWN ATTEMPT p
+        COUNTDOWN PASS p
+        + 10s
+        COUNTDOWN RESEND p
+        COUNTDOWN GET p
+        + 1h
+        """,
+    "hud": """
+        HUD SHOW a GRACE 100ms STATUS s
+        + 1s
+        HUD PROGRESS a 0.5
+        HUD PAUSE a
+        HUD RESUME a
+        HUD TAP a INSIDE
+        HUD GET a
+        HUD DISMISS a
+        + 1s
+        HUD SHOW a GRACE 1s
+        HUD SHOW a KIND info
+        + 1h
+        """,
+    "timer": """
+        TIMER SET a 1s EVERY 1s PAYLOAD p
+        TIMER PAUSE a
+        TIMER RESUME a
+        TIMER RETIME a 2s
+        + 2s
+        TIMER GET a
+        TIMER DEL a
+        """,
+    "throttle": """
+        THROTTLE a BURST 2 RATE 1/1s COST 2
+        THROTTLE a BURST 2 RATE 1/1s
+        THROTTLE REFUND a 1
+        THROTTLE GET a
+        + 1h
+        """,
+    "once": """
+        ONCE a TTL 1m
+        ONCE a TTL 1m
+        ONCE GET a
+        ONCE DONE a result
+        + 1h
+        ONCE a TTL 1m
+        ONCE CANCEL a
+        """,
+    "gate": """
+        GATE CHECK a one PAYLOAD p
+        GATE CHECK a two
+        GATE GET a
+        GATE OPEN a
+        GATE CLOSE a
+        """,
+    "debounce": """
+        DEBOUNCE a 1s PAYLOAD p
+        DEBOUNCE GET a
+        + 2s
+        DEBOUNCE a 1s
+        DEBOUNCE CANCEL a
+        """,
+    "scope": """
+        SCOPE OPEN a TTL 1m
+        SCOPE OPEN b PARENT a
+        SCOPE HANDLE a tap
+        SCOPE EMIT b tap payload
+        SCOPE GET a
+        SCOPE CLOSE a
+        """,
+    "nav": """
+        NAV PUSH s root
+        NAV PUSH s top
+        NAV SWIPE s X 4 DX 9
+        NAV PROGRESS s 0.5
+        NAV CANCEL s
+        NAV SWIPE s X 4 DX 9
+        NAV FINISH s
+        NAV GET s
+        NAV DISMISS s
+        """,
+    "page": """
+        PAGE APPEAR a
+        PAGE LOADED a ITEMS 3
+        PAGE DISAPPEAR a
+        PAGE APPEAR a
+        PAGE FAILED a MESSAGE m
+        PAGE GET a
+        PAGE CLOSE a
+        """,
+}
+
+# Described once for all kinds, in protocol.md and events.md.
+COMMON_OPTIONS = {"OWNER", "GENERATION"}
+COMMON_FIELDS = ["event", "key", "generation", "seq", "due_unix_ms", "late_us"]
+
+
+# MARK: The daemon
+
+
+def binary():
+    named = os.environ.get("COUNTDOWND")
+    built = [PROJECT / ".build" / kind / "countdownd" for kind in ("release", "debug")]
+    candidates = [pathlib.Path(named)] if named else [path for path in built if path.exists()]
+    if not candidates:
+        sys.exit("there is no countdownd in .build; run this first: make build")
+    return max(candidates, key=lambda path: path.stat().st_mtime).resolve()
+
+
+@contextlib.contextmanager
+def daemon(*arguments):
+    """A daemon in a directory of its own, once it is ready; yields a function that connects."""
+    with tempfile.TemporaryDirectory(prefix="countdownd-") as directory:
+        directory = pathlib.Path(directory)
+        (directory / "config.yaml").write_text(CONFIGURATION)
+        log = open(directory / "log", "w+")
+        process = subprocess.Popen(
+            [binary(), "--socket", directory / "socket", "--config", directory / "config.yaml",
+             "--state-directory", directory / "state", *arguments],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            for _ in range(600):
+                with contextlib.suppress(OSError, Refused):
+                    Connection(directory / "socket").call("PING")
+                    break
+                if process.poll() is not None:
+                    sys.exit((directory / "log").read_text())
+                time.sleep(0.05)
+            yield lambda: Connection(directory / "socket")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+class Refused(Exception):
+    """An error reply."""
+
+
+class Connection:
+    """Speaks RESP3; events are kept aside."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+        self.events = []
+        self.call("HELLO", "3")
+
+    def call(self, *words):
+        parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
+        self.socket.sendall(f"*{len(words)}\r\n{''.join(parts)}".encode())
+        while True:
+            reply = self.read()
+            if not isinstance(reply, Push):
+                return reply
+            if reply.elements[0] == "psubscribe":
+                return reply.elements
+            self.events.append(reply.elements)
+
+    def read(self):
+        line = self.file.readline()[:-2].decode()
+        kind, rest = line[0], line[1:]
+        if kind == "-":
+            raise Refused(rest)
+        if kind in "+(":
+            return rest
+        if kind == ":":
+            return int(rest)
+        if kind == ",":
+            return float(rest)
+        if kind == "#":
+            return rest == "t"
+        if kind == "_":
+            return None
+        count = int(rest)
+        if kind in "$=":
+            return None if count < 0 else self.file.read(count + 2)[:-2].decode(errors="replace")
+        if kind == "%":
+            return {self.read(): self.read() for _ in range(count)}
+        elements = [self.read() for _ in range(count)]
+        return Push(elements) if kind == ">" else elements
+
+
+class Push:
+    def __init__(self, elements):
+        self.elements = elements
+
+
+# MARK: What it knows
+
+
+class Knowledge:
+    """All that the tables are made of."""
+
+    def __init__(self):
+        self.fields, self.events = {}, {}
+        self.settings, self.allowed = settings_of_the_file(), allowed_values()
+        with daemon("--virtual-time") as connect:
+            client = connect()
+            self.docs = client.call("COMMAND", "DOCS")
+            for kind, commands in TOUR.items():
+                self.tour(connect, kind, commands)
+        with daemon("--durability", "process") as connect:
+            self.info = information(connect().call("INFO", "everything"))
+
+    def tour(self, connect, kind, commands):
+        client, listener = connect(), connect()
+        listener.call("PSUBSCRIBE", f"{kind}:*")
+        fields, events, generation = {}, {}, None
+        for line in filter(None, map(str.strip, commands.splitlines())):
+            words = line.replace("@", str(generation)).split()
+            if words[0] == "+":
+                client.call("CLOCK", "ADVANCE", words[1])
+                continue
+            try:
+                reply = client.call(*words)
+            except Refused as error:
+                sys.exit(f"{line}: {error}")
+            if isinstance(reply, dict):
+                generation = reply["generation"]
+                for name in reply:
+                    fields.setdefault(name)
+        # What was published before is with the subscriber by the time of this reply.
+        listener.call("PING")
+        for source in (client, listener):
+            for event in source.events:
+                line = json.loads(event[-1]) if event[0] in ("message", "pmessage") else {}
+                if line.get("event", "snapshot") != "snapshot":
+                    known = events.setdefault(line["event"], {})
+                    known.update(dict.fromkeys(name for name in line if name not in COMMON_FIELDS))
+        self.fields[kind] = list(fields)
+        self.events[kind] = {name: list(known) for name, known in events.items()}
+
+    def rows(self, family):
+        """Rows of the command table, without HELP."""
+        docs = self.docs[family.lower()]
+        if "complexity" in docs:
+            yield family.upper(), docs
+        for name, row in docs.get("subcommands", {}).items():
+            if not name.endswith("|help"):
+                yield name.upper().replace("|", " "), row
+
+
+def information(text):
+    """Sections of INFO, by name: the names of their fields."""
+    sections, fields = {}, []
+    for line in text.splitlines():
+        if line.startswith("# "):
+            fields = sections.setdefault(line[2:].lower(), [])
+        elif ":" in line:
+            fields.append(line.partition(":")[0])
+    return sections
+
+
+def parameter(one):
+    choices = "|".join(choice["name"] for choice in one.get("arguments", []))
+    value = "" if one["type"] == "pure-token" else choices or one["name"]
+    text = " ".join(filter(None, [one.get("token"), value]))
+    if one["type"] == "pure-token":
+        text = one.get("token", one["name"])
+    flags = one.get("flags", [])
+    if "multiple" in flags:
+        return f"[{text} ...]" if "optional" in flags else f"{text} [{text} ...]"
+    return f"[{text}]" if "optional" in flags else text
+
+
+def code(text):
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def commands(known, *families):
+    for family in families:
+        for name, row in known.rows(family):
+            syntax = " ".join([name, *map(parameter, row.get("arguments", []))])
+            if name.endswith(" LIST") and "CURSOR" in syntax:
+                syntax = f"{name} …"
+            yield name, [code(syntax), row["summary"]]
+
+
+def options(known, family):
+    found = {}
+    for name, row in known.rows(family):
+        if name.endswith(" LIST") and name.split()[0] == family and family.lower() in TOUR:
+            continue
+        for one in row.get("arguments", []):
+            token = one.get("token")
+            if token and token not in COMMON_OPTIONS:
+                text = parameter(one).strip("[]")
+                found.setdefault(token, (text, []))[1].append(name.partition(" ")[2] or name)
+    for token, (text, names) in found.items():
+        yield token, [code(text), " ".join(names)]
+
+
+def fields(known, kind):
+    return [(name, [code(name)]) for name in known.fields[kind]]
+
+
+def events(known, kind):
+    view = [name for name in known.fields[kind] if name not in ("accepted", "reason")]
+    view = [name for name in view if name not in COMMON_FIELDS]
+    for name, found in known.events[kind].items():
+        # Some views have fields that not all of them have.
+        missing = [field for field in view if field not in found]
+        extra = [field for field in found if field not in view]
+        if len(missing) < len(view) / 2:
+            text = "view"
+            if missing:
+                text += " without " + " ".join(map(code, missing))
+            if extra:
+                text += ", " + " ".join(map(code, extra))
+        else:
+            text = " ".join(map(code, found))
+        yield name, [code(name), text]
+
+
+def limits(known):
+    for name, (default, _) in known.settings.items():
+        if name.startswith("limits."):
+            yield name, [code(name.removeprefix("limits.")), default]
+
+
+def settings(known, *sections):
+    for name, (default, text) in known.settings.items():
+        if name.split(".")[0] in sections:
+            yield name, [code(name), code(default), known.allowed[name], text]
+
+
+def settings_of_the_file():
+    """Each setting of config/countdownd.yaml: its default, and the comment that explains it."""
+    found, path, comment, explained = {}, [], [], ""
+    lines = CONFIGURATION_FILE.read_text().partition("\n\n")[2].splitlines()
+    for line in lines:
+        if line.strip().startswith("#"):
+            comment.append(line.strip()[1:].removeprefix(" "))
+        elif setting := re.match(SETTING, line):
+            # What has no comment of its own has that of its section or its neighbour.
+            explained = prose(comment) or explained
+            comment = []
+            path = path[: len(setting["indent"]) // 2] + [setting["name"]]
+            if setting["value"]:
+                found[".".join(path)] = (setting["value"].strip('"'), explained)
+        elif item := re.match(r"\s*- (.*)", line):
+            default, _ = found.get(".".join(path), ("", ""))
+            found[".".join(path)] = (f"{default}, {item[1]}".lstrip(", "), explained)
+    return found
+
+
+def prose(comment):
+    """A comment as one line, without examples, which are indented."""
+    return " ".join(line for line in comment if line and not line.startswith("  "))
+
+
+def allowed_values():
+    """What the daemon says of each setting whose value it does not understand."""
+    with tempfile.TemporaryDirectory(prefix="countdownd-") as directory:
+        file = pathlib.Path(directory) / "wrong.yaml"
+        text = re.sub(r"(?m)^\s*- .*\n", "", CONFIGURATION_FILE.read_text())
+        lines = (re.sub(r"^(\s*[a-z-]+:)(?: .*)?$", r"\1 '?'", line) for line in text.splitlines())
+        sections = r"(?m)^(\s*)([a-z-]+:) '\?'(?=\n(?:\s*#.*\n)*\1  [a-z])"
+        file.write_text(re.sub(sections, r"\1\2", "\n".join(lines)))
+        check = subprocess.run(
+            [binary(), "--check-config", "--config", file], capture_output=True, text=True
+        )
+    found = dict(re.findall(r"yaml:\d+: ([a-z.-]+): .*?; allowed: (.*)", check.stderr))
+    if not found:
+        sys.exit(check.stderr)
+    for name, text in found.items():
+        text = text.replace("an integer with ms, s, m, h or d, from", "a duration from")
+        found[name] = text.replace("bytes, or an integer with KiB or MiB,", "bytes,")
+    return found
+
+
+def info(known, section):
+    return [(name, [code(name)]) for name in known.info[section]]
+
+
+def messages(known):
+    text = (PROJECT / "Sources/CountdownServer/Messages.swift").read_text()
+    return [(id, [code(id)]) for id in re.findall(r'case \w+ = "([0-9a-f]{32})"', text)]
+
+
+TABLES = {
+    table.__name__: table
+    for table in (commands, options, fields, events, limits, settings, info, messages)
+}
+
+
+# MARK: The pages
+
+
+def cells(row):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
+
+
+def rewritten(match, known, page, report):
+    name, *arguments = match["name"].split()
+    header, divider, *rows = match["table"].strip().splitlines()
+    kept = {}
+    for row in map(cells, rows):
+        key = re.match(r"`([^`]*)`", row[0])
+        kept[key[1].replace("\\|", "|") if key else row[0]] = row
+    lines = [header, divider]
+    for key, generated in TABLES[name](known, *arguments):
+        own = len(cells(header)) - len(generated)
+        found = [row for at, row in kept.items() if same(at, key)]
+        rest = found[0][-own:] if own and found else [""] * own
+        if not any(rest) and own:
+            report(f"{page.name}: {match['name']}: {key} has no description")
+        lines.append("| " + " | ".join(generated + rest) + " |")
+    return f"{match['begin']}\n" + "\n".join(lines) + f"\n{match['end']}"
+
+
+def same(text, key):
+    """Whether what a row has in its first column is about a key: it begins with its words."""
+    words = key.split()
+    return text.split()[: len(words)] == words or text == key.rpartition(".")[2] and "." in key
+
+
+def main():
+    is_check = sys.argv[1:] == ["--check"]
+    known, complaints = Knowledge(), []
+    pattern = re.compile(
+        r"(?P<begin><!-- table: (?P<name>[^\n]*?) -->)\n(?P<table>(?:\|[^\n]*\n)+)(?P<end><!-- end -->)"
+    )
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text()
+        new = pattern.sub(lambda match: rewritten(match, known, page, complaints.append), text)
+        if text.count("<!-- table: ") != len(pattern.findall(text)):
+            complaints.append(f"{page.name}: a table has no end")
+        if new != text and is_check:
+            complaints.append(f"{page.name} is out of date; run: make docs")
+        elif new != text:
+            page.write_text(new)
+            print(f"wrote {page.relative_to(PROJECT)}")
+    sys.exit("\n".join(complaints) or 0)
+
+
+if __name__ == "__main__":
+    main()
