@@ -202,6 +202,10 @@ callgrind-wheel: ## Count the instructions of the timer wheel's operations
 lint: ## Check format and style
 	@swift format lint --strict --recursive Package.swift Sources Tests Benchmarks Examples
 
+.PHONY: docs
+docs: build ## Write the generated tables of docs/reference
+	@COUNTDOWND=$(RELEASE)/countdownd scripts/reference.py
+
 .PHONY: docs-lint
 docs-lint: ## Check width, links and words of docs, comments and messages
 	@scripts/docs-lint.py

@@ -80,7 +80,7 @@ def line_of(text, place):
 
 def widths(text):
     for number, (line, is_code) in enumerate(blocks(text), 1):
-        is_table = line.lstrip().startswith("|")
+        is_table = line.lstrip().startswith(("|", "<!--"))
         # A word that is longer than a line cannot be wrapped.
         if len(line) > WIDTH and not is_code and not is_table and " " in line.strip(" -*>"):
             yield number, f"{len(line)} columns; wrap at {WIDTH}"

@@ -97,6 +97,8 @@ TOUR = {
         GATE GET a
         GATE OPEN a
         GATE CLOSE a
+        GATE OPEN a TTL 1m
+        + 1h
         """,
     "debounce": """
         DEBOUNCE a 1s PAYLOAD p
@@ -121,6 +123,9 @@ TOUR = {
         NAV CANCEL s
         NAV SWIPE s X 4 DX 9
         NAV FINISH s
+        NAV PUSH s top
+        NAV SWIPE s X 4 DX 9
+        + 1h
         NAV GET s
         NAV DISMISS s
         """,
@@ -130,6 +135,8 @@ TOUR = {
         PAGE DISAPPEAR a
         PAGE APPEAR a
         PAGE FAILED a MESSAGE m
+        PAGE APPEAR b
+        + 1h
         PAGE GET a
         PAGE CLOSE a
         """,
@@ -221,7 +228,9 @@ class Connection:
             return None
         count = int(rest)
         if kind in "$=":
-            return None if count < 0 else self.file.read(count + 2)[:-2].decode(errors="replace")
+            text = "" if count < 0 else self.file.read(count + 2)[:-2].decode(errors="replace")
+            # A verbatim string begins with its format.
+            return None if count < 0 else text[4:] if kind == "=" else text
         if kind == "%":
             return {self.read(): self.read() for _ in range(count)}
         elements = [self.read() for _ in range(count)]
@@ -354,7 +363,7 @@ def events(known, kind):
             if missing:
                 text += " without " + " ".join(map(code, missing))
             if extra:
-                text += ", " + " ".join(map(code, extra))
+                text += ", plus " + " ".join(map(code, extra))
         else:
             text = " ".join(map(code, found))
         yield name, [code(name), text]
@@ -439,6 +448,17 @@ def cells(row):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
 
 
+def uncovered(known, used):
+    """What no page has a table of."""
+    kinds = {("fields", kind) for kind in TOUR} | {("events", kind) for kind in TOUR}
+    families = {("commands", name.upper()) for name in known.docs}
+    sections = {("settings", name.split(".")[0]) for name in known.settings}
+    facts = {("info", section) for section in known.info if section != "commandstats"}
+    covered = {(name, argument) for name, *arguments in used for argument in arguments}
+    missing = kinds | families | sections | facts
+    return sorted(" ".join(table) for table in missing - covered)
+
+
 def rewritten(match, known, page, report):
     name, *arguments = match["name"].split()
     header, divider, *rows = match["table"].strip().splitlines()
@@ -451,7 +471,8 @@ def rewritten(match, known, page, report):
         own = len(cells(header)) - len(generated)
         found = [row for at, row in kept.items() if same(at, key)]
         rest = found[0][-own:] if own and found else [""] * own
-        if not any(rest) and own:
+        # The summary of a command can be all there is to know.
+        if own and not any(rest) and (name != "commands" or cells(header)[-1]):
             report(f"{page.name}: {match['name']}: {key} has no description")
         lines.append("| " + " | ".join(generated + rest) + " |")
     return f"{match['begin']}\n" + "\n".join(lines) + f"\n{match['end']}"
@@ -465,13 +486,14 @@ def same(text, key):
 
 def main():
     is_check = sys.argv[1:] == ["--check"]
-    known, complaints = Knowledge(), []
+    known, complaints, used = Knowledge(), [], []
     pattern = re.compile(
         r"(?P<begin><!-- table: (?P<name>[^\n]*?) -->)\n(?P<table>(?:\|[^\n]*\n)+)(?P<end><!-- end -->)"
     )
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text()
         new = pattern.sub(lambda match: rewritten(match, known, page, complaints.append), text)
+        used += [match["name"].split() for match in pattern.finditer(text)]
         if text.count("<!-- table: ") != len(pattern.findall(text)):
             complaints.append(f"{page.name}: a table has no end")
         if new != text and is_check:
@@ -479,6 +501,7 @@ def main():
         elif new != text:
             page.write_text(new)
             print(f"wrote {page.relative_to(PROJECT)}")
+    complaints += [f"no page has a table of {table}" for table in uncovered(known, used)]
     sys.exit("\n".join(complaints) or 0)
 
 

@@ -1,7 +1,7 @@
 import Logging
 
 /// The messages of the log that a machine may want to know: each has an id that stays, whatever
-/// its words are. docs/operations.md lists them.
+/// its words are. docs/reference/log-messages.md lists them.
 package enum LogMessage: String, CaseIterable, Sendable {
   case started = "73cb9d7caefb4861900749e15f29d046"
   case ready = "1296cce2cfff46f5997fdd9bc923c531"

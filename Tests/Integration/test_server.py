@@ -118,15 +118,6 @@ def test_config_get_shows_settings(speaker):
     assert speaker("CONFIG", "SET", "a", "b").code == "ERR"
 
 
-def test_every_limit_of_the_documentation_is_shown(client):
-    from countdownd import PROJECT
-
-    table = (PROJECT / "docs/reference/protocol.md").read_text().split("## Conventions")[0]
-    documented = re.findall(r"^\| `(max-[a-z-]+)`", table, re.M)
-    shown = view(client("CONFIG", "GET", "limits.*"))
-    assert sorted(shown) == sorted("limits." + name for name in documented)
-
-
 def test_command_lists_what_there_is(speaker):
     rows = speaker("COMMAND")
     count = speaker("COMMAND", "COUNT")
@@ -163,18 +154,6 @@ def test_command_docs(speaker):
     owner = next(one for one in arguments if one.get("token") == b"OWNER")
     assert [view(choice)["token"] for choice in owner["arguments"]] == [b"none", b"connection", b"scope:ID"]
     assert list(view(speaker("COMMAND", "DOCS", "ping", "nonsense", "ping"))) == ["ping"]
-
-
-def test_every_command_of_the_documentation_exists(client):
-    from countdownd import PROJECT
-
-    text = (PROJECT / "docs/reference/protocol.md").read_text()
-    names = {name.decode() for name in client("COMMAND", "LIST")}
-    for family in ("COUNTDOWN", "HUD", "TIMER"):
-        documented = set(re.findall(rf"`{family} ([A-Z]+)", text))
-        assert documented == {
-            name.split("|")[1].upper() for name in names if name.startswith(family.lower() + "|")
-        }
 
 
 def test_command_getkeys(client):

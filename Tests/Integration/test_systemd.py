@@ -133,8 +133,8 @@ def entries(machine, *matches):
 
 
 def message_ids():
-    """The ids that docs/operations.md promises, by what they are about."""
-    text = (PROJECT / "docs/operations.md").read_text()
+    """The ids that docs/reference/log-messages.md promises, by what they are about."""
+    text = (PROJECT / "docs/reference/log-messages.md").read_text()
     return {name: id for id, name in re.findall(r"^\| `([0-9a-f]{32})` \| ([a-z ]+) \|", text, re.M)}
 
 

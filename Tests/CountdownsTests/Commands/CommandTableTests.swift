@@ -1,4 +1,3 @@
-import Foundation
 import Testing
 import Wire
 
@@ -218,25 +217,6 @@ import Wire
     #expect(try counter.say("CLIENT GETNAME") == .bulk("me"))
     #expect(try counter.say("HELLO 3 AUTH u p SETNAME n").text.contains("no password"))
     #expect(try counter.say("HELLO 4").text.hasPrefix("NOPROTO"))
-  }
-
-  @Test("The reference names every command")
-  func reference() throws {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    let text = try String(
-      contentsOf: root.appendingPathComponent("docs/reference/protocol.md"), encoding: .utf8)
-    for row in table.rows where row.subcommand != "HELP" {
-      guard let subcommand = row.subcommand else {
-        #expect(text.contains(row.name), "\(row.name)")
-        continue
-      }
-      let isNamed = text.split(separator: "\n").contains { line in
-        line.contains(row.name)
-          && line.split { !($0.isLetter || $0 == "-") }.contains { $0 == subcommand }
-      }
-      #expect(isNamed, "\(row.fullName)")
-    }
   }
 
   @Test("COMMAND INFO has ten elements each, DOCS the number it announces, null for unknown names")
