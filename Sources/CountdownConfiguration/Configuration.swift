@@ -139,7 +139,7 @@ package struct Configuration: Equatable, Sendable {
 
   /// What PAGE APPEAR takes when it is not told.
   package struct Page: Equatable, Sendable {
-    /// How long a load may take; zero: for ever.
+    /// How long a load may take; zero: forever.
     package var timeout = Duration.seconds(30)
   }
 

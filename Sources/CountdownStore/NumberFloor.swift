@@ -23,7 +23,7 @@ struct NumberFloor {
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
-    // Twice the same: half of a write, or a flipped digit, would otherwise count for ever.
+    // Twice the same: half of a write, or a flipped digit, would otherwise count forever.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
     guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
       Self.possible.contains(floor)

@@ -278,7 +278,7 @@ package final class Engine {
       Event(head, emission), .scope, emission.key, to: Audience(subscribers: [connection]))
   }
 
-  /// Tells one connection how things are.
+  /// Sends one connection the current state.
   func sendSnapshot(_ view: some EntityView, to connection: UInt64, pattern: [UInt8]?) {
     statistics.snapshots += 1
     var head = Event.Head(.snapshot, view.generation)

@@ -45,7 +45,7 @@ package struct EngineSettings: Sendable {
   /// A swipe back is cancelled after this time without progress.
   package var swipeTimeout = Interval.seconds(10)
 
-  /// A load fails if it takes longer than this; nil: it may take for ever.
+  /// A load fails if it takes longer than this; nil: it may take forever.
   package var pageTimeout: Interval? = Interval.seconds(30)
 
   /// How many events the event log keeps, for clients that were disconnected. Fixed at the start.

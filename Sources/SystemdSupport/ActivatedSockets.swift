@@ -11,7 +11,7 @@ package enum ActivatedSockets {
   ///
   /// Good for one call: the environment is cleared, so that no process started later takes the
   /// descriptors for its own. All of them must be what `name` expects: a daemon that served only
-  /// a part of its sockets would leave the others' clients waiting for ever.
+  /// a part of its sockets would leave the others' clients waiting forever.
   package static func take(name: String) throws(ActivationError) -> [Int32] {
     try select(from: receive(), name: name)
   }

@@ -12,7 +12,7 @@ package protocol Stored {
 /// Writes the fields of a value, or reads them.
 ///
 /// A visitor that reads replaces what it is given. If it reads something that is never written, it
-/// has failed: then the value means nothing. The other fields are visited all the same, so a
+/// has failed: then the value means nothing. The other fields are still visited, so a
 /// description needs no error handling.
 package protocol StorageVisitor {
   /// Whether it reads.

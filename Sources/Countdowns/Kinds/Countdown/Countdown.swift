@@ -80,8 +80,8 @@ package struct Countdown: Equatable, Sendable {
     return .accepted
   }
 
-  /// The last start led to nothing: it is as if it had not been, ready at once. False if that was
-  /// said before.
+  /// The last start failed: the countdown is ready at once, as if it had not started. Returns false
+  /// if it was refunded before.
   package mutating func refund(at now: Instant) -> Bool {
     guard !isRefunded else { return false }
     isRefunded = true

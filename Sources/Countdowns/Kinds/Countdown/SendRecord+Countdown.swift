@@ -1,8 +1,8 @@
 /// The countdown of a key with a policy: its cooldown, held for as long as windows and channels
 /// allow no send, so that `ready` means that a code may be sent.
 ///
-/// The countdown may be paused, retimed and cancelled; what was sent stays in the windows all the
-/// same, and only a refund gives it back.
+/// The countdown may be paused, retimed and cancelled; sends stay in the windows, and only
+/// a refund removes one.
 extension SendRecord {
   /// A code is sent. `Countdown.refusal` must be nil.
   package mutating func accept(

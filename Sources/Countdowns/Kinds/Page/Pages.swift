@@ -16,7 +16,7 @@ struct PageEntity: KeyedEntity {
 /// What PAGE APPEAR says, and later loads of the page go by.
 package struct PageOptions: Equatable, Sendable {
   package var refresh = PageLoad.Refresh.always
-  /// A load fails if it takes longer; nil: it may take for ever.
+  /// A load fails if it takes longer; nil: it may take forever.
   package var timeout: Interval?
   /// Where the HUD is shown during an animated load.
   package var screen: [UInt8]
@@ -27,7 +27,7 @@ package struct PageOptions: Equatable, Sendable {
 /// What one PAGE APPEAR says; the rest is as it was.
 package struct PageAppearance: Sendable {
   package var refresh: PageLoad.Refresh?
-  /// Zero: for ever.
+  /// Zero: forever.
   package var timeout: Interval?
   package var screen: [UInt8]?
   package var grace: Interval?

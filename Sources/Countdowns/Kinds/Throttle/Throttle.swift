@@ -100,7 +100,7 @@ package struct Throttle: Guard {
   /// comes back at the new rate.
   package mutating func change(_ new: Rate, at now: Instant) {
     guard new != rate else { return }
-    // Rounded up to a part of a microsecond, so that nothing is won by changing to and fro.
+    // Rounded up to a part of a microsecond, so that nothing is won by changing back and forth.
     // More than a burst is used only where the clock has gone back, or a file is damaged.
     let parts = (min(used(at: now), rate.full) * new.use + rate.use - 1) / rate.use
     rate = new
