@@ -137,12 +137,13 @@ import Testing
     #expect(problem("windows: [5/10m], channels: [s m]").contains("channels[0]: \"s m\""))
     #expect(problem("channels: [sms]").hasPrefix("channels: channels need windows"))
     #expect(problem("validity: 3651d").contains("up to 3650d"))
-    #expect(problem("validity: 0").contains("a code is good for 1ms to 3650d"))
+    #expect(problem("validity: 0").contains("a code is valid for 1ms to 3650d"))
     #expect(problem("validity: 1m, attempts: 1001").contains("from 1 to 1000"))
     #expect(problem("title: [a]").hasPrefix("title: a list where a value belongs"))
     #expect(problem("title: \"%m\"").contains("need each other"))
     #expect(problem("ready-title: \(String(repeating: "x", count: 1_025))").contains("1024 bytes"))
-    #expect(problem("count: 5, ladder: [60s]").hasPrefix("count: there is a ladder as well"))
+    #expect(
+      problem("count: 5, ladder: [60s]").hasPrefix("count: the ladder sets the length already"))
     #expect(problem("windows: [5/60s]").hasPrefix("windows: the longest window, 1m, is not longer"))
     #expect(problem("grace: 5").contains("did you mean hud.grace?"))
     #expect(

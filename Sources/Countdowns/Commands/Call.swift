@@ -148,22 +148,22 @@ struct Call: ~Escapable {
     case .notFound:
       return "NOTFOUND no \(spec.group.noun) '\(key)'"
     case .stale(let now):
-      return "STALE '\(key)' has generation \(now.value) by now"
+      return "STALE '\(key)' has another generation now: \(now.value)"
     case .limit(let name, let value):
       return "LIMIT \(name) is \(value) and reached"
     case .isReady:
-      return "ERR nothing of '\(key)' counts; COUNTDOWN START or RESEND it first"
+      return "ERR '\(key)' is not counting; COUNTDOWN START or RESEND it first"
     case .noPolicy:
-      return "ERR '\(key)' was started without a policy, so it has no codes to be tried; "
+      return "ERR '\(key)' was started without a policy, so its codes are not tracked; "
         + "COUNTDOWN START it with POLICY"
     case .noCodes(let policy):
-      return "ERR the policy '\(policy)' of '\(key)' has no validity, so nothing is known of its "
-        + "codes; policies.\(policy).validity in the configuration says how long they are good"
+      return "ERR the policy '\(policy)' of '\(key)' has no validity, so its codes are not "
+        + "tracked; set policies.\(policy).validity in the configuration"
     case .readOnly:
-      return "READONLY state cannot be stored now, so nothing is accepted that would be lost; "
-        + "INFO persistence says why, OWNER connection needs no storing"
+      return "READONLY state cannot be stored now; INFO persistence says why. "
+        + "OWNER connection needs no storing"
     case .levelNotAllowed(let level, let maximum):
-      return "ERR '\(key)' shows no level above \(maximum.rawValue), so not \(level.rawValue); "
+      return "ERR '\(key)' allows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"
     case .scope(let problem):
       return describe(problem, key)

@@ -135,7 +135,7 @@ private func killOne(_ call: Call) throws(CommandError) {
 }
 
 private func kill(_ call: Call) throws(CommandError) {
-  guard call.arguments.count > 2 else { throw call.problem("which connections?") }
+  guard call.arguments.count > 2 else { throw call.problem("name at least one filter") }
   var victims = Array(call.dispatcher.sessions.values)
   var skipsMe = true
   var options = call.options(from: 2)

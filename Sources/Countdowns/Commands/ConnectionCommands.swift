@@ -66,14 +66,14 @@ let connectionCommands: [CommandSpec] = [
     "SELECT", nil, "index", group: .connection, [.fast], "Select the only database, 0."
   ) { call throws(CommandError) in
     guard call.text(1) == "0" else {
-      throw CommandError("ERR there is one database, 0; keys of all clients are in it")
+      throw CommandError("ERR the only database is 0")
     }
     call.ok()
   },
 ]
 
 private let noPassword = CommandError(
-  "ERR there is no password: the permissions of the socket decide who may connect")
+  "ERR there are no passwords: the permissions of the socket decide who may connect")
 
 /// What RESET ends one after the other, as there may be many.
 private enum Ending {

@@ -234,7 +234,7 @@ package final class Dispatcher {
       return index
     case .unknown:
       throw CommandError(
-        "ERR unknown command '\(quoted(arguments[0]))'; COMMAND LIST shows those there are")
+        "ERR unknown command '\(quoted(arguments[0]))'; COMMAND LIST shows all commands")
     case .unknownSubcommand:
       let name = String(decoding: arguments[0]).uppercased()
       let known = table.family(name).compactMap(\.subcommand).joined(separator: ", ")

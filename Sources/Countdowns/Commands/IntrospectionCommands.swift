@@ -86,7 +86,7 @@ extension Call {
   fileprivate func commandNames() throws(CommandError) -> [String] {
     let most = dispatcher.table.rows.count
     guard arguments.count - 2 <= most else {
-      throw problem("there are \(most) commands, and not \(arguments.count - 2)")
+      throw problem("at most \(most) names, one for each command; these are \(arguments.count - 2)")
     }
     return (2..<arguments.count).map { commandName($0) }
   }

@@ -101,7 +101,8 @@ private func listChannels(_ call: Call) throws(CommandError) {
     session.collected.bulk(name)
     let most = dispatcher.settings.maxOutput
     guard session.collected.bytes.count <= most else {
-      throw CommandError("LIMIT max-output is \(most) and reached; a pattern shows fewer channels")
+      throw CommandError(
+        "LIMIT max-output is \(most) and reached; use a pattern to list fewer channels")
     }
   } finally: {
     session.output.array(count)

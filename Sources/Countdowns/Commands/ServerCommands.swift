@@ -42,7 +42,7 @@ let serverCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let settings = call.dispatcher.host.configuration
     guard call.arguments.count - 2 <= settings.count else {
-      throw call.problem("there are \(settings.count) settings, and more patterns than that")
+      throw call.problem("at most \(settings.count) patterns, one for each setting")
     }
     let patterns = (2..<call.arguments.count).map { Array(call.text($0).lowercased().utf8) }
     let matching = settings.filter { setting in
@@ -138,7 +138,7 @@ let serverCommands: [CommandSpec] = [
     let step = try call.duration(call.arguments[2], "the time")
     guard let clock = call.dispatcher.host.virtualClock else {
       throw CommandError(
-        "ERR time passes by itself; start countdownd with --virtual-time to move it")
+        "ERR the clock is real; start countdownd with --virtual-time to move it")
     }
     let left = VirtualClock.end - clock.now.wall
     guard step <= left else {

@@ -46,7 +46,7 @@ let countdownCommands: [CommandSpec] = [
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     if request.start.policy != nil, request.count != nil || request.every != nil {
-      throw call.problem("POLICY says how long it counts; leave COUNT and EVERY out")
+      throw call.problem("POLICY sets the length; leave out COUNT and EVERY")
     }
     let plan = request.start.plan
     guard
@@ -100,7 +100,9 @@ let countdownCommands: [CommandSpec] = [
     "Give a failed send back: its cooldown and its place in the windows.",
     into: nil as Generation?
   ) { call, generation throws(CommandError) in
-    guard let generation else { throw call.problem("GENERATION says which send failed") }
+    guard let generation else {
+      throw call.problem("REFUND needs the GENERATION of the send that failed")
+    }
     let key = try call.key()
     let (isFirst, view) = try call.run { () throws(EngineError) in
       try call.dispatcher.engine.refundCountdown(key, generation: generation, at: call.now)

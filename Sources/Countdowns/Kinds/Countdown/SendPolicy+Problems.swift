@@ -29,7 +29,7 @@ extension SendPolicy.Rules {
       report("count", "count is 1 to 2147483647, and count times every at most 3650d")
     }
     if count != nil, !ladder.isEmpty {
-      report("count", "there is a ladder as well, which is how long it counts; drop one of them")
+      report("count", "the ladder sets the length already; drop one of them")
     }
     if ladder.count > SendPolicy.mostSteps {
       report("ladder", "at most \(SendPolicy.mostSteps) cooldowns; the last one repeats")
@@ -40,14 +40,14 @@ extension SendPolicy.Rules {
     found += windowProblems
     found += channelProblems
     if let validity, validity < .milliseconds(1) || validity > .longest {
-      report("validity", "a code is good for 1ms to 3650d")
+      report("validity", "a code is valid for 1ms to 3650d")
     }
     if let attempts {
       if !(1...SendPolicy.mostAttempts).contains(attempts) {
         report("attempts", "1 to \(SendPolicy.mostAttempts)")
       }
       if validity == nil {
-        report("attempts", "attempts needs validity: how long a code is good that can be tried")
+        report("attempts", "attempts needs validity: how long a code is valid")
       }
     }
     if let title, let text = Title.problem(title) { report("title", text) }

@@ -43,7 +43,7 @@ let hudCommands: [CommandSpec] = [
   ) { call, show throws(CommandError) in
     var request = show.presentation
     guard !request.isDurable || show.owner == .none else {
-      throw call.problem("DURABLE is for what outlives its owner; leave out one of them")
+      throw call.problem("a DURABLE HUD has no owner; leave out DURABLE or OWNER")
     }
     let blocking = call.dispatcher.engine.settings.blocking
     let isBlocked = show.url.map { blocking.blocks(String(decoding: $0, as: UTF8.self)) }

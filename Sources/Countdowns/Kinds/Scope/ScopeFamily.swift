@@ -96,7 +96,7 @@ let scopeCommands: [CommandSpec] = [
   ) { call throws(CommandError) in
     let event = try call.eventName(3)
     guard !event.elementsEqual([UInt8(ascii: "*")]) else {
-      throw call.problem("* stands for all events, and is none itself")
+      throw call.problem("* matches all events; EMIT needs the name of one")
     }
     let payload =
       call.arguments.count > 4

@@ -6,33 +6,33 @@ extension Call {
     case .noScope(let name):
       return "NOTFOUND no scope '\(quotedKey(name))'; SCOPE OPEN it first"
     case .otherParent(let parent):
-      let place = parent.map { "below '\(quotedKey($0))'" } ?? "there without a parent"
-      return "ERR '\(key)' is \(place), and a scope does not move; SCOPE CLOSE it first"
+      let place = parent.map { "below '\(quotedKey($0))'" } ?? "at the top"
+      return "ERR '\(key)' is \(place), and a scope cannot move; SCOPE CLOSE it first"
     case .parentBelow(let parent):
       return "ERR '\(quotedKey(parent))' is below '\(key)' or is it, so it cannot be its parent"
     case .otherOwner(let owner):
-      return "ERR '\(key)' belongs to \(text(owner)), and does not change hands; "
+      return "ERR '\(key)' has \(text(owner)), which cannot change; "
         + "SCOPE CLOSE it first"
     case .parentAndOwner:
-      return "ERR a scope closes with its PARENT anyway; OWNER scope:ID is for one without"
+      return "ERR a scope closes with its PARENT anyway; leave out PARENT or OWNER scope:ID"
     case .isThere(let name):
-      return "ERR there is a scope '\(quotedKey(name))' already; a page opens one of its own"
+      return "ERR scope '\(quotedKey(name))' already exists; a page opens its own"
     case .isClosing(let name):
-      return "ERR a scope '\(quotedKey(name))' is still being closed with what was below it; "
-        + "its event 'closed' says when it is done"
+      return "ERR scope '\(quotedKey(name))' is still being closed with everything below it; "
+        + "try again after its event 'closed'"
     case .noLease:
-      return "ERR '\(key)' has no lease; one that is opened with TTL has"
+      return "ERR '\(key)' has no lease; SCOPE OPEN with TTL gives it one"
     case .cursorIsGone:
-      return "ERR the scope that was next is closed; begin again without CURSOR"
+      return "ERR the next scope has closed; start again without CURSOR"
     }
   }
 
   private func text(_ owner: Owner) -> String {
     switch owner {
-    case .none: "nobody"
-    case .connection(let id): "connection:\(id)"
-    case .scope(let name): "scope:\(quotedKey(name.key))"
-    case .page(let name): "page:\(quotedKey(name.key))"
+    case .none: "no owner"
+    case .connection(let id): "owner connection:\(id)"
+    case .scope(let name): "owner scope:\(quotedKey(name.key))"
+    case .page(let name): "owner page:\(quotedKey(name.key))"
     }
   }
 

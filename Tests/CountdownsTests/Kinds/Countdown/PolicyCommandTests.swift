@@ -42,7 +42,7 @@ import Testing
   func options() throws {
     for words in ["POLICY login COUNT 5", "EVERY 1s POLICY login"] {
       try counter.expectError(
-        "COUNTDOWN START k \(words)", "POLICY says how long it counts; leave COUNT and EVERY out")
+        "COUNTDOWN START k \(words)", "POLICY sets the length; leave out COUNT and EVERY")
     }
     try counter.expectError(
       "COUNTDOWN START k POLICY logn", "ERR no policy 'logn'", "known: login, plain")
@@ -106,7 +106,7 @@ import Testing
     #expect(try counter.say("COUNTDOWN CANCEL k") == .integer(1))
     #expect(try counter.say("COUNTDOWN CANCEL k") == .integer(0))
     #expect(try counter.say("COUNTDOWN GET k")["state"] == .bulk("idle"))
-    try counter.expectError("COUNTDOWN PAUSE k", "nothing of 'k' counts")
+    try counter.expectError("COUNTDOWN PAUSE k", "'k' is not counting")
   }
 
   @Test("Events of policies carry the generation of the send and the reason")

@@ -44,7 +44,7 @@ import Testing
     #expect(
       problems { $0.windows = (1...9).map { window($0, Int64($0) * 600) } }[0]
         == "windows: at most 8")
-    #expect(problems { $0.validity = .zero }[0].hasPrefix("validity: a code is good for"))
+    #expect(problems { $0.validity = .zero }[0].hasPrefix("validity: a code is valid for"))
     #expect(
       problems {
         $0.validity = .seconds(1)
@@ -65,7 +65,7 @@ import Testing
       problems {
         $0.count = 60
         $0.ladder = [.seconds(60)]
-      } == ["count: there is a ladder as well, which is how long it counts; drop one of them"])
+      } == ["count: the ladder sets the length already; drop one of them"])
     #expect(
       problems {
         $0.every = .seconds(60)
@@ -100,7 +100,7 @@ import Testing
         == ["channels: channels need windows: they start over once the longest one is empty"])
     #expect(
       problems { $0.attempts = 5 } == [
-        "attempts: attempts needs validity: how long a code is good that can be tried"
+        "attempts: attempts needs validity: how long a code is valid"
       ])
   }
 
