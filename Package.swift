@@ -16,8 +16,9 @@ let package = Package(
     .library(name: "TimerWheel", targets: ["TimerWheel"]),
     .library(name: "DispatchTimers", targets: ["DispatchTimers"]),
     .library(name: "CountdownClient", targets: ["CountdownClient"]),
-    .executable(name: "countdownd", targets: ["countdownd"]),
-    .executable(name: "countdownctl", targets: ["countdownctl"]),
+    // One program with two names.
+    .executable(name: "countdownd", targets: ["Programs"]),
+    .executable(name: "countdownctl", targets: ["Programs"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-collections", from: "1.1.0"),
@@ -80,7 +81,7 @@ let package = Package(
     .target(
       name: "CountdownConfiguration", dependencies: ["CYAML", "Countdowns", "Wire"],
       swiftSettings: strict),
-    .executableTarget(
+    .target(
       name: "countdownd",
       dependencies: [
         "CountdownServer", "CountdownConfiguration", "DispatchTimers", "Wire",
@@ -99,7 +100,7 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: strict),
-    .executableTarget(
+    .target(
       name: "countdownctl",
       dependencies: [
         "CountdownClient", "CountdownConfiguration", "Countdowns", "Wire",
@@ -109,6 +110,9 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
+
+    .executableTarget(
+      name: "Programs", dependencies: ["countdownctl", "countdownd"], swiftSettings: strict),
 
     // The random numbers of a seed, for all tests.
     .target(name: "SeededRandom", path: "Tests/SeededRandom", swiftSettings: settings),

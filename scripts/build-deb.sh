@@ -41,7 +41,7 @@ gzip -9n $doc/changelog $doc/changelog.Debian $tree/usr/share/man/man*/*
 
 # The packages of the libraries that the programs need, with the versions they need.
 printf 'Source: countdownd\n\nPackage: countdownd\nArchitecture: any\n' >$work/debian/control
-libraries=$(cd $work && dpkg-shlibdeps -O countdownd/usr/bin/*)
+libraries=$(cd $work && dpkg-shlibdeps -O countdownd/usr/bin/countdownd)
 libraries=${libraries#shlibs:Depends=}
 
 sed -e "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@MAINTAINER@|$maintainer|" \

@@ -22,23 +22,21 @@ for package in sqlite3 yaml-0.1; do
   sed "s|^libdir=.*|libdir=$static|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
     >"$static/$package.pc"
 done
-for program in countdownd countdownctl; do
-  # shellcheck disable=SC2086 # these are words
-  swift build $RELEASE_FLAGS --pkg-config-path "$static" --product $program
-  others=$(readelf -d .build/release/$program | grep NEEDED | grep -Ev "$libraries" || true)
-  glibc=$(objdump -T .build/release/$program | grep -o 'GLIBC_2[.0-9]*' | sort -uV | tail -1)
-  if [ -n "$others" ]; then
-    printf 'build-tarball: %s needs shared libraries that not every system has:\n%s\n' \
-      $program "$others" >&2
-    exit 1
-  fi
-  if [ "$(printf '%s\n' "$newest_glibc" "${glibc#GLIBC_}" | sort -V | tail -1)" != $newest_glibc ]; then
-    echo "build-tarball: $program needs glibc ${glibc#GLIBC_}; build on a system with $newest_glibc" >&2
-    exit 1
-  fi
-done
+# shellcheck disable=SC2086 # these are words
+swift build $RELEASE_FLAGS --pkg-config-path "$static" --product countdownd
+program=.build/release/countdownd
+others=$(readelf -d $program | grep NEEDED | grep -Ev "$libraries" || true)
+if [ -n "$others" ]; then
+  printf 'build-tarball: needs shared libraries that not every system has:\n%s\n' "$others" >&2
+  exit 1
+fi
+glibc=$(objdump -T $program | grep -o 'GLIBC_2[.0-9]*' | sort -uV | tail -1)
+if [ "$(printf '%s\n' $newest_glibc "${glibc#GLIBC_}" | sort -V | tail -1)" != $newest_glibc ]; then
+  echo "build-tarball: needs glibc ${glibc#GLIBC_}; build on a system with $newest_glibc" >&2
+  exit 1
+fi
 
-version=$(.build/release/countdownd --version)
+version=$($program --version)
 name=countdownd-${version##* }-linux-$(uname -m)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 work=.build/tarball

@@ -1,14 +1,16 @@
 #!/bin/bash
-# demo.sh BINARIES - starts a private daemon, plays a verification-code flow and a HUD flow, and stops it.
-# On a terminal the countdown is drawn live; elsewhere its events are printed.
+# demo.sh BINARIES - a tour of all kinds with a daemon of its own: each part runs commands and shows
+# the events that clients receive. On a terminal any key skips to the next part, and q ends the tour.
 set -euo pipefail
 
 binaries=${1:?usage: demo.sh DIRECTORY_OF_BINARIES}
 home=$(mktemp -d)
-daemon=
+daemon='' watcher=''
 finish() {
   trap - EXIT
-  if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null && wait "$daemon" || true; fi
+  for process in $watcher $daemon; do
+    kill "$process" 2>/dev/null && wait "$process" 2>/dev/null || true
+  done
   rm -rf "$home"
 }
 trap finish EXIT
@@ -24,39 +26,138 @@ for _ in {1..100}; do
   sleep 0.05
 done
 
-bold= plain=
-if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$'\e[1m' plain=$'\e[0m'; fi
-say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; sleep 1; }
-ctl() {
-  printf '$ countdownctl %s\n' "$(printf '%s ' "$@")"
-  "$binaries/countdownctl" "$@" || true
+bold='' dim='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR-}" ] && [ "${TERM-}" != dumb ]; then
+  bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+# Set while the rest of a part is skipped.
+skipping=''
+
+# Waits; a key skips the rest of the part, or ends the tour.
+pause() {
+  local key=''
+  [ -z "$skipping" ] || return 0
+  if [ ! -t 0 ]; then
+    sleep "$1"
+  elif IFS= read -rsn1 -t "$1" key; then
+    [ "$key" != q ] || exit 0
+    skipping=yes
+  fi
 }
 
-say "A person asks for a verification code. May it be sent? If so, the countdown starts."
-ctl start +4512345678 --count 6 --title '%ds后重发' --ready-title '重发验证码'
-say "A double tap, a page refresh, a second server: refused, and nothing changes."
-ctl start +4512345678 --count 6
-say "The button, live:"
-ctl watch +4512345678 --exit-when-ready
-say "The tap on the button that says 重发验证码 (send again):"
-ctl resend +4512345678
-ctl cancel +4512345678
+part() {
+  stop_watching
+  skipping=''
+  printf '\n%s%s%s\n' "$bold" "$1" "$plain"
+  pause 1
+}
 
-say "A progress HUD that must not flicker: no sooner than after 300 ms, then for 1 s at least."
-"$binaries/countdownctl" watch hud:checkout >"$home/events" 2>&1 &
-watcher=$!
-sleep 0.3
-say "The work is done after 100 ms: nothing is ever shown."
-ctl hud show checkout --grace 300ms --min 1s --status Paying
-sleep 0.1
+say() {
+  [ -z "$skipping" ] || return 0
+  printf '\n%s\n' "$*"
+  pause 1.2
+}
+
+# Runs a command of countdownctl as a person would; then waits, ${then:-0.6} seconds. A refusal is
+# part of the tour.
+ctl() {
+  local words='' word
+  [ -z "$skipping" ] || return 0
+  for word in "$@"; do
+    case $word in *[!A-Za-z0-9_:,./+=%-]*) words+=" '$word'" ;; *) words+=" $word" ;; esac
+  done
+  printf '%s$ countdownctl%s%s\n' "$dim" "$words" "$plain"
+  "$binaries/countdownctl" "$@" || true
+  pause "${then:-0.6}"
+}
+
+# Prints the events of these channels between the commands from now on.
+watch_events() {
+  [ -z "$skipping" ] || return 0
+  "$binaries/countdownctl" watch "$@" 2>/dev/null \
+    > >(sed -uE '/  snapshot  /d; s/  generation [0-9]+//; s/^/    event  /') &
+  watcher=$!
+  pause 0.4
+}
+
+stop_watching() {
+  [ -n "$watcher" ] || return 0
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  watcher=''
+}
+
+printf 'A tour of countdownd, about a minute long.'
+[ ! -t 0 ] || printf ' Any key skips a part, q ends the tour.'
+echo
+
+part 'Countdown: may I send another verification code?'
+ctl start +4512345678 --count 6 --title 'Resend in %d s' --ready-title 'Resend code'
+say 'A double tap, a reload, a second server: refused, and nothing changes.'
+ctl start +4512345678 --count 6
+say 'This is what the button shows, live:'
+[ -n "$skipping" ] || "$binaries/countdownctl" watch +4512345678 --exit-when-ready || true
+say 'A tap on "Resend code" sends again:'
+ctl resend +4512345678
+
+part 'HUD: a progress indicator that does not flicker'
+watch_events hud:checkout
+say 'Show it only if the work takes longer than 300 ms, then for at least 1 s. This takes 100 ms:'
+then=0.1 ctl hud show checkout --grace 300ms --min 1s --status Paying
 ctl hud dismiss checkout
-say "This time it takes 500 ms: the HUD appears, and stays for its second."
+say 'This takes longer, so it appears, and stays for its second:'
 ctl hud show checkout --grace 300ms --min 1s --status Paying
-sleep 0.5
 ctl hud dismiss checkout
-sleep 1.6
-kill "$watcher" 2>/dev/null || true
-wait "$watcher" 2>/dev/null || true
-printf '\n%sWhat the app heard:%s\n' "$bold" "$plain"
-cat "$home/events"
-say "make run starts a daemon that stays."
+pause 1.5
+
+part 'Timer: something is due later'
+watch_events timer:tea
+ctl timer set tea 2s --payload 'tea is ready'
+pause 2.2
+
+part 'Throttle: at most two tries in ten seconds'
+for _ in 1 2 3; do ctl throttle take login:10.0.0.7 --burst 2 --rate 2/10s; done
+
+part 'Once: run something at most once per key'
+ctl once begin order-7 --ttl 24h
+ctl once done order-7 paid
+say 'The same request again gets the stored result:'
+ctl once begin order-7 --ttl 24h
+
+part 'Gate: run an action now if the session is open, else after the login'
+watch_events gate:session-9
+ctl gate check session-9 buy --payload 4711
+say 'The person logs in, and the action runs once:'
+ctl gate open session-9 --ttl 30m
+
+part 'Debounce: one event for many calls'
+watch_events debounce:draft-3
+for text in H He Hello; do ctl debounce call draft-3 1s --payload "$text"; done
+pause 1.2
+
+part 'Scope: an owner in a tree; what it owns is cancelled with it'
+watch_events scope:app scope:register countdown:sms
+ctl scope open app
+ctl scope open register --parent app
+ctl start sms --count 60 --owner scope:register
+ctl scope close app
+pause 0.4
+
+part 'Navigation: pages in a stack, and a swipe back that can be cancelled'
+watch_events nav:main
+ctl nav push main home
+ctl nav push main register
+ctl nav swipe main --x 5 --dx 12
+ctl nav cancel main
+ctl nav pop main
+
+part 'Page: a first load with an error page and a retry'
+watch_events page:orders
+ctl page appear orders --timeout 10s
+ctl page failed orders --message offline
+ctl page retry orders
+ctl page loaded orders --items 12
+
+stop_watching
+printf '\n%smake run starts a daemon that stays.%s\n' "$bold" "$plain"

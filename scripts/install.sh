@@ -11,11 +11,13 @@ prefix=${PREFIX:-/usr/local} etc=${SYSCONFDIR:-/etc} root=${DESTDIR-}
 share=$prefix/share doc=$share/doc/countdownd
 config=$etc/countdownd/countdownd.yaml
 
-# Mode, file of this project, installed path; every file once.
+# Mode, file of this project, installed path; every file once. The mode of a symbolic link is link.
 files() {
   local program page unit
+  echo "755 .build/release/countdownd $prefix/bin/countdownd"
+  # It is the same program.
+  echo "link countdownd $prefix/bin/countdownctl"
   for program in countdownd countdownctl; do
-    echo "755 .build/release/$program $prefix/bin/$program"
     echo "644 .build/completions/$program.bash $share/bash-completion/completions/$program"
     echo "644 .build/completions/$program.zsh $share/zsh/site-functions/_$program"
     echo "644 .build/completions/$program.fish $share/fish/vendor_completions.d/$program.fish"
@@ -49,7 +51,7 @@ directories() {
 install_all() {
   local mode from to
   while read -r mode from to; do
-    [ -r "$from" ] || {
+    [ "$mode" = link ] || [ -r "$from" ] || {
       echo "install: there is no $from; run this first: make build man completions" >&2
       exit 1
     }
@@ -57,6 +59,10 @@ install_all() {
   while read -r mode from to; do
     if [ "$to" = "$config" ] && [ -e "$root$to" ] && ! cmp -s "$from" "$root$to"; then
       echo "$root$to was changed and is left as it is"
+      continue
+    fi
+    if [ "$mode" = link ]; then
+      ln -sfn "$from" "$root$to"
       continue
     fi
     install -D -m "$mode" "$from" "$root$to"

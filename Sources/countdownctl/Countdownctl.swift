@@ -1,8 +1,17 @@
 import ArgumentParser
 import CountdownClient
+import Dispatch
 import Glibc
 
-@main
+/// The program under the name countdownctl.
+package func runCountdownctl() -> Never {
+  Task {
+    await Countdownctl.main()
+    exit(0)
+  }
+  dispatchMain()
+}
+
 struct Countdownctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownctl",

@@ -10,12 +10,14 @@ import Synchronization
 import SystemdSupport
 import Wire
 
+/// The program under the name countdownd.
+package func runCountdownd() { Countdownd.main() }
+
 /// Waits with its first thread, rather than in Swift's concurrency: that would have libdispatch's
 /// shared pool of threads, and with it a monitor that wakes up once a second for as long as the
 /// daemon lives. Serial queues do without.
 ///
 /// Source: libdispatch, src/event/workqueue.c (`_dispatch_workq_monitor_pools`).
-@main
 struct Countdownd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownd",
