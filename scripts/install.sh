@@ -35,10 +35,10 @@ files() {
 }
 
 # What users read, in the same places as here, so that links work. What only contributors need
-# (docs/dev, CONTRIBUTING.md, benchmarks) stays in the sources.
+# (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
 documents() {
   find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
-    Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks*' \) -prune \
+    Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
     -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt))' -print \
     2>/dev/null | sort
 }
@@ -82,7 +82,7 @@ unlink_what_is_not_installed() {
   while read -r page; do
     while read -r link; do
       [ -e "${page%/*}/$link" ] ||
-        sed -Ei "s|!?\[([^]]*)\]\(${link//./\\.}(#[^)]*)?\)|\1|g" "$page"
+        sed -Ezi "s|!?\[([^]]*)\]\(${link//./\\.}(#[^)]*)?\)|\1|g" "$page"
     done < <(grep -oE '\]\([^)#[:space:]]+' "$page" | cut -c3- | grep -v '://' | sort -u)
   done < <(find "$root$doc" -name '*.md')
 }
