@@ -24,11 +24,15 @@ fi
 . /etc/os-release
 mirror=$(apt-get indextargets --format '$(CODENAME) $(COMPONENT) $(REPO_URI)' \
   'Created-By: Packages' | sed -n "s/^$VERSION_CODENAME main //p" | head -1)
+if [ -z "$mirror" ]; then
+  echo "clean-root: apt has no mirror of $VERSION_CODENAME main; run apt-get update" >&2
+  exit 1
+fi
 new=$(mktemp -d "$directory.XXXXXX")
 trap 'rm -rf --one-file-system "$new"' EXIT
 include=$(IFS=,; echo "${packages[*]}")
 log=$(debootstrap --variant=minbase --include="$include" "$VERSION_CODENAME" "$new" \
-  "${mirror:-http://deb.debian.org/debian}" 2>&1) || {
+  "$mirror" 2>&1) || {
   echo "$log" >&2
   exit 1
 }

@@ -68,6 +68,18 @@ def test_the_version_is_written_in_one_place():
     assert found.stdout.split() == ["Sources/Wire/ProductVersion.swift"]
 
 
+def test_nothing_imports_foundation():
+    # Its tables of Unicode and locales would be larger than the program. FoundationEssentials has
+    # none of them.
+    imports = run("git", "grep", "-nE", r"import Foundation$", "--", "Sources", check=False).stdout
+    assert [line for line in imports.splitlines() if "EventJSON.swift" not in line] == []
+
+
+def test_no_host_of_a_package_registry_is_named():
+    hosts = r"(deb\.debian|pypi|docker|ghcr|quay|npmjs|crates)\.(org|io|com)\b"
+    assert run("git", "grep", "-nE", hosts, "--", ".", ":!Tests", check=False).stdout == ""
+
+
 def test_a_release_needs_a_tag_and_a_changelog_that_agree(tmp_path):
     script = tmp_path / "scripts/check-release.sh"
     script.parent.mkdir()
