@@ -148,7 +148,7 @@ struct Call: ~Escapable {
     case .notFound:
       return "NOTFOUND no \(spec.group.noun) '\(key)'"
     case .stale(let now):
-      return "STALE '\(key)' has another generation now: \(now.value)"
+      return "STALE '\(key)' has generation \(now.value) now"
     case .limit(let name, let value):
       return "LIMIT \(name) is \(value) and reached"
     case .isReady:
