@@ -42,7 +42,8 @@ import Wire
     try counter.expectError("SCOPE OPEN page OWNER connection", "has no owner, which cannot change")
     _ = try counter.say("SCOPE OPEN other")
     try counter.expectError("SCOPE OPEN page PARENT other", "ERR 'page' is below 'app'", "CLOSE")
-    try counter.expectError("SCOPE OPEN x PARENT app OWNER scope:other", "leave out PARENT or OWNER")
+    try counter.expectError(
+      "SCOPE OPEN x PARENT app OWNER scope:other", "leave out PARENT or OWNER")
     try counter.expectError("SCOPE OPEN x TTL 0", "TTL is at least 1ms")
     try counter.expectError("SCOPE TOUCH app", "has no lease")
     try counter.expectError("SCOPE TOUCH none", "NOTFOUND no scope 'none'")
