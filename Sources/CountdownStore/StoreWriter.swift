@@ -51,11 +51,12 @@ package final class StoreWriter: @unchecked Sendable {
 
   /// Continues with a state that was read.
   ///
-  /// - Parameters: - sequence: of events up to this number nothing is known but what was read. -
-  ///   execute: has its argument run on the loop, from any thread, soon. - upkeep: has its argument
-  ///   run on a thread that nothing waits for, one after another. - failed: called when a batch
-  ///   cannot be stored, on any thread. Nothing is stored from then on: the
-  ///     process has to end.
+  /// - Parameters:
+  ///   - sequence: of events up to this number nothing is known but what was read.
+  ///   - execute: runs its argument on the loop soon, from any thread.
+  ///   - upkeep: runs its argument on a thread that nothing waits for, one after another.
+  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then on:
+  ///     the process has to end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,

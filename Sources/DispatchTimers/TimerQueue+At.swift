@@ -10,9 +10,10 @@ extension TimerQueue {
   /// An interval is a length of time. When summer time begins, 24 hours after 8:00 it is 9:00. For
   /// days of a calendar, schedule the next deadline in the callback.
   ///
-  /// - Parameters: - deadline: of the first call; rounded up to a microsecond. A deadline in the
-  ///   past is due at once. - interval: from one deadline to the next; rounded up to a microsecond.
-  ///   Nil: only once.
+  /// - Parameters:
+  ///   - deadline: of the first call; rounded up to a microsecond. A deadline in the past is due at
+  ///     once.
+  ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
   ///     - Precondition: greater than zero.
   ///   - callback: runs on ``queue``.
   /// - Returns: the timer. **Releasing the handle cancels it**; see ``TimerHandle/detach()``.
@@ -40,9 +41,10 @@ extension TimerQueue {
   /// The target is held weakly, except during the calls. `callback` must not capture it: it is the
   /// callback's first argument.
   ///
-  /// - Parameters: - deadline: of the first call; rounded up to a microsecond. A deadline in the
-  ///   past is due at once. - interval: from one deadline to the next; rounded up to a microsecond.
-  ///   Nil: only once.
+  /// - Parameters:
+  ///   - deadline: of the first call; rounded up to a microsecond. A deadline in the past is due at
+  ///     once.
+  ///   - interval: from one deadline to the next; rounded up to a microsecond. Nil: only once.
   ///     - Precondition: greater than zero.
   ///   - target: the owner. Once it is released, the timer makes no more calls, and ends.
   ///   - callback: runs on ``queue``.

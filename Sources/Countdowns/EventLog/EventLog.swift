@@ -196,10 +196,11 @@ package struct EventLog: Sendable {
 
   /// Events after a number, oldest first.
   ///
-  /// - Parameters: - last: the number of the newest event of the engine, kept or not. - limit: how
-  ///   many events there are at most. - budget: how much work it may be, for a few milliseconds at
-  ///   most: 1 for each event that is looked
-  ///     at, and what `matches` takes. At least one event is looked at.
+  /// - Parameters:
+  ///   - last: the number of the newest event of the engine, retained or not.
+  ///   - limit: the most events.
+  ///   - budget: the most work, a few milliseconds of it: 1 for each event that is examined, and what
+  ///     `matches` takes. At least one event is examined.
   ///   - body: returns whether it has room for another one.
   package func read(
     after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,
