@@ -5,7 +5,7 @@ import Glibc
 final class Database {
   let path: String
   let handle: OpaquePointer
-  /// Let go of only after the file is closed.
+  /// Released only after the file is closed.
   let lock: DirectoryLock?
   /// Closing it changes neither the file nor its log.
   var leavesLog = false {
@@ -17,7 +17,7 @@ final class Database {
   /// Once for the process, before SQLite is used.
   private static let isConfigured = countdownd_count_no_memory() == SQLITE_OK
 
-  /// Opens a file that exists. Nothing of it is read yet.
+  /// Opens an existing file. Nothing is read yet.
   init(_ path: String, _ access: Access, lock: DirectoryLock? = nil) throws(StoreError) {
     self.path = path
     self.lock = lock
@@ -49,7 +49,7 @@ final class Database {
     if code != SQLITE_OK { throw error(code) }
   }
 
-  /// What a query of one row and one column answers.
+  /// The result of a query of one row and one column.
   func number(_ sql: String) throws(StoreError) -> Int64 {
     let statement = try Statement(self, sql)
     guard try statement.step() else { return 0 }
@@ -65,7 +65,7 @@ final class Database {
     return texts
   }
 
-  /// What `quick_check` or `integrity_check` finds wrong, so many at most; empty if all is well.
+  /// The first problems that `quick_check` or `integrity_check` finds; empty if there are none.
   func problems(_ check: String, most: Int) throws(StoreError) -> [String] {
     do throws(StoreError) {
       let problems = try texts("PRAGMA \(check)(\(most))")
@@ -80,8 +80,8 @@ final class Database {
     }
   }
 
-  /// The file was opened for writing, and its header forbids that; nil if not. To be called once it
-  /// was read.
+  /// The error if the file was opened for writing and its header forbids that; else nil. Call it
+  /// once the file was read.
   var damagedHeader: StoreError? {
     guard access(path, W_OK) == 0, sqlite3_db_readonly(handle, "main") == 1 else { return nil }
     return StoreError(.corrupt, path, "its header forbids to write it")
@@ -112,7 +112,7 @@ final class Database {
     return StoreError(code: code, systemError: systemError, path: path, message: message)
   }
 
-  /// The file is not as it was written; or SQLite says so as a read has failed, which may pass.
+  /// The file was changed after it was written, or SQLite reports so because a read failed.
   func corrupt(_ detail: String) -> StoreError {
     guard let number = failedRead else { return StoreError(.corrupt, path, detail) }
     return StoreError(

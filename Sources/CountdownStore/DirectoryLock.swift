@@ -2,8 +2,8 @@ import Glibc
 
 /// Keeps a second daemon out of a state directory.
 ///
-/// The file `lock` in it is locked for as long as this lives, and holds the process id for those
-/// who are turned away. The kernel lets go of it however the process ends; the file stays.
+/// The file `lock` in it is locked while this object lives, and has the process id for daemons that
+/// are refused. The kernel releases the lock however the process ends; the file remains.
 final class DirectoryLock {
   private let descriptor: Int32
 

@@ -32,7 +32,7 @@ struct EventTable {
   /// The newest number that can have been given to an event, of those that are in the rows.
   var highestSequence: Int64 { Self.possible.contains(lastSequence) ? lastSequence : 0 }
 
-  /// Oldest first, as they were written. What makes no sense is left out; then that is thrown.
+  /// Reads the events, oldest first. Skips invalid rows, and throws at the end if there were any.
   func load(_ body: (StoredEvents) -> Void) throws(StoreError) {
     let rows = try Statement(
       database, "SELECT last_seq, after_seq, ordinal, payload, sum FROM events ORDER BY last_seq")

@@ -6,7 +6,7 @@ struct FilesInPlace {
   private static let intervalMicroseconds: Int64 = 1_000
   private let database: (path: String, identity: Identity)
   private var nextLook: Int64 = .min
-  /// What the last look has found.
+  /// The result of the last look.
   private var problem: StoreError?
 
   private struct Identity: Equatable {

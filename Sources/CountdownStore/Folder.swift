@@ -1,7 +1,7 @@
 import Countdowns
 import Glibc
 
-/// Brings what the log has to the tables, and makes copies of them: on one thread, beside the
+/// Folds the log into the tables, and makes copies of them: on one thread, in parallel to the
 /// commits.
 final class Folder: @unchecked Sendable {
   private let options: Store.Options
@@ -17,7 +17,7 @@ final class Folder: @unchecked Sendable {
   }
 
   /// Applies the batches of some segments, up to a number: all of them or none. When it returns
-  /// they are on the disk.
+  /// they are on disk.
   func fold(_ segments: [FoundSegment], through number: UInt64) throws(StoreError) {
     guard number > meta.folded else { return }
     let numbers = meta.folded + 1...number
@@ -40,7 +40,7 @@ final class Folder: @unchecked Sendable {
     meta = new
   }
 
-  /// Applies one batch that is in no log: what a new state begins with.
+  /// Applies one batch that is in no log: the beginning of a new state.
   func write(_ batch: [UInt8]) throws(StoreError) {
     var changes = try Changes(EventTable(database, limit: options.eventLimit))
     changes.note(batch[...], inSegment: 0)
@@ -102,14 +102,14 @@ final class Folder: @unchecked Sendable {
 
   /// Copies the tables to a file: about a second for each million rows.
   ///
-  /// The file gets its name only once it is whole; one of that name is replaced. Nothing waits for
-  /// the disk: it is there to be read, and removed.
+  /// The file gets its name only once it is complete, and replaces one of that name. Nothing waits
+  /// for the disk: the copy is to be read, and removed.
   func backUp(to path: String) throws(StoreError) {
     let partial = path + Self.partialSuffix
     func removePartial() { for suffix in ["", "-journal"] { unlink(partial + suffix) } }
     removePartial()
     try checkRoom(for: partial)
-    // Made beforehand, as nobody else is to read it.
+    // Created first, so that no other user can read it.
     let descriptor = open(partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno, path: partial, doing: "create")
@@ -141,7 +141,7 @@ final class Folder: @unchecked Sendable {
     var meta = meta
     meta.lineage = Meta.newLineage
     meta.folded = 0
-    // Where it is restored, numbers have been given out that it knows nothing of.
+    // Numbers that were given out after the copy was made are unknown where it is restored.
     meta.clocks.numberFloor -= 1
     try meta.write(copy, product: options.product)
   }

@@ -42,7 +42,7 @@ struct Meta {
   var lineage: Int64
   /// Up to this number batches of the log are in the tables.
   var folded: UInt64
-  /// How often a daemon has begun with this state, at least.
+  /// How many starts have used this state, at least.
   var start: UInt32
 
   /// Of a new state.
@@ -54,7 +54,7 @@ struct Meta {
 
   static var newLineage: Int64 { Int64.random(in: 1...Int64.max) }
 
-  /// Nil in a file that is new. What cannot be would overflow at each start, so it is `corrupt`.
+  /// Nil in a new file. Impossible values would overflow at each start, so they are `corrupt`.
   static func read(_ database: Database) throws(StoreError) -> Meta? {
     let row = try Statement(
       database,

@@ -13,9 +13,9 @@ struct NumberFloor {
 
   private var path: String { directory + "/numbers" }
 
-  /// Nil if there is none, or what is there is none.
+  /// Nil if the file does not exist or is invalid.
   func read() -> Int64? {
-    // Nobody is waited for, should it be a pipe.
+    // Does not block if it is a pipe.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -23,7 +23,7 @@ struct NumberFloor {
     var buffer = [UInt8](repeating: 0, count: 64)
     let count = Glibc.read(descriptor, &buffer, buffer.count)
     guard count > 0, buffer[count - 1] == UInt8(ascii: "\n") else { return nil }
-    // Twice the same: half of a write, or a flipped digit, would otherwise count forever.
+    // The number is written twice: half a write, or a flipped digit, would otherwise last forever.
     let words = String(decoding: buffer[..<(count - 1)], as: UTF8.self).split(separator: " ")
     guard words.count == 2, words[0] == words[1], let floor = Int64(words[0]),
       Self.possible.contains(floor)
@@ -31,7 +31,7 @@ struct NumberFloor {
     return floor
   }
 
-  /// On the disk once it returns. In place, as a disk that is full has no room for another file.
+  /// Writes the number to disk, in place, as a full disk has no room for another file.
   func write(_ floor: Int64) throws(StoreError) {
     let descriptor = open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -43,7 +43,7 @@ struct NumberFloor {
     let line = Array("\(floor) \(floor)\n".utf8)
     let written = pwrite(descriptor, line, line.count, 0)
     guard written == line.count else {
-      // Fewer than asked for come of a disk that is full.
+      // A full disk writes fewer bytes than requested.
       throw StoreError(systemError: written < 0 ? errno : ENOSPC, path: path, doing: "write")
     }
     guard ftruncate(descriptor, off_t(line.count)) == 0 else {

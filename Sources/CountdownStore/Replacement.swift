@@ -60,7 +60,7 @@ package final class Replacement {
     files.removeReplacement()
   }
 
-  /// Takes all that is stored.
+  /// Writes the state.
   ///
   /// - Parameter body: writes it.
   package func fill(_ body: (ChangeWriter) -> Void) throws(StoreError) {

@@ -4,7 +4,7 @@
 /// version, so a file is always of one version as a whole. What has been released is never changed:
 /// a new version is a new step at the end, and a kept file in the tests.
 struct Schema {
-  /// "Cntd": tells our files from those of others.
+  /// "Cntd": distinguishes our files from those of other programs.
   static let applicationID: Int64 = 0x436e_7464
 
   /// SQL that leads from version n to n + 1, at place n.

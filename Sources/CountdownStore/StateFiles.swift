@@ -9,7 +9,7 @@ struct StateFiles {
 
   private static let backupPrefix = ".countdownd-backup-"
 
-  /// Removes what a process that was killed has left, and what only older versions need.
+  /// Removes what a killed process left behind, and what only older versions need.
   func removeLeftovers() {
     remove(Self.backupPrefix)
     removeReplacement()

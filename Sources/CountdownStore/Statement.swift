@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A prepared statement, to be used again and again.
+/// A prepared statement, for repeated use.
 ///
 /// Parameters are numbered from 1 and keep their values over `reset`; columns are numbered from 0.
 final class Statement {

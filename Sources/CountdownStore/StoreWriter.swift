@@ -34,7 +34,7 @@ package final class StoreWriter: @unchecked Sendable {
   private let numberFloor: Int64
 
   private struct Upkeep {
-    /// Why full segments cannot be brought to the tables.
+    /// Why full segments cannot be folded.
     var problem: StoreError?
     var folds: Int64 = 0
     var isUnderWay = false
@@ -45,7 +45,7 @@ package final class StoreWriter: @unchecked Sendable {
   /// when it works again.
   package var upkeepChanged: ((StoreError?) -> Void)?
 
-  /// How many segments are brought to the tables at once.
+  /// How many segments are folded at once.
   private static let segmentsAtOnce = 4
   private static let retryInterval = DispatchTimeInterval.seconds(1)
 
@@ -55,8 +55,8 @@ package final class StoreWriter: @unchecked Sendable {
   ///   - sequence: of events up to this number nothing is known but what was read.
   ///   - execute: runs its argument on the loop soon, from any thread.
   ///   - upkeep: runs its argument on a thread that nothing waits for, one after another.
-  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then on:
-  ///     the process has to end.
+  ///   - failed: called when a batch cannot be stored, on any thread. Nothing is stored from then
+  ///     on: the process has to end.
   package init(
     _ store: sending Store, eventsAfter sequence: Int64, at now: StoreClock.Reading,
     execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
@@ -101,8 +101,8 @@ package final class StoreWriter: @unchecked Sendable {
   /// Whether batches wait for the disk.
   package var isBusy: Bool { isWriting || !waiting.isEmpty }
 
-  /// Why nothing that is stored may be changed: the next segment cannot be reserved, or files are
-  /// no more where the next start looks for them. To be asked before a batch changes anything.
+  /// Why no stored entity may be changed: the next segment cannot be reserved, or files are
+  /// no longer where the next start looks for them. Ask before a batch changes anything.
   package func problem(atBootMicroseconds now: Int64) -> StoreError? {
     let moved = filesInPlace.problem(atBootMicroseconds: now, log.currentSegment)
     if let problem = moved ?? log.problem { return problem }
@@ -173,7 +173,7 @@ package final class StoreWriter: @unchecked Sendable {
     }
   }
 
-  /// Nothing has changed, so nothing is waited for.
+  /// Nothing has changed, so there is nothing to wait for.
   private func answer() {
     let answers = waiting
     waiting = []
@@ -194,7 +194,7 @@ package final class StoreWriter: @unchecked Sendable {
     ]
   }
 
-  /// Reserves the next segment, and brings full ones to the tables. From any thread.
+  /// Reserves the next segment, and folds full ones. From any thread.
   private func tend() {
     let begins = upkeepState.withLock { state in
       guard !state.isUnderWay, !state.isClosed else { return false }

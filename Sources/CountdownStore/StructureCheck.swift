@@ -12,7 +12,7 @@ package final class StructureCheck: Sendable {
 
   package init(of store: Store) { path = store.path }
 
-  /// Throws `corrupt` if something is wrong. The store must be open all the while.
+  /// Throws `corrupt` if something is wrong. The store must stay open meanwhile.
   package func run() throws(StoreError) {
     let database = try Database(path, .readWrite)
     running.withLock { $0 = UInt(bitPattern: database.handle) }
@@ -24,7 +24,7 @@ package final class StructureCheck: Sendable {
     if !problems.isEmpty { throw database.corrupt(problems.joined(separator: "; ")) }
   }
 
-  /// Has `run` end with an error, soon. From any thread.
+  /// Makes `run` end with an error soon. From any thread.
   package func interrupt() {
     running.withLock { address in
       if let handle = OpaquePointer(bitPattern: address) { sqlite3_interrupt(handle) }

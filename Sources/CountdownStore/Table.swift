@@ -9,7 +9,7 @@ final class Table<Record: StoredRecord> {
   /// Of a row.
   private let width: Int32
 
-  /// One statement writes so many rows, which prepares and finds its place in the table once for
+  /// How many rows one statement writes: it prepares and finds its place in the table once for
   /// all of them: a third less of the time.
   private static var several: Int { 16 }
 
@@ -66,7 +66,7 @@ final class Table<Record: StoredRecord> {
 
   // MARK: Reading
 
-  /// By rising id. Rows that make no sense are left out; then, after all others, that is thrown.
+  /// Reads the rows by rising id. Skips invalid rows, and throws at the end if there were any.
   static func load(
     _ database: Database, offset: Int64, _ body: (StoredRow<Record>) -> Void
   ) throws(StoreError) {
@@ -84,7 +84,7 @@ final class Table<Record: StoredRecord> {
       .corrupt, database.path, "row \(first) of \(Record.table)\(others) makes no sense")
   }
 
-  /// Nil if the row is not as it was written, or makes no sense.
+  /// Nil if the row was changed after it was written, or is invalid.
   @inline(__always)
   private static func read(_ row: Statement, _ width: Int32, _ offset: Int64) -> StoredRow<Record>?
   {

@@ -4,10 +4,10 @@ import Synchronization
 /// The log of changes: one frame for each batch, in segments that have their room on the disk
 /// before they are needed.
 ///
-/// One thread appends. Another one reserves segments ahead, and gives back those whose changes are
+/// One thread appends. Another one reserves segments ahead, and releases those whose changes are
 /// in the tables.
 final class ChangeLog: @unchecked Sendable {
-  /// How long a write that fails is tried again.
+  /// How long a failed write is retried.
   private static let patience: Int64 = 1_000_000
   private static let pause: UInt32 = 20_000
   /// In microseconds.
@@ -16,7 +16,7 @@ final class ChangeLog: @unchecked Sendable {
   private let files: StateFiles
   private let lineage: Int64
   private let segmentSize: Int
-  /// So many segments may be full before whoever appends is slowed down.
+  /// How many segments may be full before appending is slowed down.
   private let ease: Int
   private let synchronizes: Bool
   /// Called when a segment is full, on the thread that appends. To be set before another one does.
@@ -86,8 +86,8 @@ final class ChangeLog: @unchecked Sendable {
   /// Of the newest batch.
   var lastNumber: UInt64 { shared.withLock { $0.lastNumber } }
 
-  /// Writes what a batch has changed, and waits for the disk if that is promised. What fails is
-  /// tried again for a second.
+  /// Writes what a batch has changed, and waits for the disk with `durability: power`. Retries a
+  /// failure for a second.
   func append(_ batch: [UInt8]) throws(StoreError) {
     let number = lastNumber + 1
     LogFrame.write(batch, number: number, start: start, to: &frame)
@@ -113,7 +113,7 @@ final class ChangeLog: @unchecked Sendable {
     slowDown(frame.count)
   }
 
-  /// Changes must not come faster than they are brought to the tables for long. So each batch takes
+  /// Changes must not come faster than they are folded for long. So each batch takes
   /// longer the more there is to do.
   private func slowDown(_ bytes: Int) {
     let behind = fullSegments - ease
@@ -184,7 +184,7 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// Has the next segment ready.
+  /// Reserves the next segment.
   func reserve() {
     making.withLock { _ in
       guard let number = missingSpare else { return }
@@ -208,7 +208,7 @@ final class ChangeLog: @unchecked Sendable {
     }
   }
 
-  /// Gives back the oldest segments: all their changes are in the tables, on the disk.
+  /// Releases the oldest segments: all their changes are in the tables, on disk.
   func recycle(_ count: Int) throws(StoreError) {
     for _ in 0..<count {
       try making.withLock { _ throws(StoreError) in

@@ -1,6 +1,6 @@
 import Countdowns
 
-/// What a start finds in the log.
+/// The log as a start finds it.
 ///
 /// Batches are read in their order, up to the first that is not as it was written. Where others
 /// follow that one, changes are lost; where none does it is the torn end of the last write, which
@@ -29,7 +29,7 @@ struct LogContents {
   private(set) var lastStart: UInt32
   /// Where the next frame goes: an index in `segments`, and a place in it. Nil: in another segment.
   private(set) var end: (segment: Int, place: Int)?
-  /// Why changes are missing.
+  /// Why changes are missing; nil if none are.
   private(set) var damage: StoreError?
   /// As they were noted last.
   private(set) var clocks: Meta.Clocks?

@@ -35,9 +35,9 @@ struct LogFrame {
     frame.append(contentsOf: repeatElement(0, count: padded(frame.count) - frame.count))
   }
 
-  /// Nil if there is no whole frame as it was written at that place.
+  /// Nil if there is no complete, unchanged frame at that place.
   ///
-  /// - Parameter numbers: those that it may have. Others are turned away at once.
+  /// - Parameter numbers: those that it may have; others are rejected at once.
   init?(in bytes: [UInt8], at place: Int, numbers: ClosedRange<UInt64> = 1...UInt64.max) {
     guard place + Self.headerLength <= bytes.count else { return nil }
     number = Self.get(at: place + 8, in: bytes)

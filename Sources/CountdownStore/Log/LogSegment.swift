@@ -1,8 +1,8 @@
 import CLog
 import Glibc
 
-/// A file of the log, which has its room on the disk before it is written to. It begins with a
-/// header, frames follow, then whatever was there before.
+/// A file of the log. Its room on disk is reserved before it is written to. It begins with a
+/// header; frames follow, then leftovers of its earlier use.
 ///
 ///     0   "countdlg"
 ///     8   which state it belongs to: `Meta.lineage`
@@ -35,7 +35,7 @@ final class LogSegment: @unchecked Sendable {
     guard descriptor >= 0 else { throw StoreError(systemError: errno, path: path, doing: "open") }
   }
 
-  /// Makes a new one. It gets its name once it has its room.
+  /// Creates a new segment. It gets its name once its room is reserved.
   static func create(
     _ number: UInt64, size: Int, lineage: Int64, in files: StateFiles
   ) throws(StoreError) -> LogSegment {
@@ -61,7 +61,7 @@ final class LogSegment: @unchecked Sendable {
     return segment
   }
 
-  /// Renames one whose changes are in the tables, to be written again.
+  /// Renames a segment whose changes are in the tables, for reuse.
   func recycle(as number: UInt64, in files: StateFiles) throws(StoreError) -> LogSegment {
     let path = files.segment(number)
     let copy = dup(descriptor)
