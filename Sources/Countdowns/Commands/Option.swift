@@ -10,8 +10,8 @@ struct Option<Request>: Sendable {
   typealias Read = @Sendable (inout Request, inout OptionReader, Call) throws(CommandError) -> Void
 
   /// - Parameters:
-  ///   - value: what a syntax line calls the value; an exclamation mark says that logs must not show
-  ///     it. Empty for an option without a value.
+  ///   - value: what a syntax line calls the value; an exclamation mark says that logs must not
+  ///     show it. Empty for an option without a value.
   init(_ name: String, _ value: String, isRequired: Bool = false, _ read: @escaping Read) {
     self.name = CommandName(name)!
     syntax = value.isEmpty ? name : "\(name) \(value)"

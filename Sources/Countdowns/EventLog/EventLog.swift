@@ -199,8 +199,8 @@ package struct EventLog: Sendable {
   /// - Parameters:
   ///   - last: the number of the newest event of the engine, retained or not.
   ///   - limit: the most events.
-  ///   - budget: the most work, a few milliseconds of it: 1 for each event that is examined, and what
-  ///     `matches` takes. At least one event is examined.
+  ///   - budget: the most work, a few milliseconds of it: 1 for each event that is examined, and
+  ///     what `matches` takes. At least one event is examined.
   ///   - body: returns whether it has room for another one.
   package func read(
     after sequence: Int64, newest last: Int64, limit: Int, budget: Int = 20_000,

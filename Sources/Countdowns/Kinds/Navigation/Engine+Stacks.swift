@@ -89,7 +89,7 @@ extension Engine {
     return true
   }
 
-  /// May a swipe back begin? With `timeout` nil it waits as long as the settings say.
+  /// Begins a swipe back if it may begin. A `timeout` of nil is that of the settings.
   package func swipe(
     _ key: Span<UInt8>, x: Double, dx: Double, timeout: Interval?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
@@ -189,7 +189,7 @@ extension Engine {
       let entity = stacks.remove(index)
       connections.count(-1, for: entity.uid)
     }
-    // The last that begins to close is the first to be closed.
+    // The scope that begins to close last is closed first.
     for page in gone where scopes.isOpen(page.scope, at: now.boot, connections) {
       scopes.table[page.scope.index].stack = nil
       beginClosing(page.scope.index, .closed, at: now)
@@ -197,7 +197,7 @@ extension Engine {
     return (refusal, view)
   }
 
-  /// A page goes with what the page below it goes with, unless it says something else.
+  /// A page has the parent and owner of the page below it, unless it has its own.
   private func opening(_ opening: ScopeOpening, above stack: UInt32) -> ScopeOpening {
     guard opening.parent == nil, opening.owner == nil,
       let below = stacks[stack].machine.top?.scope.index

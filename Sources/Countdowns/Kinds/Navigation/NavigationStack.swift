@@ -5,8 +5,8 @@
 ///     transitioning --cancel, time over--> settled, as it was
 ///     any --dismiss, the last page closed--> (nothing)
 ///
-/// A page that will appear is then reported to have appeared, or to disappear after all; the same
-/// for disappearing. A page's bar counts from its did-appear on: a swipe that is cancelled
+/// A page that will appear then either appears, or disappears again; the same
+/// for disappearing. A page's bar applies from its did-appear on: a swipe that is cancelled
 /// never changes it.
 package struct NavigationStack: Equatable, Sendable {
   package enum Bar: String, CaseIterable, Sendable { case shown, hidden }
@@ -28,7 +28,7 @@ package struct NavigationStack: Equatable, Sendable {
     }
   }
 
-  /// Why something is not done. Nothing has changed then.
+  /// Why a request is refused. Nothing has changed then.
   package enum Refusal: Equatable, Sendable {
     case transitioning, root, disabled, outsideEdge, direction
     case notTransitioning
@@ -65,7 +65,7 @@ package struct NavigationStack: Equatable, Sendable {
 
   package private(set) var pages: [Page]
   package private(set) var transition: Transition?
-  /// As the page that appeared last wants it.
+  /// As the page that appeared last requests it.
   package private(set) var bar = Bar.shown
 
   package init(_ page: Page, _ emit: (Occurrence) -> Void) {
@@ -86,7 +86,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// The page that was popped is what `pages` had on top.
+  /// Pops the top page of `pages`.
   package mutating func pop(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
@@ -105,7 +105,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// Takes everything down, to the root first: so each page goes as if it had been popped.
+  /// Pops to the root, then removes it: each page leaves as if it had been popped.
   package mutating func dismiss(_ emit: (Occurrence) -> Void) {
     _ = cancel(emit)
     _ = popToRoot(emit)
@@ -113,7 +113,7 @@ package struct NavigationStack: Equatable, Sendable {
     end(emit)
   }
 
-  /// May a swipe back begin? The reasons against it, in this order.
+  /// Returns why a swipe back may not begin, in this order; nil if it may.
   ///
   /// - Parameters:
   ///   - x: where, in points from the edge.
@@ -126,7 +126,7 @@ package struct NavigationStack: Equatable, Sendable {
     return dx > 0 ? nil : .direction
   }
 
-  /// A swipe back begins, if it may.
+  /// Begins a swipe back, if it may begin.
   package mutating func swipe(
     x: Double, dx: Double, timeout: Interval, at now: Instant, _ emit: (Occurrence) -> Void
   ) -> Refusal? {
@@ -161,7 +161,7 @@ package struct NavigationStack: Equatable, Sendable {
     return nil
   }
 
-  /// The page on top stays, as if nothing had been.
+  /// Cancels the swipe: the top page stays.
   package mutating func cancel(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
     cancelSwipe(.cancelled, due: nil, emit)
@@ -226,7 +226,7 @@ package struct NavigationStack: Equatable, Sendable {
     emit(occurrence(.didDisappear, page, isMoving: isMoving))
   }
 
-  /// It did appear; its bar counts from now on.
+  /// The page has appeared; its bar applies from now on.
   private mutating func settle(_ page: Page, isMoving: Bool, _ emit: (Occurrence) -> Void) {
     let changesBar = page.bar != bar
     bar = page.bar

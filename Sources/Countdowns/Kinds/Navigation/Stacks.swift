@@ -1,10 +1,10 @@
 import TimerWheel
 
-/// It lives as long as it has pages, and these as long as their scopes.
+/// A stack exists while it has pages, and a page while its scope is open.
 struct StackEntity: KeyedEntity {
   let key: [UInt8]
   var machine: NavigationStack
-  /// Of the stack, or of the swipe that began last.
+  /// Of the stack, or of its newest swipe.
   var generation: Generation
   let uid: UInt32
   var alarm: TimerWheel.Token?
@@ -13,13 +13,13 @@ struct StackEntity: KeyedEntity {
   var owner: Owner { .none }
 }
 
-/// What NAV PUSH says, beyond the stack.
+/// The arguments of NAV PUSH, beyond the stack.
 package struct PagePush: Sendable {
   package var page: [UInt8]
   package var edge = 0.0
   package var pops = true
   package var bar = NavigationStack.Bar.shown
-  /// Of its scope; as that of the page below where it says nothing.
+  /// Of its scope; without them, those of the page below.
   package var opening = ScopeOpening()
 
   package init(page: [UInt8]) { self.page = page }

@@ -14,7 +14,7 @@ enum PageKind: ExpiringKind {
   static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
   static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
 
-  /// A load has taken too long.
+  /// A load has timed out.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     guard let due = engine.pages[index].machine.expire(at: now.boot) else { return }
     engine.statistics.record(late: (now.boot - due).microseconds)
@@ -30,7 +30,7 @@ enum PageKind: ExpiringKind {
   }
 }
 
-/// Pages and what they have to show; while a first load is to be seen, the HUD of its screen is.
+/// Pages and their loads. While a first load is visible, the HUD of its screen is shown.
 extension Engine {
   package typealias PageAnswer = (refusal: PageLoad.Refusal?, view: PageView)
 
@@ -133,7 +133,7 @@ extension Engine {
 
   // MARK: Time and owners
 
-  /// The page of that name, after what is due for it and for the HUD that it wants.
+  /// The page of that name, after everything that is due for it and for the HUD that it holds.
   private func settledPage(_ key: Span<UInt8>, at now: Moment) -> UInt32? {
     guard let index = settled(PageKind.self, key, at: now) else { return nil }
     if pages[index].lease != nil, let hud = huds.find(pages[index].options.screen) {
@@ -142,7 +142,7 @@ extension Engine {
     return index
   }
 
-  /// Lets happen what is due for the pages that want a HUD, in the order of their deadlines.
+  /// Runs what is due for the pages that hold a HUD, in the order of their deadlines.
   func settlePages(wantingHUD hud: UInt32, at now: Moment) {
     var due: [(deadline: Instant, page: UInt32)] = []
     for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
@@ -158,13 +158,13 @@ extension Engine {
 
   // MARK: The HUD
 
-  /// Whether a page still wants the HUD that it asked for.
+  /// Whether a page still holds the HUD that it requested.
   func isThere(lease name: OwnerName, at now: Moment) -> Bool {
     guard let entity = pages.entity(at: name.index), entity.lease == name else { return false }
     return isThere(entity.owner, at: now)
   }
 
-  /// What a page asks for while a first load is to be seen.
+  /// The HUD that a page requests while a first load is visible.
   private func request(for options: PageOptions) -> Presentation.Request {
     var request = settings.presentation
     request.kind = .loading
@@ -173,7 +173,7 @@ extension Engine {
     return request
   }
 
-  /// The HUD that is there for a page to share, if any. Throws if it could not have one.
+  /// The existing HUD that a page can share, if any. Throws if it cannot have one.
   private func hudToShow(
     for options: PageOptions, by client: Client, adding others: Int = 0, at now: Moment
   ) throws(EngineError) -> UInt32? {
@@ -181,13 +181,13 @@ extension Engine {
       on: options.screen, .normal, request(for: options), by: client, adding: others, at: now)
   }
 
-  /// A page may be about to give back a HUD that is kept over restarts.
+  /// Throws if a page would release a durable HUD while state cannot be stored.
   private func checkWritable(leaseOf index: UInt32) throws(EngineError) {
     guard pages[index].lease != nil else { return }
     try checkWritable(hud: huds.find(pages[index].options.screen), .normal)
   }
 
-  /// Shows the HUD if a first load is to be seen and has none yet.
+  /// Shows the HUD if a first load is visible and has none yet.
   ///
   /// - Parameter hud: what `hudToShow` returned.
   private func takeLease(

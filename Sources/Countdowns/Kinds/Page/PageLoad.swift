@@ -1,4 +1,4 @@
-/// What a page has to show: the first load is animated and can end in an error page, later ones are
+/// What a page shows: the first load is animated and can end in an error page, later ones are
 /// silent.
 ///
 ///     (nothing) --appear--> loading --loaded--> content | empty (nothing to show)
@@ -12,39 +12,39 @@ package struct PageLoad: Equatable, Sendable {
     case loading, refreshing, content, empty, error
   }
 
-  /// Whether a page that is back looks for what is new.
+  /// Whether a page refreshes when it appears again.
   package enum Refresh: String, CaseIterable, Sendable { case always, never }
 
-  /// Why something is not done. Nothing has changed then.
+  /// Why a request is refused. Nothing has changed then.
   package enum Refusal: Equatable, Sendable {
-    /// Nothing is asked for, so nothing can come.
+    /// No load is in progress.
     case notLoading
-    /// Only what failed can be tried again.
+    /// Only a failed load can be retried.
     case notFailed
   }
 
   package private(set) var state = State.loading
   package private(set) var isVisible = true
-  /// How many items there are, if that was said.
+  /// How many items were loaded, if given.
   package private(set) var items: Int64?
-  /// Why the last load failed, if it did and that was said.
+  /// Why the last load failed, if it did and a message was given.
   package private(set) var message: [UInt8]?
-  /// When the load has failed if nothing has come by then.
+  /// When the load times out.
   package private(set) var deadline: Instant?
-  /// What a refresh that fails goes back to.
+  /// The state after a failed refresh.
   private var before = State.content
 
   /// The first load begins as the page appears.
   package init(timeout: Interval?, at now: Instant) { deadline = timeout.map { now + $0 } }
 
-  /// Whether the load is to be seen, and its failure too.
+  /// Whether the load is visible, and its failure too.
   package var isAnimated: Bool { state == .loading }
   package var isLoading: Bool { state == .loading || state == .refreshing }
   package var nextExpiry: Instant? { deadline }
 
   // MARK: Inputs
 
-  /// It is on the screen, for the first time or again. True if a load begins with that.
+  /// The page appears, for the first time or again. Returns true if a load begins.
   package mutating func appear(_ refresh: Refresh, timeout: Interval?, at now: Instant) -> Bool {
     guard !isVisible else { return false }
     isVisible = true
@@ -58,7 +58,7 @@ package struct PageLoad: Equatable, Sendable {
     }
   }
 
-  /// False if it was not to be seen before.
+  /// The page disappears. Returns false if it was not visible.
   package mutating func disappear() -> Bool {
     defer { isVisible = false }
     return isVisible
@@ -87,7 +87,7 @@ package struct PageLoad: Equatable, Sendable {
     return nil
   }
 
-  /// Time has passed to `now`: when a load was due that has failed by that.
+  /// Time has passed to `now`. Returns the deadline of a load that has timed out.
   package mutating func expire(at now: Instant) -> Instant? {
     guard let due = deadline, due <= now else { return nil }
     _ = failed(nil)

@@ -8,7 +8,7 @@ package struct PageView: EntityView, Equatable {
   package var items: Int64?
   package var message: [UInt8]?
   package var screen: [UInt8]
-  /// Until the load has failed.
+  /// Until the load times out.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64

@@ -3,7 +3,7 @@ import TimerWheel
 struct PageEntity: KeyedEntity {
   let key: [UInt8]
   var machine: PageLoad
-  /// Of the load that began last.
+  /// Of the newest load.
   var generation: Generation
   var owner: Owner
   let uid: UInt32
@@ -13,7 +13,7 @@ struct PageEntity: KeyedEntity {
   var alarm: TimerWheel.Token?
 }
 
-/// What PAGE APPEAR says, and later loads of the page go by.
+/// The options of PAGE APPEAR, which later loads of the page use too.
 package struct PageOptions: Equatable, Sendable {
   package var refresh = PageLoad.Refresh.always
   /// A load fails if it takes longer; nil: it may take forever.
@@ -24,7 +24,7 @@ package struct PageOptions: Equatable, Sendable {
   package var minimum: Interval
 }
 
-/// What one PAGE APPEAR says; the rest is as it was.
+/// The options of one PAGE APPEAR; the others stay.
 package struct PageAppearance: Sendable {
   package var refresh: PageLoad.Refresh?
   /// Zero: forever.

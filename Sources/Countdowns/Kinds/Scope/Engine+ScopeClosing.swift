@@ -1,12 +1,12 @@
-/// How scopes end: at once for everybody who asks, bit by bit for the daemon.
+/// How scopes close: at once for clients, in the background for the daemon.
 extension Engine {
-  /// What is little is closed before the command that closes it is answered.
+  /// Small trees are closed before the reply to the command.
   func closeLittle(at now: Moment) {
     var budget = 256
     closeScopes(at: now, budget: &budget)
   }
 
-  /// From now on nothing of it is there for anybody. O(1).
+  /// Marks a scope as closed: clients see nothing of it from now on. O(1).
   func beginClosing(_ index: UInt32, _ reason: Event.Reason, at now: Moment) {
     scopes.tree.beginClosing(index)
     scopes.table[index].isClosing = true
@@ -18,7 +18,7 @@ extension Engine {
     leaveStack(index, at: now)
   }
 
-  /// A lease is over.
+  /// A lease has expired.
   func expireScope(_ index: UInt32, at now: Moment) {
     if isFirstToEnd(index, at: now) { beginClosing(index, .expired, at: now) }
   }
@@ -33,7 +33,7 @@ extension Engine {
     beginClosing(index, .ownerGone, at: now)
   }
 
-  /// Whether it is not being closed yet, nor over because of something above it.
+  /// Whether a scope is neither closing nor closed by a scope above it.
   private func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
     guard !scopes.table[index].isClosing else { return false }
     return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
@@ -52,7 +52,7 @@ extension Engine {
         continue
       }
       let cursor = closing.cursor
-      // What a scope owned goes before it.
+      // What a scope owns is cancelled before it closes.
       if let entity = scopes.table[cursor].ownedLeft?.next() {
         ownerGone(entity, .scope(ownerName(ofScope: cursor)), at: now)
       } else if let child = scopes.tree.firstChild(of: cursor) {
@@ -72,7 +72,7 @@ extension Engine {
     }
   }
 
-  /// Something of that name that is over must be out of the way before it is used again.
+  /// A closed scope of that name must be removed before the name is used again.
   func makeRoom(
     forScope key: [UInt8], at now: Moment
   ) throws(EngineError) {
@@ -86,7 +86,7 @@ extension Engine {
     if scopes.table.find(key) != nil { throw .scope(.isClosing(key)) }
   }
 
-  /// Nothing is left below it, and it owns nothing any more.
+  /// Removes a scope that has nothing below it and owns nothing.
   private func removeScope(_ index: UInt32, reason: Event.Reason, at now: Moment) {
     leaveStack(index, at: now)
     publish(scope: index, .closed, reason: reason, at: now)

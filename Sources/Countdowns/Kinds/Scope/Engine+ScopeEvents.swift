@@ -1,4 +1,4 @@
-/// Events of the clients' own, and who takes them.
+/// Events that clients emit, and the handlers that take them.
 extension Engine {
   /// False if the connection handled that before.
   package func handle(
@@ -14,7 +14,7 @@ extension Engine {
       throw .limit(name: "max-scope-handlers", value: most)
     }
     _ = scopes.table[index].handlers.add(handler)
-    // So that it is found when the connection goes.
+    // So that it is found when the connection closes.
     connections.own(EntityRef(.scope, index), .connection(client.connection))
     return true
   }
@@ -55,7 +55,7 @@ extension Engine {
   /// those who handle it. The first takes it.
   ///
   /// - Parameter canReceive: whether a connection can receive something that it did not ask for.
-  /// - Returns: the scope at which it was taken; nil if nobody did.
+  /// - Returns: the scope whose handler took it; nil if none did.
   package func emit(
     _ event: [UInt8], payload: [UInt8]?, for key: Span<UInt8>, at now: Moment,
     canReceive: (UInt64) -> Bool
@@ -81,7 +81,7 @@ extension Engine {
   ) -> UInt64? {
     guard !scopes.table[scope].handlers.isEmpty else { return nil }
     return scopes.table[scope].handlers.taker(of: event, capturing: isCapturing) {
-      // A closed one is passed over, also if it has not been cleared up yet.
+      // A closed scope is skipped, also if it has not been cleaned up yet.
       connections.isThere(connection: $0)
         && (canReceive($0) || subscriptionCount(of: $0) > 0)
     }

@@ -3,7 +3,7 @@ import TimerWheel
 /// The arguments of SCOPE OPEN, beyond the key.
 package struct ScopeOpening: Sendable {
   package var parent: [UInt8]?
-  /// Nil: as it is, if it is there.
+  /// Nil: unchanged for an existing scope.
   package var owner: Owner?
   package var ttl: Interval?
 
@@ -19,7 +19,7 @@ enum ScopeKind: TableKind {
 
   static func table(of engine: Engine) -> EntityTable<ScopeEntity> { engine.scopes.table }
 
-  /// One that is not open any more is cleared up later, bit by bit.
+  /// A closed scope is cleaned up later, in the background.
   static func entry(
     at index: UInt32, in engine: Engine, now: Moment
   ) -> (owner: Owner, key: [UInt8])? {
@@ -36,7 +36,7 @@ enum ScopeKind: TableKind {
     engine.expireScope(index, at: now)
   }
 
-  /// Whether a scope is there and open.
+  /// Whether a scope exists and is open.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.scopes.tree.contains(index)
       && engine.scopes.tree.isOpen(index, at: now.boot, engine.connections)
@@ -52,7 +52,7 @@ enum ScopeKind: TableKind {
 extension Engine {
   // MARK: Commands
 
-  /// A new scope; or a new lease of the one that is there, which must be the one that is meant.
+  /// Opens a scope, or renews the lease of an open one with the same parent and owner.
   package func openScope(
     _ key: Span<UInt8>, _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> ScopeView {
@@ -68,7 +68,7 @@ extension Engine {
     return scopeView(try insertScope(Array(key), opening, by: client, at: now), at: now)
   }
 
-  /// The scope of a new page, which must not be there yet.
+  /// Opens the scope of a new page, which must not exist yet.
   func openPage(
     _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> OwnerName {
@@ -88,8 +88,8 @@ extension Engine {
     return insertScope(key, opening, under: parent, by: client, at: now)
   }
 
-  /// False if there was nothing to close. It and all below it are mute at once; they are cleared up
-  /// bit by bit.
+  /// Closes a scope. Returns false if there was none. It and all below it are mute at once, and
+  /// cleaned up in the background.
   package func closeScope(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
@@ -142,7 +142,7 @@ extension Engine {
 
   // MARK: Owners
 
-  /// What `OWNER scope:ID` means now.
+  /// The owner that `OWNER scope:ID` names now.
   package func scopeOwner(
     _ key: Span<UInt8>, at now: Moment
   ) throws(EngineError) -> Owner {
@@ -164,7 +164,7 @@ extension Engine {
     return name
   }
 
-  /// Whether an owner is still there, however long the clearing up after it takes.
+  /// Whether an owner is still open, however long cleaning up takes.
   func isThere(_ owner: Owner, at now: Moment) -> Bool {
     switch owner {
     case .none: true
@@ -192,7 +192,7 @@ extension Engine {
     if let wanted = opening.owner, wanted != owner { throw .scope(.otherOwner(owner)) }
   }
 
-  /// What a new scope is to be below: its parent, or else a scope that owns it.
+  /// The scope above a new scope: its parent, or else the scope that owns it.
   private func parent(
     of opening: ScopeOpening, at now: Moment
   ) throws(EngineError) -> UInt32? {
@@ -232,7 +232,7 @@ extension Engine {
     scopes.tree.insert(
       index, under: parent, isRouted: opening.parent != nil, connection: connection,
       leaseEnd: leaseEnd)
-    // What a scope owns of scopes is below it in the tree.
+    // Scopes that a scope owns are below it in the tree.
     if connection != nil { connections.own(EntityRef(.scope, index), owner) }
     connections.count(1, for: client.uid)
     armLease(of: index)

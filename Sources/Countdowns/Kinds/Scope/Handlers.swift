@@ -32,14 +32,14 @@ package struct Handlers: Equatable, Sendable {
     all.contains { $0.connection == connection }
   }
 
-  /// False if it was there before.
+  /// Adds a handler. Returns false if it existed.
   package mutating func add(_ handler: Handler) -> Bool {
     guard !all.contains(handler) else { return false }
     all.append(handler)
     return true
   }
 
-  /// How many there were: one that captures, one that does not.
+  /// Removes the handlers of a name, and returns how many there were: capturing and not.
   package mutating func remove(connection: UInt64, event: [UInt8]) -> Int {
     let before = all.count
     all.removeAll { $0.connection == connection && $0.event == event }
@@ -50,7 +50,7 @@ package struct Handlers: Equatable, Sendable {
     all.removeAll { $0.connection == connection }
   }
 
-  /// Who takes an event here: the first that handles it and can receive it.
+  /// The connection that takes an event here: the first that handles it and can receive it.
   package func taker(
     of event: [UInt8], capturing: Bool, where canReceive: (UInt64) -> Bool
   ) -> UInt64? {

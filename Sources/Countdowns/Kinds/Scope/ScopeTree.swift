@@ -1,9 +1,9 @@
-/// Who is there of those that a scope may belong to.
+/// Which connections are open, of those that can own a scope.
 package protocol Attendance: ~Copyable {
   func isThere(connection: UInt64) -> Bool
 }
 
-/// Scopes as a tree: which are open, in which order they close, and which way an event takes.
+/// Scopes as a tree: which are open, in which order they close, and the path of an event.
 ///
 ///     (nothing) --insert--> open --renewed lease--> open
 ///     open --beginClosing--> closing --all below it removed--> (nothing)
@@ -12,7 +12,7 @@ package protocol Attendance: ~Copyable {
 /// A scope never moves to another parent, so nothing can end up below itself. Nothing here is
 /// recursive, and no step but `isOpen` and `path`, which climb, takes more than O(1).
 ///
-/// Scopes are named by small numbers, whose meaning is the caller's.
+/// Small numbers name scopes; their meaning is up to the caller.
 package struct ScopeTree: ~Copyable {
   package static let nobody = UInt32.max
 
@@ -32,7 +32,7 @@ package struct ScopeTree: ~Copyable {
     var isDoomed = false
     /// The connection that owns it; 0 if none.
     var connection: UInt64 = 0
-    /// When its own lease is over.
+    /// When its own lease expires.
     var leaseEnd = Int64.max
     /// What was found when it was last asked whether it is open: until then, unless something has
     /// happened since (`era`).
@@ -41,7 +41,7 @@ package struct ScopeTree: ~Copyable {
   }
 
   private var nodes = PagedTable<Node>()
-  /// Rises when a scope may be over that was found to be open.
+  /// Rises when a scope that was found open may have closed.
   private var era: UInt32 = 0
 
   package init() {}
@@ -50,7 +50,7 @@ package struct ScopeTree: ~Copyable {
 
   // MARK: Growing
 
-  /// A new scope. Its number must be free, `parent` must be there. O(1), amortised.
+  /// Adds a scope. Its number must be free, and `parent` must exist. O(1), amortised.
   package mutating func insert(
     _ scope: UInt32, under parent: UInt32?, isRouted: Bool = true, connection: UInt64? = nil,
     leaseEnd: Instant? = nil
@@ -76,25 +76,25 @@ package struct ScopeTree: ~Copyable {
     nodes.insert(node, at: scope)
   }
 
-  /// A new lease of a scope that has one.
+  /// Renews the lease of a scope that has one.
   package mutating func renew(_ scope: UInt32, until leaseEnd: Instant) {
-    // What was found before may promise too much.
+    // The cached answer may be too optimistic.
     if leaseEnd.microseconds < nodes[scope].leaseEnd { era &+= 1 }
     nodes[scope].leaseEnd = leaseEnd.microseconds
   }
 
   // MARK: Closing
 
-  /// It and all below it are over from now on. O(1).
+  /// Closes it and all below it from now on. O(1).
   package mutating func beginClosing(_ scope: UInt32) {
     nodes[scope].isDoomed = true
     era &+= 1
   }
 
-  /// A connection is not there any more. O(1).
+  /// A connection was closed. O(1).
   package mutating func connectionLeft() { era &+= 1 }
 
-  /// Takes out a scope that has nothing below it. O(1).
+  /// Removes a scope that has nothing below it. O(1).
   package mutating func remove(_ scope: UInt32) {
     let node = nodes.remove(scope)
     precondition(node.firstChild == Self.nobody, "there is something below it")
@@ -151,7 +151,7 @@ package struct ScopeTree: ~Copyable {
       guard node.parent != Self.nobody else { break }
       top = node.parent
     }
-    // Somewhat too early for those further up: then they are looked at again.
+    // A little too early for those further up: they are checked again then.
     let era = era
     forEach(from: scope, upTo: top) { node in
       node.era = era
@@ -160,7 +160,7 @@ package struct ScopeTree: ~Copyable {
     return true
   }
 
-  /// Once over it stays so; the next search need not climb as far.
+  /// A closed scope stays closed; the next search need not climb as far.
   private mutating func doom(from scope: UInt32, upTo top: UInt32) {
     forEach(from: scope, upTo: top) { $0.isDoomed = true }
   }
@@ -207,7 +207,7 @@ package struct ScopeTree: ~Copyable {
     return false
   }
 
-  /// The way of an event: from a scope up to the last that it is routed to. O(depth).
+  /// The path of an event: from a scope up to the last that it is routed to. O(depth).
   package func path(from scope: UInt32) -> [UInt32] {
     var path = [scope]
     var next = scope

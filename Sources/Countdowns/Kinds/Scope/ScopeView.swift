@@ -7,10 +7,10 @@ package struct ScopeView: EntityView, Equatable {
   package var generation: Generation
   /// Where events continue; nil at the top.
   package var parent: [UInt8]?
-  /// 1 at the top; what it is owned by counts as above it.
+  /// 1 at the top; a scope that owns it counts as above it.
   package var depth: Int
   package var children: Int
-  /// How much it owns, other scopes apart.
+  /// How many entities it owns, scopes aside.
   package var owned: Int
   package var handlers: Int
   package var ttlMS: Int64?
@@ -51,14 +51,14 @@ package struct ScopeView: EntityView, Equatable {
   }
 }
 
-/// An event of the clients' own, on its way to who takes it.
+/// An event that a client emitted, on its way to the handler.
 package struct Emission: EntityView, Equatable {
   /// The scope at which it is taken.
   package var key: [UInt8]
   package var generation: Generation
   package var name: [UInt8]
   package var payload: [UInt8]?
-  /// The scope that it is for.
+  /// The scope that it was emitted to.
   package var target: [UInt8]
   /// Whether it was taken on its way down.
   package var isCaptured: Bool

@@ -1,6 +1,6 @@
 import TimerWheel
 
-/// The scopes there are, how they hang together, and those that are being closed.
+/// All scopes, their tree, and those that are closing.
 struct Scopes: ~Copyable {
   var table = EntityTable<ScopeEntity>()
   var tree = ScopeTree()
@@ -8,7 +8,7 @@ struct Scopes: ~Copyable {
 
   var count: Int { table.count }
 
-  /// A scope that is being closed with all below it, bit by bit, from the bottom up.
+  /// A scope that is closing with all below it, in the background, from the bottom up.
   struct Closing {
     let root: UInt32
     let generation: Generation
@@ -37,7 +37,7 @@ struct Scopes: ~Copyable {
     mutating func endNewest() { all.remove(last) }
   }
 
-  /// Whether that scope is still open, and no other one in its place.
+  /// Whether that scope is still open, and not another one at its index.
   mutating func isOpen(
     _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
   ) -> Bool {
@@ -49,10 +49,10 @@ struct Scopes: ~Copyable {
 struct ScopeEntity: KeyedEntity {
   let key: [UInt8]
   let generation: Generation
-  /// What it closes with, beside its parent.
+  /// What it closes with, besides its parent.
   let owner: Owner
   let uid: UInt32
-  /// How long each lease is; nil without one.
+  /// The length of a lease; nil without one.
   var ttl: Interval?
   var alarm: TimerWheel.Token?
   /// Made when it first owns something.
@@ -60,31 +60,31 @@ struct ScopeEntity: KeyedEntity {
   var handlers = Handlers()
   /// Where it is a page's.
   var stack: UInt32?
-  /// It is one of those that are being closed with all below them.
+  /// Whether it is closing with all below it.
   var isClosing = false
   /// What it owned and has not lost yet, while it is being closed. It is here because a scope above
   /// may be closed before this is done, and then continues with it.
   var ownedLeft: EntitySet.Iterator?
 }
 
-/// What is wrong with a call about scopes.
+/// Why a command about scopes is refused.
 package enum ScopeProblem: Error, Equatable {
   /// No scope of that name, named as a parent or an owner.
   case noScope([UInt8])
-  /// It is there already, and belongs to another parent; nil: to none.
+  /// It exists with another parent; nil: with none.
   case otherParent([UInt8]?)
   /// The parent would be below its own child.
   case parentBelow([UInt8])
-  /// It is there already, and belongs to another owner.
+  /// It exists with another owner.
   case otherOwner(Owner)
   /// It closes with its parent anyway.
   case parentAndOwner
-  /// A page opens a scope of its own, and there is one of that name.
+  /// A page opens its own scope, and there is one of that name.
   case isThere([UInt8])
   /// Something of that name is still being closed.
   case isClosing([UInt8])
-  /// It was opened without a lease, so there is none to be renewed.
+  /// It was opened without a lease, so there is none to renew.
   case noLease
-  /// A listing cannot continue: what was next is not there any more.
+  /// A listing cannot continue: the next scope has closed.
   case cursorIsGone
 }
