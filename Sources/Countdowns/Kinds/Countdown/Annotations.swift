@@ -1,4 +1,4 @@
-/// What START stores with a countdown for its readers, without a meaning for the daemon.
+/// What START stores with a countdown for its readers, without meaning to the daemon.
 package struct Annotations: Equatable, Sendable {
   package var meta: [UInt8]?
 

@@ -1,4 +1,4 @@
-/// How often a code may be sent to a key, over which channels, and for how long each code is good.
+/// How often a code may be sent to a key, over which channels, and how long each code is valid.
 ///
 /// Immutable, so one policy is shared by all keys that were started with it; a policy of the same
 /// name that comes later changes nothing about them.
@@ -20,9 +20,9 @@ package final class SendPolicy: Sendable, Hashable {
   package struct Invalid: Error, Equatable { package let problems: [Problem] }
 
   package enum OnResend: String, CaseIterable, Sendable {
-    /// Earlier codes stay good until they expire themselves.
+    /// Earlier codes stay valid until they expire themselves.
     case keep
-    /// Only the newest code is good.
+    /// Only the newest code is valid.
     case replace
   }
 
@@ -47,9 +47,9 @@ package final class SendPolicy: Sendable, Hashable {
     /// The cooldown after the first send, the second, …; the last one repeats.
     package var ladder: [Interval] = []
     package var windows: [Window] = []
-    /// What the first send goes over, the second, …; then no more until sends start over.
+    /// The channel of the first send, the second, …; then none until sends start over.
     package var channels: [String] = []
-    /// For how long a code is good.
+    /// How long a code is valid.
     package var validity: Interval?
     /// How often a code may be tried.
     package var attempts: UInt32?
@@ -67,7 +67,7 @@ package final class SendPolicy: Sendable, Hashable {
     return index < rules.ladder.count ? rules.ladder[index] : last
   }
 
-  /// The same as the countdown that it is.
+  /// The same as the plan of a countdown.
   package func plan(after number: UInt32, firesAtOnce: Bool) -> Countdown.Plan {
     let count = cooldown(after: number).microseconds / rules.every.microseconds
     guard

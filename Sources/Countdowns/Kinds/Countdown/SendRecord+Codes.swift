@@ -1,4 +1,4 @@
-/// The codes of the sends: how long each is good, and how often it may be tried.
+/// The codes of the sends: how long each is valid, and how often it may be tried.
 ///
 ///     (none) --send--> good --last attempt--> locked
 ///     good, locked --validity over--> expired      any --pass--> passed      any --send--> good
@@ -6,7 +6,7 @@
 /// A resend makes earlier codes expire at once if the policy says `replace`. The code itself is
 /// never known here.
 extension SendRecord {
-  /// Codes that are good at the same time, at most; the oldest gives way.
+  /// The most codes that are valid at the same time; the oldest gives way.
   package static let mostCodes = 16
 
   package enum Attempt: Equatable, Sendable {
@@ -16,21 +16,21 @@ extension SendRecord {
     case expired
     /// It was tried as often as it may be.
     case locked
-    /// It was right before.
+    /// It was used before.
     case passed
   }
 
   package enum Pass: Equatable, Sendable {
     case accepted
-    /// It was right before, and that was known.
+    /// It was marked as used before.
     case acceptedBefore
-    /// It is not good any more.
+    /// It is no longer valid.
     case expired
   }
 
   // MARK: Inputs
 
-  /// One try at a code: of that generation, else the newest.
+  /// Counts an attempt at a code: of that generation, else the newest.
   package mutating func attempt(
     _ generation: Generation?, by policy: SendPolicy, at now: Instant
   ) -> Attempt {
@@ -43,7 +43,7 @@ extension SendRecord {
     return .accepted(isLast: sends[index].attempts == most)
   }
 
-  /// The code was right: that of this generation, else the newest. There are no more attempts until
+  /// Marks a code as used: of that generation, else the newest. There are no more attempts until
   /// the next send. A code that may not be tried because of its attempts may still be the right
   /// one.
   package mutating func pass(_ generation: Generation?, at now: Instant) -> Pass {
@@ -74,7 +74,7 @@ extension SendRecord {
 
   package var nextCodeExpiry: Instant? { codes.compactMap(\.expires).min() }
 
-  /// The code of that generation, else the newest, if it is good.
+  /// The code of that generation, else the newest, if it is valid.
   package func code(_ generation: Generation?, at now: Instant) -> Send? {
     guard let index = index(of: generation), let expires = sends[index].expires, expires > now
     else { return nil }
@@ -86,6 +86,6 @@ extension SendRecord {
     return codes.lastIndex { $0.generation == generation }
   }
 
-  /// Only these can have a code that is good.
+  /// Only these can have a valid code.
   var codes: ArraySlice<Send> { sends.suffix(Self.mostCodes) }
 }

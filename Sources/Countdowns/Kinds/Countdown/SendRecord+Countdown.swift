@@ -29,7 +29,7 @@ extension SendRecord {
     if let block = block(by: policy, at: now) { countdown.hold(until: block.until) }
   }
 
-  /// The newest send failed: it is given back, with the cooldown that came from it. False if that
+  /// Refunds the newest send, with its cooldown. Returns false if that
   /// was done before.
   package mutating func refund(
     _ countdown: inout Countdown, by policy: SendPolicy, at now: Instant
@@ -39,8 +39,8 @@ extension SendRecord {
     return true
   }
 
-  /// How long a countdown that is ready or cancelled is kept: `least` if it is ready, and until
-  /// what was sent does not matter any more.
+  /// How long a ready or cancelled countdown is remembered: `least` if it is ready, and until
+  /// its sends no longer matter.
   package func kept(
     _ countdown: Countdown, least: Interval, by policy: SendPolicy, at now: Instant
   ) -> Interval {

@@ -1,4 +1,4 @@
-/// What was sent to a key, as far as it still matters to its policy: the quota.
+/// The sends to a key, as far as they still matter to its policy: the quota.
 ///
 ///     (free) --send--> (free)                    while the windows have room and channels are left
 ///     (free) --send--> full --oldest leaves its window--> (free)
@@ -11,7 +11,7 @@ package struct SendRecord: Equatable, Sendable {
   package struct Send: Equatable, Sendable {
     package var generation: Generation
     package var at: Instant
-    /// Until when its code is good; nil once it is not any more, or if it never was.
+    /// Until when its code is valid; nil once it is not, or if it never was.
     package var expires: Instant?
     /// How often its code was tried.
     package var attempts: UInt32
@@ -26,12 +26,12 @@ package struct SendRecord: Equatable, Sendable {
     }
   }
 
-  /// Those that are in a window or whose code is good, and the newest; in the order of time.
+  /// The sends in a window or with a valid code, and the newest; in the order of time.
   /// As many as the longest window allows and `mostCodes`, at most.
   package internal(set) var sends: [Send]
-  /// Which one the newest is since sends started over, counted from 1; 0 if there is none.
+  /// The position of the newest since sends started over, from 1; 0 if there is none.
   package internal(set) var number: UInt32
-  /// The newest code was right.
+  /// The newest code was used.
   package internal(set) var isPassed: Bool
 
   package init(sends: [Send] = [], number: UInt32 = 0, isPassed: Bool = false) {
@@ -42,7 +42,7 @@ package struct SendRecord: Equatable, Sendable {
 
   // MARK: Inputs
 
-  /// A send was accepted: it is entered in all windows, and its code is good from now on.
+  /// A send was accepted: it enters all windows, and its code is valid from now on.
   mutating func enter(_ generation: Generation, by policy: SendPolicy, at now: Instant) {
     number = sendCount(by: policy, at: now) + 1
     if policy.rules.onResend == .replace { forgetCodes() }
@@ -62,7 +62,7 @@ package struct SendRecord: Equatable, Sendable {
   }
 
   /// What a policy finds that follows `old`: sends that have left the windows of `old` are over.
-  /// One of them whose code is still good is before any window from now on.
+  /// One of them whose code is still valid is before any window from now on.
   package func handedOver(from old: SendPolicy, at now: Instant) -> SendRecord {
     guard old.longest > .zero else { return self }
     var record = self
@@ -111,7 +111,7 @@ package struct SendRecord: Equatable, Sendable {
     return left
   }
 
-  /// What the newest send went over, and the next one will go over; nil when there is none.
+  /// The channels of the newest send and of the next one; nil when there is none.
   package func channels(
     by policy: SendPolicy, at now: Instant
   ) -> (last: String?, next: String?) {
@@ -141,8 +141,8 @@ package struct SendRecord: Equatable, Sendable {
     return block
   }
 
-  /// Until when what was sent matters: to a window, or because its code is good; nil if it does
-  /// not any more.
+  /// Until when a send matters: to a window, or because its code is valid; nil if none does
+  /// any more.
   package func matters(to policy: SendPolicy, at now: Instant) -> Instant? {
     guard let last = sends.last else { return nil }
     let until = max(last.at + policy.longest, codes.compactMap(\.expires).max() ?? last.at)

@@ -17,7 +17,7 @@ enum GateKind: GuardKind {
   static func endedView(of entity: Entity, at now: Moment) -> GateView {
     var view = GateView(closed: entity.key, entity.generation, at: now)
     view.owner = entity.owner
-    // What is not going to be run.
+    // The action that will not run.
     view.action = entity.machine.pending?.name
     view.payload = entity.machine.pending?.payload
     return view
@@ -40,12 +40,12 @@ enum GateKind: GuardKind {
   }
 }
 
-/// What GATE CHECK says, beyond the session.
+/// The arguments of GATE CHECK, beyond the session.
 package struct GateCheck: Sendable {
   package var action: Gate.Action
-  /// How long the action is kept.
+  /// How long the action stays pending.
   package var ttl: Interval
-  /// If not, it may always run.
+  /// Whether the action needs a login; if not, it may always run.
   package var isRequired = true
   package var owner = Owner.none
 
@@ -58,7 +58,7 @@ package struct GateCheck: Sendable {
 extension Engine {
   // MARK: Commands
 
-  /// Whether the action may run now; else it is kept until the session opens.
+  /// Returns whether the action may run now; else it is pending until the session opens.
   package func checkGate(
     _ session: Span<UInt8>, _ check: GateCheck, by client: Client, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: GateView) {
@@ -87,7 +87,7 @@ extension Engine {
     return (false, GateView(gates[index], at: now))
   }
 
-  /// The session is open, for good without a TTL. What was waiting for it is run, once.
+  /// Opens the session, until CLOSE without a TTL. The pending action runs, once.
   package func openGate(
     _ session: Span<UInt8>, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
@@ -116,7 +116,7 @@ extension Engine {
     return view
   }
 
-  /// Drops the action that waits; false if none does.
+  /// Drops the pending action; false if there is none.
   package func cancelGate(
     _ session: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {

@@ -4,7 +4,7 @@
 ///     pending --OPEN: runs it--> open        pending --CANCEL, TTL over, owner gone--> (nothing)
 ///     (nothing) --OPEN--> open --OPEN--> open --CLOSE, TTL over--> (nothing)
 ///
-/// While it is open nothing is ever pending; so an action is either told to run at once, or kept
+/// While it is open nothing is ever pending: an action either runs at once, or is pending
 /// and run by the next OPEN, once.
 package struct Gate: Guard {
   package struct Action: Equatable, Sendable {
@@ -19,7 +19,7 @@ package struct Gate: Guard {
 
   package enum Phase: Equatable, Sendable {
     case pending(Action, until: Instant)
-    /// Without an end, for good: until CLOSE.
+    /// Without an end: until CLOSE.
     case open(until: Instant?)
   }
 
@@ -35,24 +35,24 @@ package struct Gate: Guard {
     phase = .pending(action, until: now + ttl)
   }
 
-  /// Open; for good without a TTL.
+  /// Open; until CLOSE without a TTL.
   package init(openFor ttl: Interval?, at now: Instant) {
     phase = .open(until: ttl.map { now + $0 })
   }
 
-  /// As it was kept.
+  /// As it was stored.
   package init(_ phase: Phase) { self.phase = phase }
 
   // MARK: Inputs
 
-  /// - Returns: whether the action may run at once; else it is the one that is kept.
+  /// - Returns: whether the action may run at once; else it is the pending one.
   package mutating func check(_ action: Action, for ttl: Interval, at now: Instant) -> Bool {
     if isOpen { return true }
     phase = .pending(action, until: now + ttl)
     return false
   }
 
-  /// - Returns: the action that was waiting, to be run now.
+  /// - Returns: the pending action, to be run now.
   package mutating func open(for ttl: Interval?, at now: Instant) -> Action? {
     let waiting = pending
     phase = .open(until: ttl.map { now + $0 })
@@ -61,7 +61,7 @@ package struct Gate: Guard {
 
   // MARK: What is so
 
-  /// What has come to an end by `now`; nil if nothing has.
+  /// What has ended by `now`; nil if nothing has.
   package func expiry(at now: Instant) -> Expiry? {
     guard let due = nextExpiry, due <= now else { return nil }
     switch phase {

@@ -1,20 +1,20 @@
-/// What is reported of a session's gate.
+/// The view of a session's gate.
 package struct GateView: GuardView, Equatable {
   package enum State: String, CaseIterable, Sendable { case closed, pending, open }
 
   package var key: [UInt8]
   package var state: State
   package var generation: Generation
-  /// What waits for it to open, or is to be run.
+  /// The pending action, or the one to run.
   package var action: [UInt8]?
   package var payload: [UInt8]?
-  /// Nil while it is open for good.
+  /// Nil while it is open until CLOSE.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
   package var owner: Owner
 
-  /// Closed, and nothing waits.
+  /// Closed, and nothing is pending.
   init(closed key: [UInt8], _ generation: Generation = Generation(0), at now: Moment) {
     self.key = key
     self.generation = generation

@@ -6,12 +6,12 @@ import TimerWheel
 package protocol Guard: Equatable, Sendable {
   associatedtype View: EntityView
 
-  /// When time next means something to it.
+  /// Its next deadline.
   var nextExpiry: Instant? { get }
   static var kind: EntityKind { get }
-  /// As a store keeps it.
+  /// As it is stored.
   var columns: GuardColumns { get }
-  /// Nil if none is like this.
+  /// Nil for invalid columns.
   init?(_ columns: GuardColumns)
 }
 
@@ -24,7 +24,7 @@ struct GuardEntity<Machine: Guard>: KeyedEntity {
   var alarm: TimerWheel.Token?
 }
 
-/// What is reported of them: their key, their generation, and how they are, in replies and events
+/// Their views: key, generation and status, in replies and events
 /// alike.
 package protocol GuardView: EntityView {
   func writeState(to writer: inout some FieldWriter & ~Copyable)

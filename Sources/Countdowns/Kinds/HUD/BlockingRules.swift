@@ -1,8 +1,8 @@
 /// Which requests block interaction while they run, so that a form is not submitted twice.
 package struct BlockingRules: Equatable, Sendable {
-  /// Paths that do, from `/api/` on.
+  /// Paths that block, from `/api/` on.
   package var paths: Set<String>
-  /// Words of the last path segment that do: `UpdateProfile`, `sendCode`, `/login`.
+  /// Words of the last path segment that block: `UpdateProfile`, `sendCode`, `/login`.
   package var verbs: Set<String>
 
   package static let defaultVerbs = [

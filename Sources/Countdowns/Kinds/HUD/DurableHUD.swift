@@ -1,6 +1,6 @@
 /// A screen as it is stored: what is durable of it. Instants are on the boot clock of this boot.
 package struct DurableHUD: Equatable, Sendable {
-  /// What is shown on a level.
+  /// The presentation of a level.
   package struct Shown: Equatable, Sendable {
     package var level: Level
     package var memory: Presentation.Memory
@@ -22,7 +22,7 @@ package struct DurableHUD: Equatable, Sendable {
     self.presentations = presentations
   }
 
-  /// When time next means something; nil while all of it is paused.
+  /// The next deadline; nil while everything is paused.
   package var nextExpiry: Instant? {
     presentations.compactMap { Presentation($0.memory, departed: .none).nextExpiry }.min()
   }
@@ -64,7 +64,7 @@ extension DurableHUD: StoredRecord {
   }
 }
 
-/// What is shown on all levels of a screen.
+/// The presentations of all levels of a screen.
 package struct StoredPresentations: Stored {
   package var all: [DurableHUD.Shown]
 
@@ -117,7 +117,7 @@ extension Presentation.Memory: Stored {
       limitedSince: .zero)
   }
 
-  /// More than anybody takes; few enough to be summed.
+  /// More holds than any client takes; few enough to be summed.
   private static var possibleHolds: ClosedRange<Int64> { 0...1 << 40 }
 
   /// The request is stored before it.

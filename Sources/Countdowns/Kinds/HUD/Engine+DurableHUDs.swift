@@ -1,4 +1,4 @@
-/// HUDs that were shown with DURABLE outlive the daemon. A screen can have other levels that do
+/// HUDs that were shown with DURABLE survive restarts. A screen can have other levels that do
 /// not.
 extension HUDKind: DurableKind {
   static func record(_ index: UInt32, in engine: Engine) -> DurableHUD? {
@@ -12,11 +12,11 @@ extension HUDKind: DurableKind {
 }
 
 extension Engine {
-  /// Whoever had leases when the daemon ended: a connection that never is.
+  /// The owner of holds from before the restart: a connection that never exists.
   private static let departed = Owner.connection(0)
 
-  /// Puts a screen where it was. Whatever has fallen due since happens with due work, late as it
-  /// is; leases of owners are given back.
+  /// Restores a screen. Whatever has fallen due since happens with due work, late as it
+  /// is; holds of owners are released.
   func restore(_ kept: DurableHUD, at index: UInt32, now: Moment) {
     let presentations = kept.presentations.map {
       (level: $0.level, machine: Presentation($0.memory, departed: Self.departed))

@@ -1,6 +1,6 @@
 import TimerWheel
 
-/// HUDs: a screen, and what is shown on its levels.
+/// HUDs: a screen, and the presentations on its levels.
 enum HUDKind: TableKind {
   static let kind = EntityKind.hud
   static let name: StaticString = "hud"
@@ -9,7 +9,7 @@ enum HUDKind: TableKind {
 
   static func table(of engine: Engine) -> EntityTable<HUDEntity> { engine.huds }
 
-  /// What is shown in front.
+  /// The front presentation.
   static func view(_ index: UInt32, in engine: Engine, at now: Moment) -> HUDView {
     snapshot(index, in: engine, at: now).last!
   }
@@ -24,7 +24,7 @@ enum HUDKind: TableKind {
     engine.expireHUD(index, at: now)
   }
 
-  /// Also for the pages that want it.
+  /// Also for the pages that hold it.
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     engine.settlePages(wantingHUD: index, at: now)
     return engine.settleHUD(itself: index, upTo: now.boot, at: now)
@@ -189,7 +189,7 @@ extension Engine {
     }
   }
 
-  /// Who has what it waited for gives its leases back; the last one dismisses.
+  /// Releases the holds of a client that has what it waited for; the last one dismisses.
   func endLease(of owner: Owner, onHUD index: UInt32, at now: Moment) {
     huds[index].owners.remove(owner)
     changeLevels(ofHUD: index, at: now) { machine, emit in
@@ -199,7 +199,7 @@ extension Engine {
 
   // MARK: Steps
 
-  /// Runs what is due for a screen up to `last`, without the pages that want its HUD. Returns false
+  /// Runs what is due for a screen up to `last`, without the pages that hold its HUD. Returns false
   /// if nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
     guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
@@ -247,7 +247,7 @@ extension Engine {
     return settle(index, level, at: now)
   }
 
-  /// A level is shown that was not.
+  /// A presentation begins on a level that had none.
   private func appeared(
     _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
   ) -> HUDView {
@@ -256,7 +256,7 @@ extension Engine {
     return settle(index, level, at: now)
   }
 
-  /// What comes to all levels of a screen; to some of them it may mean nothing.
+  /// An input for all levels of a screen; some of them may ignore it.
   private func changeLevels(
     ofHUD index: UInt32, at now: Moment,
     _ change: (inout Presentation, (Presentation.Occurrence) -> Void) -> Void
@@ -274,13 +274,13 @@ extension Engine {
     dropHidden(index)
   }
 
-  /// - Parameter wasDurable: before the change; it may be so no more.
+  /// - Parameter wasDurable: before the change.
   private func noteChange(ofHUD index: UInt32, _ level: Level, wasDurable: Bool = false) {
     let isDurable = huds[index].isDurable(on: level)
     changes.note(EntityRef(.hud, index), isKept: wasDurable || isDurable)
   }
 
-  /// The view of a level; then what is hidden is forgotten.
+  /// Returns the view of a level, and forgets hidden presentations.
   private func settle(_ index: UInt32, _ level: Level, at now: Moment) -> HUDView {
     let position = huds[index].index(of: level)!
     let view = HUDView(

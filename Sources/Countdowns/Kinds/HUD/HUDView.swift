@@ -32,7 +32,7 @@ package struct HUDView: EntityView, Equatable {
   package var end: Presentation.End?
   package var owner: Owner
   package var isDurable: Bool
-  /// In events: what it has taken the place of.
+  /// In events: the generation that it has superseded.
   package var superseded: Generation?
 
   package var kind: EntityKind { .hud }

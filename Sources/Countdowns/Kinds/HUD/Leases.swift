@@ -1,10 +1,10 @@
-/// Who still wants a loading HUD: a count for each owner (an activity count that knows its owners).
+/// The holds of a loading HUD: a count for each owner (an activity count that knows its owners).
 package struct Leases: Equatable, Sendable {
   private var held: [(owner: Owner, count: Int64)] = []
 
   package init() {}
 
-  /// So many of each owner.
+  /// The number of holds of each owner.
   package init(_ counts: [(owner: Owner, count: Int64)]) { held = counts.filter { $0.count > 0 } }
 
   package func count(of owner: Owner) -> Int64 {
@@ -23,7 +23,7 @@ package struct Leases: Equatable, Sendable {
     }
   }
 
-  /// Gives one back: of `owner` if it has any, else one without an owner, else the oldest.
+  /// Releases one hold: of `owner` if it has any, else one without an owner, else the oldest.
   /// False when there is none.
   package mutating func giveBack(by owner: Owner) -> Bool {
     let index =

@@ -10,7 +10,7 @@ extension Presentation {
     package var fraction: Double?
     /// Holds without an owner.
     package var unownedLeases: Int64 = 0
-    /// Leases that somebody owned.
+    /// Holds that had an owner.
     package var ownedLeases: Int64 = 0
     /// As in `Presentation`; `pausedAt` is nil while time runs.
     package var requestedAt: Instant
@@ -44,9 +44,9 @@ extension Presentation {
     return memory
   }
 
-  /// As it was. What has fallen due since happens when `expire` is called.
+  /// Restores it. What has fallen due since happens when `expire` is called.
   ///
-  /// - Parameter departed: has the leases that somebody owned; it is to be said to be gone.
+  /// - Parameter departed: receives the holds that had an owner, and is to be closed.
   package init(_ memory: Memory, departed: Owner) {
     request = memory.request
     generation = memory.generation

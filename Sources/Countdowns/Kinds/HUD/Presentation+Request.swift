@@ -2,7 +2,7 @@ extension Presentation {
   package enum Kind: String, CaseIterable, Sendable {
     case loading, progress, info, success, error
 
-    /// Whether it goes by itself, after a time that its text takes to read.
+    /// Whether it dismisses itself, after the time that its text takes to read.
     package var isMessage: Bool {
       switch self {
       case .info, .success, .error: true
@@ -13,7 +13,7 @@ extension Presentation {
 
   package enum Mask: String, CaseIterable, Sendable { case none, clear, black, gradient, custom }
 
-  /// From when MIN counts.
+  /// When MIN begins.
   package enum MinimumFrom: String, CaseIterable, Sendable {
     /// From the end of the fade-in.
     case visible
@@ -23,7 +23,7 @@ extension Presentation {
     case stop
   }
 
-  /// What a dismissal before the grace is over means.
+  /// The effect of a dismissal before the grace is over.
   package enum Early: String, CaseIterable, Sendable {
     /// It is never shown.
     case skip
@@ -31,7 +31,7 @@ extension Presentation {
     case show
   }
 
-  /// Why a presentation is over. (What supersedes an old generation says so itself.)
+  /// Why a presentation has ended. (A superseding generation reports that itself.)
   package enum End: String, Sendable {
     case dismissed
     case timedOut = "timed-out"
@@ -40,7 +40,7 @@ extension Presentation {
     case neverShown = "never-shown"
   }
 
-  /// What one SHOW asks for.
+  /// The options of one SHOW.
   package struct Request: Equatable, Sendable {
     package var kind: Kind
     package var status: [UInt8]?
@@ -54,7 +54,7 @@ extension Presentation {
     package var mask: Mask
     /// The MIN of the duration rule of messages.
     package var messageMinimum: Interval
-    /// Whether it is to outlive the daemon.
+    /// Whether it survives restarts.
     package var isDurable = false
 
     package init(
@@ -77,7 +77,7 @@ extension Presentation {
       self.messageMinimum = messageMinimum
     }
 
-    /// How long it stays at most, counted from did-appear; nil for as long as it is wanted.
+    /// How long it stays at most, counted from did-appear; nil without a limit.
     ///
     /// A message stays min(max(0.06 s · n + 0.5 s, MIN), MAX), n being the UTF-16 length of its
     /// text. Source: SVProgressHUD, `displayDurationForString:`.

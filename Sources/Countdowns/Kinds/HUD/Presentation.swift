@@ -1,4 +1,4 @@
-/// A HUD on one level of one screen: shown not too early, not too short, not too long.
+/// A HUD on one level of one screen, with a grace period and minimum and maximum display times.
 ///
 ///     hidden --show--> waiting --grace over--> appearing --fade-in over--> visible
 ///     waiting --dismiss--> hidden (EARLY skip) | appearing (EARLY show)
@@ -7,7 +7,7 @@
 ///     waiting, appearing, visible --show--> the same place, a new generation
 ///     disappearing --show--> appearing, a new generation
 ///
-/// All times are held as moments of the one clock; a new SHOW replaces those of the old one, so
+/// All times are moments of one clock. A new SHOW replaces those of the old one, so
 /// nothing of an old generation can reach the new one. Will-appear and did-appear, will-disappear
 /// and did-disappear always come in pairs.
 package struct Presentation: Equatable, Sendable {
@@ -19,7 +19,7 @@ package struct Presentation: Equatable, Sendable {
     case hidden
   }
 
-  /// A dismissal that has been asked for but could not happen at once.
+  /// A dismissal that was requested but could not happen at once.
   package enum Dismissal: Equatable, Sendable {
     /// DISMISS with DELAY.
     case delayed(until: Instant)
@@ -46,12 +46,12 @@ package struct Presentation: Equatable, Sendable {
   package internal(set) var phase: Phase
   package internal(set) var dismissal: Dismissal?
   package internal(set) var leases = Leases()
-  /// Who asked for what is shown; one that has leases lives by these instead.
+  /// The owner of what is shown; if there are holds, these decide instead.
   package internal(set) var owner: Owner
   package internal(set) var fraction: Double?
   package internal(set) var end: End?
 
-  /// When what is shown was asked for, and when it became visible: MIN counts from these.
+  /// When it was requested, and when it became visible: MIN counts from these.
   var requestedAt: Instant
   var visibleSince: Instant
   /// MAX and the duration of messages count from here.
@@ -76,7 +76,7 @@ package struct Presentation: Equatable, Sendable {
 
   // MARK: Inputs
 
-  /// A new SHOW: it supersedes what is there.
+  /// A new SHOW supersedes the current presentation.
   package mutating func show(
     _ request: Request, generation: Generation, owner: Owner, at now: Instant,
     _ emit: (Occurrence) -> Void
@@ -117,7 +117,7 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Asks for its end, now or in `delay`. What is held already stays as it is.
+  /// Requests a dismissal, now or after `delay`. A dismissal that is held already stays as it is.
   package mutating func dismiss(
     _ end: End = .dismissed, delay: Interval? = nil, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -137,7 +137,7 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Gives one lease back; with the last one it is dismissed. Without any, nothing happens.
+  /// Releases one hold; releasing the last one dismisses. Without holds, nothing happens.
   package mutating func pop(by owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void) {
     guard leases.giveBack(by: owner), leases.isEmpty else { return }
     dismiss(at: now, emit)
@@ -147,7 +147,7 @@ package struct Presentation: Equatable, Sendable {
   package mutating func ownerGone(
     _ gone: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
-    // A dismissal has dropped the leases, but until it happens the HUD is still somebody's.
+    // A dismissal has dropped the holds, but until it happens the HUD still has its owner.
     guard leases.drop(gone) || owner == gone else { return }
     if let another = leases.owners.last {
       if owner == gone { owner = another }
@@ -158,7 +158,7 @@ package struct Presentation: Equatable, Sendable {
     dismiss(.ownerGone, at: now, emit)
   }
 
-  /// `owner` has what it waited for: it wants the HUD no more.
+  /// `owner` has what it waited for: its holds are released.
   package mutating func giveBackAll(
     of owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -176,7 +176,7 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// New progress and text of what is shown. A message's duration follows its text.
+  /// Sets the progress and the text. A message's duration follows its text.
   package mutating func update(
     fraction: Double?, status: [UInt8]?, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
@@ -214,7 +214,7 @@ package struct Presentation: Equatable, Sendable {
     return dismissal != nil
   }
 
-  /// When time next means something; nil while paused or hidden.
+  /// The next deadline; nil while paused or hidden.
   package var nextExpiry: Instant? { pausedAt == nil ? nextStep : nil }
 
   /// When it begins to disappear, as far as is known now; the fade-in still has to end for that.
@@ -252,13 +252,13 @@ package struct Presentation: Equatable, Sendable {
     }
   }
 
-  /// When a dismissal that is held may happen.
+  /// When a held dismissal may happen.
   private var heldUntil: Instant? {
     guard case .held(let since, _) = dismissal else { return nil }
     return release(dismissedAt: since)
   }
 
-  /// When MIN lets go of what is dismissed at `moment`.
+  /// When MIN is over for a dismissal at `moment`.
   private func release(dismissedAt moment: Instant) -> Instant {
     let from =
       switch request.minimumFrom {

@@ -1,4 +1,4 @@
-/// Idempotency keys: something is done once, and others learn its result.
+/// Idempotency keys: something runs once, and repetitions get its result.
 enum OnceKind: GuardKind {
   typealias Machine = Once
   typealias Entity = GuardEntity<Once>
@@ -27,7 +27,8 @@ enum OnceKind: GuardKind {
 extension Engine {
   // MARK: Commands
 
-  /// Whether this is the first request for `ttl`; else the view says how the first one went.
+  /// Returns whether this is the first request within `ttl`; else the view has the status of the
+  /// first.
   package func beginOnce(
     _ key: Span<UInt8>, for ttl: Interval, owner: Owner, by client: Client,
     at now: Moment
@@ -44,8 +45,8 @@ extension Engine {
     return (true, OnceView(onces[index], at: now))
   }
 
-  /// It was done, with that result; false, and nothing changes, if it was before. From then on it
-  /// is nobody's: the result outlives who made it.
+  /// Records the result; false, and nothing changes, if there is one. From then on the key has
+  /// no owner: the result outlives its creator.
   package func finishOnce(
     _ key: Span<UInt8>, _ result: [UInt8], generation: Generation?, at now: Moment
   ) throws(EngineError) -> (isAccepted: Bool, view: OnceView) {
@@ -61,7 +62,7 @@ extension Engine {
     return (true, OnceView(onces[index], at: now))
   }
 
-  /// It did not come about, and may be tried again; false if there was nothing.
+  /// Releases a failed request for another try; false if there was nothing.
   package func cancelOnce(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> Bool {
