@@ -63,13 +63,13 @@ let package = Package(
       swiftSettings: settings),
 
     // Where it meets the system.
+    .systemLibrary(name: "CEpoll"),
     .systemLibrary(name: "CMalloc"),
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CMalloc", "Countdowns", "CountdownStore", "DispatchTimers",
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
+        "CEpoll", "CMalloc", "Countdowns", "CountdownStore", "DispatchTimers", "Wire",
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),

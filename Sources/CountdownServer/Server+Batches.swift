@@ -11,31 +11,17 @@ extension Server {
     guard !isBatchOpen else { return }
     isBatchOpen = true
     checkStore()
-    loop.execute { [self] in
-      isBatchOpen = false
-      dispatcher.beginRound()
-      passTime()
-      continueSnapshots()
-      commitBatch()
-      resumeHeldBack()
-      armAlarms()
-      returnMemory()
-    }
   }
 
-  /// Goes on after sockets have been looked at.
-  ///
-  /// - Parameter first: before those that are not.
-  func yieldToSockets(first: Bool = false, _ body: @escaping (Server) -> Void) {
-    if first { putOffFirst.append(body) } else { putOff.append(body) }
-    afterSockets.comeBack()
-  }
-
-  func goOn() {
-    let bodies = putOffFirst + putOff
-    putOffFirst = []
-    putOff = []
-    for body in bodies { body(self) }
+  func endBatch() {
+    isBatchOpen = false
+    dispatcher.beginRound()
+    passTime()
+    continueSnapshots()
+    commitBatch()
+    resumeHeldBack()
+    armAlarms()
+    returnMemory()
   }
 
   // MARK: Time
@@ -62,7 +48,7 @@ extension Server {
       steps = min(steps * 2, Self.stepsPerLook)
     } while Int64(BootClock.now) < end
     isBehind = true
-    yieldToSockets { $0.catchUp() }
+    loop.afterSockets { [self] in catchUp() }
   }
 
   /// Goes on with what is due.
@@ -107,7 +93,7 @@ extension Server {
         guard Int64(BootClock.now) < end else { break }
       }
     } while goesOn && Int64(BootClock.now) < end
-    if goesOn { yieldToSockets { $0.openBatch() } }
+    if goesOn { loop.afterSockets { [self] in openBatch() } }
   }
 
   // MARK: Memory
@@ -142,19 +128,18 @@ extension Server {
 
   /// Lets connections go on whose user has room for output again.
   private func resumeHeldBack() {
-    for connection in dispatcher.takeRoomFreed() { connections[connection]?.takeUp() }
+    for id in dispatcher.takeRoomFreed() { connection(id)?.goOn() }
   }
 
   private func write(_ batch: [Output]) {
     for (session, bytes) in batch {
       session.heldBatches -= 1
       session.heldBytes -= bytes.count
-      guard let handler = connections[session.client.connection] else {
+      if let connection = connection(of: session) {
+        connection.write(bytes)
+      } else {
         dispatcher.account(session)
-        continue
       }
-      session.outbound.append(bytes)
-      handler.flush()
     }
   }
 

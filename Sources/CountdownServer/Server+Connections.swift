@@ -1,13 +1,56 @@
 import Countdowns
+import Glibc
 import Logging
+import Wire
 
-/// Who comes, who is turned away, and who goes.
+/// Which connections there are, and which are refused.
 extension Server {
-  /// What a connection that is turned away is told.
-  struct Refusal: Error { let text: String }
+  /// Why a connection is refused.
+  private struct Refusal: Error { let text: String }
 
-  /// Takes a new connection in; or says why not.
-  func admit(_ handler: ConnectionHandler, _ peer: Peer) -> Result<Session, Refusal> {
+  /// Serves a connection that was accepted, or refuses it.
+  func admit(_ socket: Int32) {
+    // A client whose user the kernel does not tell is not served.
+    guard let peer = Peer.read(from: socket) else {
+      Glibc.close(socket)
+      return
+    }
+    do throws(Refusal) {
+      try check(peer)
+    } catch {
+      var output = RESPEncoder()
+      output.error(error.text)
+      // There is room for that in a new socket.
+      _ = send(socket, output.bytes, output.bytes.count, Int32(MSG_NOSIGNAL))
+      Glibc.close(socket)
+      return
+    }
+    lastConnection += 1
+    let session = Session(
+      connection: lastConnection, peer: peer, descriptor: socket, address: "unix:\(peer.pid)",
+      at: now)
+    let connection = Connection(socket, session, server: self)
+    guard loop.add(connection, socket, EventLoop.readable) else {
+      Glibc.close(socket)
+      return
+    }
+    while connections.count <= socket { connections.append(nil) }
+    connections[Int(socket)] = connection
+    connectionCount += 1
+    dispatcher.open(session)
+  }
+
+  func connection(of session: Session) -> Connection? {
+    let index = Int(session.descriptor)
+    guard let found = connections[index], found.session === session else { return nil }
+    return found
+  }
+
+  func connection(_ id: UInt64) -> Connection? {
+    dispatcher.sessions[id].flatMap(connection(of:))
+  }
+
+  private func check(_ peer: Peer) throws(Refusal) {
     do throws(CommandError) {
       try settings.dispatcher.access.checkConnect(peer)
     } catch {
@@ -15,38 +58,36 @@ extension Server {
       logger.log(
         .refusedByRules, .warning, "connection refused: access.connect does not name its user",
         ["uid": "\(peer.uid)", "pid": "\(peer.pid)"])
-      return .failure(Refusal(text: error.text))
+      throw Refusal(text: error.text)
     }
-    guard connections.count < settings.connections else {
-      return refuse("max-connections", settings.connections, peer)
+    guard connectionCount < settings.connections else {
+      throw refuse("max-connections", settings.connections, peer)
     }
     let ofUser = dispatcher.users[peer.uid]?.connections ?? 0
     guard ofUser < settings.connectionsPerUser else {
-      return refuse("max-connections-per-uid", settings.connectionsPerUser, peer)
+      throw refuse("max-connections-per-uid", settings.connectionsPerUser, peer)
     }
-    lastConnection += 1
-    let session = Session(
-      connection: lastConnection, peer: peer, address: "unix:\(peer.pid)", at: now)
-    connections[lastConnection] = handler
-    dispatcher.open(session)
-    return .success(session)
   }
 
-  private func refuse(_ limit: String, _ value: Int, _ peer: Peer) -> Result<Session, Refusal> {
+  private func refuse(_ limit: String, _ value: Int, _ peer: Peer) -> Refusal {
     rejectedConnections += 1
     logger.log(
       .refusedAtLimit, .warning, "connections refused: limits.\(limit) is reached",
       ["uid": "\(peer.uid)", "refused-so-far": "\(rejectedConnections)"])
-    return .failure(Refusal(text: "LIMIT \(limit) is \(value) and reached"))
+    return Refusal(text: "LIMIT \(limit) is \(value) and reached")
   }
 
-  func leave(_ session: Session) {
-    guard connections.removeValue(forKey: session.client.connection) != nil else { return }
-    dispatcher.close(session)
-    endBackup(of: session.client.connection)
-    // What it owned is cleared up in slices.
+  /// A connection is closed.
+  func leave(_ connection: Connection) {
+    connections[Int(connection.descriptor)] = nil
+    connectionCount -= 1
+    dispatcher.close(connection.session)
+    endBackup(of: connection.session.client.connection)
+    // There is a descriptor for another one.
+    listener?.retry()
+    // What it owned is cancelled in slices.
     openBatch()
-    if isStopping, connections.isEmpty { finishStopping() }
+    if isStopping, connectionCount == 0 { finishStopping() }
   }
 
   package func close(_ connection: UInt64, _ reason: CloseReason) {
@@ -55,11 +96,11 @@ extension Server {
     switch reason {
     case .killed:
       logger.notice("connection closed: \(reason.description)", metadata: about)
-      connections[connection]?.end()
+      self.connection(connection)?.end()
     case .outputLimit:
       logger.log(.outputLimit, .warning, "connection closed: \(reason.description)", about)
       // It does not read, so what it was sent is freed at once.
-      connections[connection]?.abort()
+      self.connection(connection)?.close()
     }
   }
 
@@ -73,8 +114,11 @@ extension Server {
   }
 
   package func transport(of connection: UInt64) -> TransportFacts {
-    connections[connection]?.transport
-      ?? TransportFacts(descriptor: -1, path: "", unreadInput: 0)
+    guard let found = self.connection(connection) else {
+      return TransportFacts(descriptor: -1, path: "", unreadInput: 0)
+    }
+    return TransportFacts(
+      descriptor: found.descriptor, path: path, unreadInput: found.unreadInput)
   }
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {

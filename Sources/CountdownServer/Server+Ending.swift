@@ -1,5 +1,3 @@
-import NIOCore
-
 /// The orderly end.
 extension Server {
   /// Takes no new connections, writes what is to be written, and ends. From any thread.
@@ -8,18 +6,18 @@ extension Server {
       guard !isStopping else { return }
       isStopping = true
       hooks.isStopping()
-      listener?.close(promise: nil)
+      listener?.close()
       // Nothing has been changed yet, and `start` waits for this.
       if let loading { return loading.stop() }
       // What has come so far is stored and answered; then everybody is let go.
       commitBatch()
       afterStoring.append { [self] in
-        for handler in connections.values { handler.end() }
-        if connections.isEmpty { finishStopping() }
+        for connection in connections { connection?.end() }
+        if connectionCount == 0 { finishStopping() }
       }
       goOnAfterStoring()
-      loop.scheduleTask(in: .milliseconds(1_500)) { [self] in
-        for handler in connections.values { handler.abort() }
+      loop.schedule(inMilliseconds: 1_500) { [self] in
+        for connection in connections { connection?.close() }
         finishStopping()
       }
     }
@@ -28,23 +26,19 @@ extension Server {
   func finishStopping() {
     bootAlarm.disarm()
     wallAlarm.disarm()
-    stopped.succeed()
+    hasStopped = true
   }
 
-  /// Returns once it has ended.
-  package func waitUntilStopped() throws {
-    try stopped.futureResult.wait()
-    try loop.submit { [self] in
-      commitBatch()
-      if let writer {
-        // Also what time has done while nothing could be stored.
-        dispatcher.engine.takeChanges(into: writer.batch)
-        writer.close(at: reading)
-      }
-    }.wait()
+  /// Serves clients until it is asked to end.
+  package func waitUntilStopped() {
+    run { hasStopped }
+    commitBatch()
+    if let writer {
+      // Also what time has done while nothing could be stored.
+      dispatcher.engine.takeChanges(into: writer.batch)
+      writer.close(at: reading)
+    }
     listening?.remove()
-    hasEnded.withLock { $0 = true }
-    try group.syncShutdownGracefully()
-    try upkeep.syncShutdownGracefully()
+    upkeep.stop()
   }
 }

@@ -1,46 +1,27 @@
 import CountdownStore
 import Countdowns
 import Logging
-import NIOCore
 
 /// Reading what was kept, while whoever asks for it is told that it is loading.
 extension Server {
-  /// How long clients wait at the socket before they are told that it is loading.
-  private static let patience = TimeAmount.milliseconds(100)
-
-  /// Succeeds when `loaded` does, or after a short while.
-  func soon(_ loaded: EventLoopFuture<Void>) -> EventLoopFuture<Void> {
-    let either = loop.makePromise(of: Void.self)
-    let late = loop.scheduleTask(in: Self.patience) { either.succeed() }
-    loaded.whenComplete { result in
-      late.cancel()
-      either.completeWith(result)
+  /// Reads what was kept; meanwhile whoever asks for it is told that it is loading. `loaded` is set when
+  /// that is done.
+  func load() {
+    guard let store = unread else { return loaded = .success(()) }
+    unread = nil
+    dispatcher.engine.noteChanges()
+    nonisolated(unsafe) let given = store
+    let loading = StateLoading(given) { [weak self] portion in
+      self?.hop { $0.take(portion) }
     }
-    return either.futureResult
-  }
-
-  /// Reads what was kept; meanwhile whoever asks for it is told that it is loading.
-  func load() -> EventLoopFuture<Void> {
-    let done = loop.makePromise(of: Void.self)
-    loop.execute { [self] in
-      guard !isStopping else { return done.fail(StoppedWhileLoading()) }
-      guard let store = unread else { return done.succeed() }
-      unread = nil
-      dispatcher.engine.noteChanges()
-      nonisolated(unsafe) let given = store
-      let loading = StateLoading(given) { [weak self] portion in
-        self?.hop { $0.take(portion) }
-      }
-      self.loading = loading
-      loading.run { [weak self] error in self?.hop { $0.finishLoading(error, done) } }
-    }
-    return done.futureResult
+    self.loading = loading
+    loading.run { [weak self] error in self?.hop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
     // There is always another portion: sockets are looked at first, or nobody would be told anything.
-    defer { yieldToSockets { _ in loading.taken() } }
+    defer { loop.afterSockets { loading.taken() } }
     switch portion {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):
@@ -57,12 +38,12 @@ extension Server {
     }
   }
 
-  private func finishLoading(_ error: StoreError?, _ done: EventLoopPromise<Void>) {
-    guard let loading else { return done.succeed() }
+  private func finishLoading(_ error: StoreError?) {
+    guard let loading else { return }
     self.loading = nil
     guard !isStopping else {
       loading.close()
-      return done.fail(StoppedWhileLoading())
+      return loaded = .failure(StoppedWhileLoading())
     }
     do throws(StoreError) {
       if let error = error ?? loading.problem {
@@ -73,7 +54,7 @@ extension Server {
         try keep(given)
       }
     } catch {
-      return done.fail(error)
+      return loaded = .failure(error)
     }
     dispatcher.isLoading = false
     if loading.unreadableEvents > 0 {
@@ -85,7 +66,7 @@ extension Server {
     }
     logger.info("state loaded", metadata: loadedFacts)
     openBatch()
-    done.succeed()
+    loaded = .success(())
   }
 
   /// How many of each kind there are.

@@ -6,7 +6,7 @@ extension Server {
         storeProblem.map { "read-only: \($0)" },
         upkeepProblem.map { "folding fails: \($0)" },
       ].compactMap(\.self),
-      load: "\(connections.count) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
+      load: "\(connectionCount) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
         + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")
   }
 }

@@ -2,11 +2,10 @@ import CountdownStore
 import Countdowns
 import Glibc
 import Logging
-import NIOCore
 
 /// Whether changes can be stored, and what happens if not.
 extension Server {
-  private static let retryInterval = TimeAmount.seconds(1)
+  private static let retryMilliseconds: UInt64 = 1_000
 
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
 
@@ -21,7 +20,7 @@ extension Server {
     ) { [weak self] body in
       self?.hop { _ in body() }
     } upkeep: { [upkeep] body in
-      upkeep.submit { _ in body() }
+      upkeep.submit(body)
     } failed: { error in
       Self.failStop(error, logger)
     }
@@ -49,7 +48,7 @@ extension Server {
   }
 
   private func checkStoreLater() {
-    loop.scheduleTask(in: Self.retryInterval) { [weak self] in
+    loop.schedule(inMilliseconds: Self.retryMilliseconds) { [weak self] in
       guard let self, !isStopping else { return }
       openBatch()
       if isReadOnly { checkStoreLater() }

@@ -4,18 +4,15 @@ import Dispatch
 import DispatchTimers
 import Glibc
 import Logging
-import NIOCore
-import NIOPosix
-import Synchronization
 
 /// The daemon between its sockets and its engine: one event loop on which everything happens.
 ///
-/// A turn: whatever has come is executed, time is let pass, and then everything that was said to
-/// anybody is written, once for each connection. Two alarms, one for each clock, bring the loop
-/// back when something is due; while nothing is, nothing runs.
+/// A batch: commands that have come are executed, due timers run, changes are stored, and then output
+/// is written, once for each connection. Two alarms, one for each clock, wake the loop when something
+/// is due; while nothing is, nothing runs.
 ///
-/// `@unchecked Sendable`: after `init`, everything but `shutDown`, `reload`, `hop` and `waitUntilStopped` is
-/// only ever touched on `loop`.
+/// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that calls
+/// `start` and `waitUntilStopped`. The loop runs in these two.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
   static let sliceMicroseconds: Int64 = 500
@@ -30,33 +27,37 @@ package final class Server: CommandHost, @unchecked Sendable {
   let startedAt: Moment
   package let virtualClock: VirtualClock?
 
-  let group: MultiThreadedEventLoopGroup
-  let loop: any EventLoop
+  let loop: EventLoop
   let listening: ListeningSocket?
-  var listener: (any Channel)?
-  let stopped: EventLoopPromise<Void>
-  let hasEnded = Mutex(false)
+  var listener: Listener?
+  /// Where it listens.
+  private(set) var path = ""
 
   private(set) var dispatcher: Dispatcher! = nil
   /// What is kept, until it has been read.
   var unread: Store?
   var loading: StateLoading?
+  /// What came of loading; nil until it has ended.
+  var loaded: Result<Void, any Error>?
   var toldOfLoading: Instant?
   /// Reading it takes as long as storing a small batch.
   let bootID = BootID.current
   var writer: StoreWriter?
   /// Where the log is brought to the tables. The loop comes first.
-  let upkeep = NIOThreadPool(numberOfThreads: 1)
+  let upkeep = UpkeepThread()
   /// Why nothing can be stored at present.
   var storeProblem: StoreError?
   /// Why the log cannot be brought to the tables at present.
   var upkeepProblem: StoreError?
   /// To be done when nothing waits to be stored.
   var afterStoring: [() -> Void] = []
-  var connections: [UInt64: ConnectionHandler] = [:]
+  /// By descriptor.
+  var connections: [Connection?] = []
+  var connectionCount = 0
   var rejectedConnections = 0
   var lastConnection: UInt64 = 0
   var isStopping = false
+  var hasStopped = false
   var backup: Backup?
   var lastBackup: Int64 = 0
 
@@ -69,16 +70,14 @@ package final class Server: CommandHost, @unchecked Sendable {
   var isBatchOpen = false
   /// More is due than has been done: it goes on once sockets have been looked at.
   var isBehind = false
-  var afterSockets: AfterSockets! = nil
-  var putOff: [(Server) -> Void] = []
-  /// Of those who had no turn; before the others.
-  var putOffFirst: [(Server) -> Void] = []
   /// The connection whose snapshots were gone on with last.
   var lastSnapshot: UInt64 = 0
 
-  private static let nicenessOfUpkeep: Int32 = 10
+  /// How long clients wait at the socket before they are told that it is loading.
+  private static let patienceMilliseconds: UInt64 = 100
 
-  /// Listens from the moment it returns, and serves all commands. Throws `StoppedWhileLoading` if it is
+  /// Loads the state and listens. All commands are served from the moment that `waitUntilStopped` is called;
+  /// while it loads they are answered, most of them with `LOADING`. Throws `StoppedWhileLoading` if it is
   /// asked to end before that.
   ///
   /// - Parameter isMade: is handed the server before it loads what was kept, which may take long.
@@ -89,19 +88,20 @@ package final class Server: CommandHost, @unchecked Sendable {
     let server = try Server(settings, hooks: hooks, logger: logger)
     isMade(server)
     do {
-      try server.openLoop()
-      let loaded = server.load()
-      // Little is loaded in no time: then nobody need hear of it.
-      try server.soon(loaded).wait()
+      server.openAlarms()
+      server.load()
+      // Little is loaded in no time: then nobody need be told of it.
+      var isLate = false
+      server.loop.schedule(inMilliseconds: patienceMilliseconds) { isLate = true }
+      server.run { server.loaded != nil || isLate }
+      if case .failure(let error)? = server.loaded { throw error }
       try server.listen()
-      try loaded.wait()
+      server.run { server.loaded != nil }
+      try server.loaded!.get()
     } catch {
-      server.hasEnded.withLock { $0 = true }
-      // Nobody waits for it; but a promise may not be let go of before it is kept.
-      server.stopped.succeed()
+      server.listener?.close()
       server.listening?.remove()
-      try server.group.syncShutdownGracefully()
-      try server.upkeep.syncShutdownGracefully()
+      server.upkeep.stop()
       throw error
     }
     return server
@@ -120,9 +120,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
     }
-    group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    loop = group.next()
-    stopped = loop.makePromise()
+    loop = try EventLoop()
     bootAlarm = DispatchAlarm(clock: .boot, queue: alarmQueue)
     wallAlarm = DispatchAlarm(clock: .wall, queue: alarmQueue)
     virtualClock = settings.isTimeVirtual ? VirtualClock(startedAt) : nil
@@ -135,10 +133,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     dispatcher.isLoading = unread != nil
   }
 
-  private func openLoop() throws {
-    upkeep.start()
-    // Where that is not allowed it goes on as it is.
-    upkeep.submit { _ in setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.nicenessOfUpkeep) }
+  private func openAlarms() {
     // Clients may have been waiting at the socket for long: their first batch arms the alarms.
     bootAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
     wallAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
@@ -148,57 +143,39 @@ package final class Server: CommandHost, @unchecked Sendable {
         self?.hop { $0.openBatch() }
       }
     }
-    try loop.flatSubmit { [self] in
-      do {
-        let (way, channel) = try AfterSockets.open(on: loop) { [weak self] in self?.goOn() }
-        afterSockets = way
-        return channel.map { _ in }
-      } catch {
-        return loop.makeFailedFuture(error)
-      }
-    }.wait()
-    try loop.submit { [self] in
-      if let interval = settings.watchdogInterval {
-        watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
-      }
-      armAlarms()
-    }.wait()
+    if let interval = settings.watchdogInterval {
+      watchdogDue = Moment.present.boot + Interval(microseconds: interval / 2)
+    }
+    armAlarms()
   }
 
-  private func listen() throws {
+  private func listen() throws(ListenError) {
     let descriptor: Int32
     switch settings.listener {
     case .path: descriptor = listening!.descriptor
     case .descriptor(let activated): descriptor = activated
     }
-    let bootstrap = ServerBootstrap(group: group)
-      .serverChannelOption(.maxMessagesPerRead, value: 64)
-      // Else the loop would spin while there are no descriptors left.
-      .serverChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
-        }
-      }
-      .childChannelOption(.allowRemoteHalfClosure, value: true)
-      .childChannelOption(
-        .writeBufferWaterMark, value: .init(low: 64 << 10, high: 256 << 10)
-      )
-      .childChannelInitializer { [self] channel in
-        channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(ConnectionHandler(server: self))
-        }
-      }
-    let channel = bootstrap.withBoundSocket(descriptor)
-    // That has made the queue as short as the channel's default, of 128, whatever its options say.
-    try ListeningSocket.lengthenQueue(of: descriptor)
-    listener = try channel.wait()
+    path = ListeningSocket.path(of: descriptor)
+    listener = try Listener(loop, descriptor) { [unowned self] socket in
+      admit(socket)
+    } failed: { [unowned self] code in
+      logger.log(
+        .refusedAtLimit, .warning, "no connection can be accepted at present; raise LimitNOFILE=",
+        ["error": "\(String(cString: strerror(code)))"])
+    }
   }
 
-  /// To the loop from any thread; nowhere once it has ended, as an alarm or a signal may come late.
-  func hop(_ body: @escaping @Sendable (Server) -> Void) {
-    hasEnded.withLock { hasEnded in
-      if !hasEnded { loop.execute { body(self) } }
+  /// Runs the loop until `isDone`, which is asked after each iteration.
+  func run(until isDone: () -> Bool) {
+    while !isDone() {
+      loop.runOnce(waits: !isBatchOpen)
+      if isBatchOpen { endBatch() }
     }
+  }
+
+  /// Runs `body` on the loop soon. From any thread.
+  func hop(_ body: @escaping @Sendable (Server) -> Void) {
+    loop.execute { body(self) }
   }
 
   package var now: Moment { virtualClock?.now ?? Moment.present }

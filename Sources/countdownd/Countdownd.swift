@@ -168,7 +168,7 @@ struct Countdownd: ParsableCommand {
     status.isListening()
     reloading.pass(to: server)
     greet(settings, logger)
-    try server.waitUntilStopped()
+    server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
   }

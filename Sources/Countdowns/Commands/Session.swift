@@ -8,6 +8,8 @@ package final class Session {
   package let client: Client
   package let peer: Peer
   package var pid: Int32 { peer.pid }
+  /// Of its socket; -1 where there is none.
+  package let descriptor: Int32
   package let connectedAt: Moment
   /// As `CLIENT LIST` shows it.
   package let address: String
@@ -32,10 +34,8 @@ package final class Session {
   /// No more commands are taken; it is closed once its output is written.
   package var isClosing = false
 
-  /// Set by the writer: the client does not read as fast as it is sent to.
+  /// Set by the writer: the socket takes nothing more before the client reads.
   package var isBackedUp = false
-  /// Bytes handed on for writing that have not been written yet.
-  package var unwrittenBytes = 0
   /// It is among the sessions that received something in this batch.
   var isTouched = false
   var waitingTicks = WaitingTicks()
@@ -58,9 +58,12 @@ package final class Session {
   /// As much of `pendingOutput` as its user's sum knows of.
   var accountedOutput = 0
 
-  package init(connection: UInt64, peer: Peer, address: String, at now: Moment) {
+  package init(
+    connection: UInt64, peer: Peer, descriptor: Int32 = -1, address: String, at now: Moment
+  ) {
     client = Client(connection: connection, uid: peer.uid)
     self.peer = peer
+    self.descriptor = descriptor
     self.address = address
     connectedAt = now
     lastActive = now
@@ -68,7 +71,7 @@ package final class Session {
 
   /// What the client has not read, in bytes.
   package var pendingOutput: Int {
-    unwrittenBytes + outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
+    outbound.count + heldBytes + output.bytes.count + waitingTicks.bytes
       + collected.bytes.count
   }
 

@@ -2,15 +2,15 @@ import DequeModule
 
 /// Bytes on their way out, in the pieces they came in.
 ///
-/// Little is put together, as each piece is handed on with a write; much is not, as it would be
-/// copied over and over while a client is slow.
+/// Small pieces are put together, as each takes a write; large ones are not, as they would be copied over
+/// and over while a client is slow.
 package struct OutputQueue {
   private static let fullPiece = 64 << 10
 
   private var pieces: Deque<[UInt8]> = []
-  /// Bytes of the first piece that were handed out already.
+  /// Bytes of the first piece that were removed already.
   private var taken = 0
-  /// Bytes in all pieces that take memory: one that is handed out in parts counts until the last.
+  /// Bytes in all pieces that take memory: one that is removed in parts counts until the last.
   package private(set) var count = 0
 
   /// How many pieces wait.
@@ -30,16 +30,20 @@ package struct OutputQueue {
     }
   }
 
-  /// The oldest piece, or a part of it if it is long; nil when there is none. O(1), amortized.
-  package mutating func popFirst() -> ArraySlice<UInt8>? {
-    guard let piece = pieces.first else { return nil }
-    let end = min(taken + Self.fullPiece, piece.count)
-    defer { taken = end == piece.count ? 0 : end }
-    if end == piece.count {
-      pieces.removeFirst()
-      count -= end
-    }
-    return piece[taken..<end]
+  /// Lends the oldest bytes, at most those of one piece; nil when there are none.
+  package func withFirst<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+    unsafe pieces.first?.withUnsafeBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[taken...])) }
+  }
+
+  /// Removes some of the bytes that `withFirst` lends. O(1), amortized.
+  package mutating func removeFirst(_ length: Int) {
+    taken += length
+    let piece = pieces[0].count
+    precondition(taken <= piece, "more was removed than there is")
+    guard taken == piece else { return }
+    pieces.removeFirst()
+    count -= piece
+    taken = 0
   }
 
   package mutating func removeAll() { self = OutputQueue() }

@@ -158,8 +158,7 @@ import Wire
     let slow = counter.open(as: Peer(uid: 5))
     let other = counter.open(as: Peer(uid: 5))
     counter.run(["ECHO", String(repeating: "x", count: 3_000)], by: slow)
-    slow.unwrittenBytes = 3_000
-    _ = try counter.take(slow)
+    slow.outbound.append(slow.takeOutput())
     counter.run(["QUIT"], by: slow)
     #expect(counter.dispatcher.isFull(other))
     counter.dispatcher.close(slow)
@@ -169,10 +168,10 @@ import Wire
   @Test func memoryIsReturnedOnceAfterAPeak() throws {
     let counter = Counter()
     let slow = counter.open()
-    slow.unwrittenBytes = 10 << 20
+    slow.outbound.append([UInt8](repeating: 0, count: 10 << 20))
     counter.dispatcher.account(slow)
     #expect(!counter.dispatcher.takePeak())
-    slow.unwrittenBytes = 1 << 20
+    slow.outbound.removeAll()
     counter.dispatcher.account(slow)
     #expect(counter.dispatcher.takePeak())
     #expect(!counter.dispatcher.takePeak())

@@ -2,6 +2,15 @@ import Testing
 
 @testable import Countdowns
 
+extension OutputQueue {
+  /// Removes the oldest bytes, as a socket that takes at most so many at once.
+  mutating func take(atMost most: Int = .max) -> [UInt8]? {
+    guard let bytes = withFirst({ Array($0.prefix(most)) }) else { return nil }
+    removeFirst(bytes.count)
+    return bytes
+  }
+}
+
 @Suite struct OutputQueueTests {
   @Test("Pieces come out in order, and only small ones are merged")
   func order() {
@@ -12,24 +21,24 @@ import Testing
       let bytes = Array(repeating: UInt8(truncatingIfNeeded: step), count: step * 37 % 9_000)
       queue.append(bytes)
       all += bytes
-      if step % 7 == 0, let piece = queue.popFirst() { taken += piece }
+      if step % 7 == 0, let piece = queue.take() { taken += piece }
       #expect(queue.count == all.count - taken.count)
     }
-    while let piece = queue.popFirst() {
+    while let piece = queue.take() {
       #expect(!piece.isEmpty)
       taken += piece
     }
     #expect(taken == all)
     #expect(queue.isEmpty)
-    #expect(queue.popFirst() == nil)
+    #expect(queue.take() == nil)
     queue.append([UInt8](repeating: 7, count: 150_000))
     var lengths: [Int] = []
-    while let piece = queue.popFirst() {
+    while let piece = queue.take(atMost: 65_536) {
       lengths.append(piece.count)
       #expect(queue.count == (queue.isEmpty ? 0 : 150_000), "all of it takes memory to the last")
     }
     #expect(lengths == [65_536, 65_536, 18_928])
     for _ in 0..<100 { queue.append([1]) }
-    #expect(queue.popFirst()?.count == 100)
+    #expect(queue.take()?.count == 100)
   }
 }

@@ -122,7 +122,7 @@ final class Counter {
     let session = session ?? self.session
     session.outbound.append(session.takeOutput())
     var bytes: [UInt8] = []
-    while let piece = session.outbound.popFirst() { bytes += piece }
+    while let piece = session.outbound.take() { bytes += piece }
     return try Reply.all(bytes)
   }
 

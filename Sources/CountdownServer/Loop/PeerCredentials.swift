@@ -1,18 +1,7 @@
 import Countdowns
 import Glibc
-import NIOCore
-import NIOPosix
 
 extension Peer {
-  /// Who is at the other end of a Unix socket, as the kernel knows it; nil if it does not say.
-  ///
-  /// Source: unix(7), SO_PEERCRED; socket(7), SO_PEERGROUPS.
-  static func read(from context: ChannelHandlerContext) -> Peer? {
-    try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(
-      of: NIOBSDSocket.Handle.self
-    ) { read(from: $0) } ?? nil
-  }
-
   /// `struct ucred`.
   private struct Credentials {
     var pid: pid_t = 0
@@ -20,7 +9,10 @@ extension Peer {
     var gid: gid_t = 0
   }
 
-  private static func read(from socket: Int32) -> Peer? {
+  /// Who is at the other end of a Unix socket, as the kernel knows it; nil if it does not say.
+  ///
+  /// Source: unix(7), SO_PEERCRED; socket(7), SO_PEERGROUPS.
+  static func read(from socket: Int32) -> Peer? {
     var credentials = Credentials()
     var length = socklen_t(MemoryLayout<Credentials>.size)
     guard getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0,

@@ -44,10 +44,18 @@ struct ListeningSocket {
   /// as `net.core.somaxconn` says: during a restart, and while all descriptors are taken.
   private static let longestQueue = Int32.max
 
-  /// Lets as many clients wait at a socket as the kernel allows; those that wait already stay.
-  static func lengthenQueue(of descriptor: Int32) throws(ListenError) {
-    guard Glibc.listen(descriptor, longestQueue) == 0 else {
-      throw .notPossible("listen at the socket", errno)
+  /// The path that a listening socket is bound to, as `CLIENT LIST` shows it.
+  static func path(of descriptor: Int32) -> String {
+    var address = sockaddr_un()
+    var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let found = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(descriptor, $0, &length)
+      }
+    }
+    guard found == 0 else { return "" }
+    return withUnsafeBytes(of: address.sun_path) {
+      String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
     }
   }
 

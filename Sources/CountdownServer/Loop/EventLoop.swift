@@ -1,0 +1,218 @@
+import CEpoll
+import DequeModule
+import DispatchTimers
+import Glibc
+import Synchronization
+
+/// Something that has a descriptor which the loop waits for.
+protocol EventSource: AnyObject {
+  /// Called on the loop.
+  ///
+  /// - Parameter events: bits of epoll(7), such as `EPOLLIN`.
+  func ready(_ events: EventLoop.Events)
+}
+
+/// Waits for sockets, for other threads and for delays, on the one thread that calls `runOnce`.
+///
+/// An iteration has these phases: wait; each source that is ready reads, executes and writes; tasks of
+/// other threads; delayed work; work that was put off until all sockets had their turn. So whatever puts
+/// itself off again and again never keeps a socket waiting for more than one iteration.
+///
+/// Everything but `execute` belongs to that thread.
+final class EventLoop: @unchecked Sendable {
+  typealias Events = UInt32
+
+  static let readable = Events(EPOLLIN.rawValue)
+  static let writable = Events(EPOLLOUT.rawValue)
+  /// Reported whether asked for or not: the other end is closed, or the socket has failed.
+  static let closed = Events(EPOLLHUP.rawValue | EPOLLERR.rawValue)
+
+  /// Where sources read to, so that a connection that has sent nothing takes no memory for it.
+  let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+
+  private static let eventsPerIteration = 512
+
+  private let epoll: Int32
+  private let wake: Int32
+  private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: eventsPerIteration)
+  /// By descriptor.
+  private var slots: [Slot] = []
+  private var lastStamp: UInt32 = 0
+  private let inbox = Mutex<[() -> Void]>([])
+  /// Soonest first.
+  private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
+  private var putOffFirst: [() -> Void] = []
+  private var putOff: [() -> Void] = []
+
+  private struct Slot {
+    var source: (any EventSource)?
+    /// Tells an event of this source from one of an earlier source with the same descriptor.
+    var stamp: UInt32 = 0
+    /// What is waited for; nil if the descriptor is not watched.
+    var interest: Events?
+  }
+
+  init() throws(ListenError) {
+    epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+    guard epoll >= 0 else { throw .notPossible("make an event loop", errno) }
+    wake = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    guard wake >= 0 else {
+      let code = errno
+      close(epoll)
+      throw .notPossible("make an event loop", code)
+    }
+    guard control(EPOLL_CTL_ADD, wake, Self.readable, stamp: 0) else {
+      throw .notPossible("make an event loop", errno)
+    }
+  }
+
+  deinit {
+    close(epoll)
+    close(wake)
+    events.deallocate()
+    readBuffer.deallocate()
+  }
+
+  // MARK: Sources
+
+  /// Watches a descriptor for a source until `remove`.
+  ///
+  /// - Returns: false if the kernel cannot watch one more.
+  func add(_ source: any EventSource, _ descriptor: Int32, _ interest: Events) -> Bool {
+    let index = Int(descriptor)
+    while slots.count <= index { slots.append(Slot()) }
+    lastStamp &+= 1
+    slots[index] = Slot(source: source, stamp: lastStamp)
+    if update(descriptor, interest) { return true }
+    slots[index] = Slot()
+    return false
+  }
+
+  /// Changes what is waited for. With nil not even the end of the other side is reported.
+  ///
+  /// - Returns: false if the kernel cannot watch one more, which happens after nil only.
+  @discardableResult
+  func update(_ descriptor: Int32, _ interest: Events?) -> Bool {
+    let index = Int(descriptor)
+    let old = slots[index].interest
+    guard interest != old else { return true }
+    let operation = interest == nil ? EPOLL_CTL_DEL : old == nil ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
+    guard control(operation, descriptor, interest ?? 0, stamp: slots[index].stamp) else {
+      return false
+    }
+    slots[index].interest = interest
+    return true
+  }
+
+  /// To be called before the descriptor is closed.
+  func remove(_ descriptor: Int32) {
+    update(descriptor, nil)
+    slots[Int(descriptor)] = Slot()
+  }
+
+  func source(_ descriptor: Int32) -> (any EventSource)? {
+    slots.indices.contains(Int(descriptor)) ? slots[Int(descriptor)].source : nil
+  }
+
+  private func control(
+    _ operation: Int32, _ descriptor: Int32, _ interest: Events, stamp: UInt32
+  ) -> Bool {
+    var event = epoll_event()
+    event.events = interest
+    event.data.u64 = UInt64(stamp) << 32 | UInt64(UInt32(bitPattern: descriptor))
+    return epoll_ctl(epoll, operation, descriptor, &event) == 0
+  }
+
+  // MARK: Other work
+
+  /// Runs `body` on the loop soon. From any thread.
+  func execute(_ body: @escaping @Sendable () -> Void) {
+    let isFirst = inbox.withLock { inbox in
+      inbox.append(body)
+      return inbox.count == 1
+    }
+    guard isFirst else { return }
+    var one: UInt64 = 1
+    // Fails only if the counter is full, and then the loop is awake.
+    _ = write(wake, &one, 8)
+  }
+
+  /// Runs `body` after a delay.
+  func schedule(inMilliseconds delay: UInt64, _ body: @escaping () -> Void) {
+    let due = BootClock.now + delay * 1_000
+    // Delays are alike, so most belong at the end.
+    var index = delayed.endIndex
+    while index > 0, delayed[index - 1].due > due { index -= 1 }
+    delayed.insert((due, body), at: index)
+  }
+
+  /// Runs `body` in the next iteration, once sockets had their turn.
+  ///
+  /// - Parameter first: before work that is put off without it.
+  func afterSockets(first: Bool = false, _ body: @escaping () -> Void) {
+    if first { putOffFirst.append(body) } else { putOff.append(body) }
+  }
+
+  // MARK: Iterations
+
+  /// - Parameter waits: false to look at what is ready and go on.
+  func runOnce(waits: Bool) {
+    let isWoken = dispatch(wait(waits))
+    if isWoken { runInbox() }
+    if !delayed.isEmpty { runDelayed() }
+    guard !putOff.isEmpty || !putOffFirst.isEmpty else { return }
+    let bodies = putOffFirst + putOff
+    putOffFirst = []
+    putOff = []
+    for body in bodies { body() }
+  }
+
+  private func wait(_ waits: Bool) -> Int {
+    var timeout: Int32 = -1
+    if !waits || !putOff.isEmpty || !putOffFirst.isEmpty {
+      timeout = 0
+    } else if let due = delayed.first?.due {
+      let now = BootClock.now
+      timeout = due <= now ? 0 : Int32(clamping: (due - now + 999) / 1_000)
+    }
+    let count = epoll_wait(epoll, events, Int32(Self.eventsPerIteration), timeout)
+    if count >= 0 { return Int(count) }
+    precondition(errno == EINTR, "epoll_wait: \(String(cString: strerror(errno)))")
+    return 0
+  }
+
+  /// - Returns: whether another thread has something to run.
+  private func dispatch(_ count: Int) -> Bool {
+    var isWoken = false
+    for index in 0..<count {
+      let event = events[index]
+      let descriptor = Int32(bitPattern: UInt32(truncatingIfNeeded: event.data.u64))
+      if descriptor == wake {
+        var counter: UInt64 = 0
+        _ = read(wake, &counter, 8)
+        isWoken = true
+        continue
+      }
+      let slot = slots[Int(descriptor)]
+      // It may have been closed in this iteration.
+      if slot.stamp == UInt32(event.data.u64 >> 32) { slot.source?.ready(event.events) }
+    }
+    return isWoken
+  }
+
+  private func runInbox() {
+    let bodies = inbox.withLock { inbox in
+      defer { inbox = [] }
+      return inbox
+    }
+    for body in bodies { body() }
+  }
+
+  private func runDelayed() {
+    let now = BootClock.now
+    while let first = delayed.first, first.due <= now {
+      delayed.removeFirst()
+      first.body()
+    }
+  }
+}
