@@ -48,7 +48,7 @@ extension Server {
       steps = min(steps * 2, Self.stepsPerLook)
     } while Int64(BootClock.now) < end
     isBehind = true
-    loop.afterSockets { [self] in catchUp() }
+    loop.putOff { [self] in catchUp() }
   }
 
   /// Goes on with what is due.
@@ -93,7 +93,7 @@ extension Server {
         guard Int64(BootClock.now) < end else { break }
       }
     } while goesOn && Int64(BootClock.now) < end
-    if goesOn { loop.afterSockets { [self] in openBatch() } }
+    if goesOn { loop.putOff { [self] in openBatch() } }
   }
 
   // MARK: Memory

@@ -7,7 +7,10 @@ extension Server {
   /// Reads what was kept; meanwhile whoever asks for it is told that it is loading. `loaded` is set when
   /// that is done.
   func load() {
-    guard let store = unread else { return loaded = .success(()) }
+    guard let store = unread else {
+      loaded = .success(())
+      return
+    }
     unread = nil
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
@@ -21,7 +24,7 @@ extension Server {
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
     // There is always another portion: sockets are looked at first, or nobody would be told anything.
-    defer { loop.afterSockets { loading.taken() } }
+    defer { loop.putOff { loading.taken() } }
     switch portion {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):
@@ -43,7 +46,8 @@ extension Server {
     self.loading = nil
     guard !isStopping else {
       loading.close()
-      return loaded = .failure(StoppedWhileLoading())
+      loaded = .failure(StoppedWhileLoading())
+      return
     }
     do throws(StoreError) {
       if let error = error ?? loading.problem {
@@ -54,7 +58,8 @@ extension Server {
         try keep(given)
       }
     } catch {
-      return loaded = .failure(error)
+      loaded = .failure(error)
+      return
     }
     dispatcher.isLoading = false
     if loading.unreadableEvents > 0 {

@@ -135,7 +135,7 @@ final class Connection: EventSource {
         ])
     }
     hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck { goOnLater(first: share == 0) }
+    if hasMore, !session.isClosing, !isStuck { goOnLater(hadTurn: left < share) }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { dispatcher.touch(session) }
     waitForRoom()
@@ -143,11 +143,11 @@ final class Connection: EventSource {
 
   /// Others come first.
   ///
-  /// - Parameter first: it had no turn in this round, so it comes before those that had one.
-  private func goOnLater(first: Bool = false) {
+  /// - Parameter hadTurn: something was executed for it in this iteration.
+  private func goOnLater(hadTurn: Bool = true) {
     guard !willGoOn else { return }
     willGoOn = true
-    server.loop.afterSockets(first: first) { [self] in
+    server.loop.putOff(hadTurn: hadTurn) { [self] in
       willGoOn = false
       process()
     }

@@ -14,9 +14,10 @@ protocol EventSource: AnyObject {
 
 /// Waits for sockets, for other threads and for delays, on the one thread that calls `runOnce`.
 ///
-/// An iteration has these phases: wait; each source that is ready reads, executes and writes; tasks of
-/// other threads; delayed work; work that was put off until all sockets had their turn. So whatever puts
-/// itself off again and again never keeps a socket waiting for more than one iteration.
+/// An iteration has these phases: wait; work that had no turn in the last one; each source that is
+/// ready reads, executes and writes; tasks of other threads; delayed work; work that was put off until
+/// all sockets had their turn. So whatever puts itself off again and again never keeps a socket waiting
+/// for more than one iteration.
 ///
 /// Everything but `execute` belongs to that thread.
 final class EventLoop: @unchecked Sendable {
@@ -41,8 +42,8 @@ final class EventLoop: @unchecked Sendable {
   private let inbox = Mutex<[() -> Void]>([])
   /// Soonest first.
   private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
-  private var putOffFirst: [() -> Void] = []
-  private var putOff: [() -> Void] = []
+  private var beforeSockets: [() -> Void] = []
+  private var afterSockets: [() -> Void] = []
 
   private struct Slot {
     var source: (any EventSource)?
@@ -146,30 +147,33 @@ final class EventLoop: @unchecked Sendable {
     delayed.insert((due, body), at: index)
   }
 
-  /// Runs `body` in the next iteration, once sockets had their turn.
+  /// Runs `body` in the next iteration.
   ///
-  /// - Parameter first: before work that is put off without it.
-  func afterSockets(first: Bool = false, _ body: @escaping () -> Void) {
-    if first { putOffFirst.append(body) } else { putOff.append(body) }
+  /// - Parameter hadTurn: it comes after sockets then; otherwise before them.
+  func putOff(hadTurn: Bool = true, _ body: @escaping () -> Void) {
+    if hadTurn { afterSockets.append(body) } else { beforeSockets.append(body) }
   }
 
   // MARK: Iterations
 
   /// - Parameter waits: false to look at what is ready and go on.
   func runOnce(waits: Bool) {
-    let isWoken = dispatch(wait(waits))
-    if isWoken { runInbox() }
+    let count = wait(waits)
+    let late = afterSockets
+    if !late.isEmpty { afterSockets = [] }
+    if !beforeSockets.isEmpty {
+      let early = beforeSockets
+      beforeSockets = []
+      for body in early { body() }
+    }
+    if dispatch(count) { runInbox() }
     if !delayed.isEmpty { runDelayed() }
-    guard !putOff.isEmpty || !putOffFirst.isEmpty else { return }
-    let bodies = putOffFirst + putOff
-    putOffFirst = []
-    putOff = []
-    for body in bodies { body() }
+    for body in late { body() }
   }
 
   private func wait(_ waits: Bool) -> Int {
     var timeout: Int32 = -1
-    if !waits || !putOff.isEmpty || !putOffFirst.isEmpty {
+    if !waits || !beforeSockets.isEmpty || !afterSockets.isEmpty {
       timeout = 0
     } else if let due = delayed.first?.due {
       let now = BootClock.now

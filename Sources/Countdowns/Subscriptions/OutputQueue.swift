@@ -32,7 +32,9 @@ package struct OutputQueue {
 
   /// Lends the oldest bytes, at most those of one piece; nil when there are none.
   package func withFirst<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
-    unsafe pieces.first?.withUnsafeBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[taken...])) }
+    unsafe pieces.first?.withUnsafeBytes {
+      unsafe body(UnsafeRawBufferPointer(rebasing: $0[taken...]))
+    }
   }
 
   /// Removes some of the bytes that `withFirst` lends. O(1), amortized.
