@@ -68,6 +68,16 @@ def test_the_version_is_written_in_one_place():
     assert found.stdout.split() == ["Sources/Wire/ProductVersion.swift"]
 
 
+def test_a_build_in_a_terminal_shares_the_results_of_one_in_a_pipe():
+    # Without --no-color-diagnostics they have different flags, and compile everything again.
+    makefile = (PROJECT / "Makefile").read_text()
+    assert re.search(r"^SWIFT_FLAGS := .*--no-color-diagnostics", makefile, re.M)
+    builds = re.findall(r".*\bswift (?:build|test|run)\b.*", makefile)
+    assert len(builds) > 3
+    alone = ("--scratch-path", "--package-path")  # nothing else builds there
+    assert [b for b in builds if "_FLAGS)" not in b and not any(x in b for x in alone)] == []
+
+
 def test_nothing_imports_foundation():
     # Its tables of Unicode and locales would be larger than the program. FoundationEssentials has
     # none of them.
