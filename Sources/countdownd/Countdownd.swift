@@ -288,12 +288,17 @@ struct Countdownd: ParsableCommand {
         .ready, .info, "\(Product.name) \(Product.version) listens", ["socket": "\(path)"])
       guard isatty(STDERR_FILENO) == 1 else { return }
       let name = path.contains(" ") ? "'\(path)'" : path
+      // Where this program was started from, so that the commands can be pasted.
+      let program = CommandLine.arguments[0]
+      let folder = program.lastIndex(of: "/").map { program[...$0] } ?? ""
       complain(
         """
-        Talk to it from another terminal:
-          countdownctl --socket \(name) start +4512345678 --title '%ds后重发'
-          redis-cli -s \(name) COUNTDOWN START +4512345678
-        Ctrl-C ends it.
+        Try it in another terminal, in the same folder:
+          export COUNTDOWND_SOCKET=\(name)
+          \(folder)countdownctl start +4512345678 60s
+          \(folder)countdownctl watch
+          redis-cli -s \(name) COUNTDOWN GET +4512345678
+        Ctrl-C stops the daemon.
         """, prefixed: false)
     case .descriptor:
       logger.log(
