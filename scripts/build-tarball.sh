@@ -15,10 +15,10 @@ libraries='libc\.so|libm\.so|libgcc_s\.so|libsystemd\.so|ld-linux'
 static=$PWD/.build/static
 rm -rf "$static"
 mkdir -p "$static"
-for library in sqlite3 yaml stdc++; do
-  ln -s "$(clang -print-file-name=lib$library.a)" "$static"
+for library in libsqlite3.a libyaml.a libstdc++.a libsystemd.so; do
+  ln -s "$(clang -print-file-name=$library)" "$static"
 done
-for package in sqlite3 yaml-0.1; do
+for package in sqlite3 yaml-0.1 libsystemd; do
   sed "s|^libdir=.*|libdir=$static|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
     >"$static/$package.pc"
 done
