@@ -3,8 +3,8 @@ import CountdownStore
 import Countdowns
 import DispatchTimers
 
-/// A batch: the commands of one iteration of the loop. At its end due timers run, changes are stored,
-/// and replies and events are written.
+/// A batch: the commands of one iteration of the loop. At its end due timers run, changes are
+/// stored, and replies and events are written.
 extension Server {
   /// Begins a batch, unless one is open. It ends once all that has come with it is done.
   func openBatch() {
@@ -37,8 +37,8 @@ extension Server {
     }
   }
 
-  /// Does what is due, for half a millisecond; then sockets come first. The clock is looked at after
-  /// one step, after two more, after four more: a step takes long where many listen.
+  /// Does what is due, for half a millisecond; then sockets come first. The clock is looked at
+  /// after one step, after two more, after four more: a step takes long where many listen.
   private func passSlice() {
     let now = now
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
@@ -51,7 +51,7 @@ extension Server {
     loop.putOff { [self] in catchUp() }
   }
 
-  /// Goes on with what is due.
+  /// Continues with due work.
   func catchUp() {
     isBehind = false
     openBatch()
@@ -63,7 +63,7 @@ extension Server {
     if virtualClock == nil, !dispatcher.isLoading, !isBehind {
       let (boot, wall) = dispatcher.engine.nextDeadline
       if let wall { wallAlarm.arm(at: wall.tick) }
-      // Rather once too often than set anew each time the first of all is cancelled.
+      // A spurious wake-up is cheaper than re-arming each time the earliest is cancelled.
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
     }
     if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
@@ -72,7 +72,7 @@ extension Server {
     }
   }
 
-  /// Goes on with snapshots for half a millisecond, one connection after the other.
+  /// Continues with snapshots for half a millisecond, one connection after the other.
   private func continueSnapshots() {
     guard dispatcher.engine.isAnySnapshotAwaited else { return }
     let now = now
@@ -98,8 +98,8 @@ extension Server {
 
   // MARK: Memory
 
-  /// Returns memory to the system once clients have read most of a peak of output, or are gone. Takes
-  /// about 0.1 ms for each MiB.
+  /// Returns memory to the system once clients have read most of a peak of output, or have closed.
+  /// Takes about 0.1 ms for each MiB.
   private func returnMemory() {
     if dispatcher.takePeak() { malloc_trim(0) }
   }
@@ -126,7 +126,7 @@ extension Server {
     }
   }
 
-  /// Lets connections go on whose user has room for output again.
+  /// Resumes connections whose user has room for output again.
   private func resumeHeldBack() {
     for id in dispatcher.takeRoomFreed() { connection(id)?.goOn() }
   }

@@ -2,10 +2,10 @@ import CountdownStore
 import Countdowns
 import Logging
 
-/// Reading what was kept, while whoever asks for it is told that it is loading.
+/// Loading the state, while commands that need it are answered with LOADING.
 extension Server {
-  /// Reads what was kept; meanwhile whoever asks for it is told that it is loading. `loaded` is set when
-  /// that is done.
+  /// Loads the state; meanwhile commands that need it are answered with LOADING. `loaded` is set
+  /// when that is done.
   func load() {
     guard let store = unread else {
       loaded = .success(())
@@ -23,7 +23,8 @@ extension Server {
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
-    // There is always another portion: sockets are looked at first, or nobody would be told anything.
+    // There is always another portion: sockets are looked at first, or nobody would be told
+    // anything.
     defer { loop.putOff { loading.taken() } }
     switch portion {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
@@ -34,7 +35,7 @@ extension Server {
         if !isRead { loading.unreadableEvents += 1 }
       }
     }
-    // Whoever is told may be slow to take it.
+    // The receiver may be slow.
     if toldOfLoading.map({ now.boot - $0 >= .milliseconds(1_000) }) ?? true {
       toldOfLoading = now.boot
       hooks.isLoading(dispatcher.engine.entityCount)

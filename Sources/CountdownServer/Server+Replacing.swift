@@ -2,8 +2,8 @@ import CountdownStore
 import Countdowns
 import Logging
 
-/// A corrupt state is set aside, and another takes its place with everything that is known of it. See
-/// `Replacement` for why nothing is lost on the way.
+/// A corrupt state is set aside, and another takes its place with everything that is known of it.
+/// See `Replacement` for why nothing is lost on the way.
 extension Server {
   static func openStore(
     _ state: Store.Options, _ logger: Logger, at now: Moment
@@ -44,7 +44,7 @@ extension Server {
         ["file": "\(place)"])
     case .emptied(let path):
       logger.warning(
-        "there was a state, and now there is nothing in it: beginning anew. Restore a backup if it matters",
+        "there was a state, and now it is empty: starting without it. Restore a backup if it matters",
         metadata: ["file": "\(path)"])
     case .writableByAll(let path):
       logger.warning(
@@ -62,13 +62,13 @@ extension Server {
       """, ["file": "\(place)", "error": "\(error.detail)"])
   }
 
-  /// Goes on with what could be read of a corrupt state.
+  /// Continues with what could be read of a corrupt state.
   func replace(_ loading: StateLoading, _ error: StoreError) throws(StoreError) {
     // What is lost changed without an event, and events may be lost, too.
     let engine = dispatcher.engine
     engine.eventLog.noteGap(through: engine.lastSequence)
     guard var state = settings.state else { preconditionFailure("nothing is stored") }
-    // Numbers go on.
+    // Numbers keep rising.
     state.firstNumber = max(loading.loaded.firstNumber, engine.lastSequence + 1)
     let replacement = try Replacement(of: loading.loaded, state, at: reading) { place in
       Self.announce(error, place: place, logger)

@@ -12,7 +12,7 @@ extension Server {
   /// The clocks, for the store.
   var reading: StoreClock.Reading { StoreClock.Reading(bootID: bootID, now) }
 
-  /// Goes on with a state that was read: what changes from now on is stored.
+  /// Continues with a state that was read: changes are stored from now on.
   func keep(_ store: sending Store) throws(StoreError) {
     let logger = logger
     let writer = try StoreWriter(
@@ -76,7 +76,7 @@ extension Server {
       .cannotStore, .critical,
       """
       ending with status 74, as changes cannot be stored; no client has a reply to them, and the next \
-      start goes on with what was stored before: \(error)
+      start continues with what was stored before: \(error)
       """)
     _exit(EX_IOERR)
   }

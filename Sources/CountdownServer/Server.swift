@@ -7,12 +7,12 @@ import Logging
 
 /// The daemon between its sockets and its engine: one event loop on which everything happens.
 ///
-/// A batch: commands that have come are executed, due timers run, changes are stored, and then output
-/// is written, once for each connection. Two alarms, one for each clock, wake the loop when something
-/// is due; while nothing is, nothing runs.
+/// A batch: commands that have come are executed, due timers run, changes are stored, and then
+/// output is written, once for each connection. Two alarms, one for each clock, wake the loop when
+/// something is due; while nothing is, nothing runs.
 ///
-/// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that calls
-/// `start` and `waitUntilStopped`. The loop runs in these two.
+/// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that
+/// calls `start` and `waitUntilStopped`. The loop runs in these two.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
   static let sliceMicroseconds: Int64 = 500
@@ -68,17 +68,17 @@ package final class Server: CommandHost, @unchecked Sendable {
   private var wallClockSteps: WallClockSteps?
   var watchdogDue: Instant?
   var isBatchOpen = false
-  /// More is due than has been done: it goes on once sockets have been looked at.
+  /// Due work is left; it continues once sockets have been looked at.
   var isBehind = false
-  /// The connection whose snapshots were gone on with last.
+  /// The connection whose snapshots continued last.
   var lastSnapshot: UInt64 = 0
 
-  /// How long clients wait at the socket before they are told that it is loading.
+  /// How long clients wait at the socket before they receive LOADING.
   private static let patienceMilliseconds: UInt64 = 100
 
-  /// Loads the state and listens. All commands are served from the moment that `waitUntilStopped` is called;
-  /// while it loads they are answered, most of them with `LOADING`. Throws `StoppedWhileLoading` if it is
-  /// asked to end before that.
+  /// Loads the state and listens. All commands are served from the moment that `waitUntilStopped`
+  /// is called; while it loads they are answered, most of them with `LOADING`. Throws
+  /// `StoppedWhileLoading` if it is asked to end before that.
   ///
   /// - Parameter isMade: is handed the server before it loads what was kept, which may take long.
   package static func start(
@@ -90,7 +90,7 @@ package final class Server: CommandHost, @unchecked Sendable {
     do {
       server.openAlarms()
       server.load()
-      // Little is loaded in no time: then nobody need be told of it.
+      // A small state loads at once: then there is nothing to report.
       var isLate = false
       server.loop.schedule(inMilliseconds: patienceMilliseconds) { isLate = true }
       server.run { server.loaded != nil || isLate }

@@ -20,9 +20,9 @@ package struct ServerSettings: Sendable {
   package var dispatcher = Dispatcher.Settings()
   /// Where and how state is kept; nil: not at all.
   package var state: Store.Options?
-  /// Time stands still and moves by CLOCK ADVANCE.
+  /// Time is frozen, and moves by CLOCK ADVANCE.
   package var isTimeVirtual = false
-  /// Within which time signs of life are due, in microseconds; nil if nobody wants any.
+  /// The longest time between two heartbeats in microseconds; nil without a watchdog.
   package var watchdogInterval: Int64?
   /// What CONFIG GET shows.
   package var shown: [(name: String, value: String)] = []
@@ -40,7 +40,7 @@ package struct ServerStatus: Equatable, Sendable {
 
 /// What the server tells whoever started it.
 package struct ServerHooks: Sendable {
-  /// A sign of life from the loop that timers run in, with how it is.
+  /// A heartbeat from the loop that timers run in, with the daemon's status.
   package var isAlive: @Sendable (_ status: ServerStatus) -> Void = { _ in }
   /// Lines of INFO about the service manager.
   package var systemdFacts: @Sendable () -> [(name: String, value: String)] = { [] }
@@ -48,7 +48,7 @@ package struct ServerHooks: Sendable {
   package var isStopping: @Sendable () -> Void = {}
   /// What was kept is being read: so many entities are there by now.
   package var isLoading: @Sendable (_ entities: Int) -> Void = { _ in }
-  /// Reads the configuration anew, and tells from any thread what came of it.
+  /// Reloads the configuration, and reports the outcome from any thread.
   package var reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
     $0(.refused(["there is no configuration to be read"]))
   }

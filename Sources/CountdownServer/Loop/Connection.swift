@@ -7,8 +7,9 @@ import Wire
 /// A client that does not read its replies is not read from either, so what it can make the daemon
 /// keep is bounded. Events it has not read are bounded by the dispatcher, which closes it.
 ///
-/// Many libraries write a whole pipeline before they read the first reply. Each side would wait for the
-/// other forever if there were not some room for replies, and then for the rest of the commands.
+/// Many libraries write a whole pipeline before they read the first reply. Each side would wait for
+/// the other forever if there were not some room for replies, and then for the rest of the
+/// commands.
 final class Connection: EventSource {
   /// What may wait even where `max-output` is little, and at most however much that is.
   private static let waiting = 64 << 10...4 << 20
@@ -52,7 +53,7 @@ final class Connection: EventSource {
     guard isOpen, events & ~EventLoop.writable != 0 else { return }
     if isReading { return read() }
     guard events & EventLoop.closed != 0 else { return }
-    // Nobody will read replies; so what waits for that never goes on.
+    // No replies will be read, so commands that wait for that never run.
     if isEnding || isStuck { return close() }
     hasHungUp = true
     updateInterest()
@@ -81,8 +82,8 @@ final class Connection: EventSource {
   private var isStuck: Bool {
     guard !session.isWaiting else { return true }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
-    // Once that is written it goes on. A client that has nothing to read would wait for others, and gets
-    // an error instead.
+    // Once that is written it continues. A client that has nothing to read would wait for others,
+    // and gets an error instead.
     return waiting >= mostWaiting || (waiting > 0 && server.dispatcher.isFull(session))
   }
 
@@ -153,14 +154,14 @@ final class Connection: EventSource {
     }
   }
 
-  /// Goes on with commands, and with reading, if the client has room for replies.
+  /// Continues with commands, and with reading, if the client has room for replies.
   func goOn() {
     guard isOpen else { return }
     if hasMore, !session.isClosing, !isStuck { goOnLater() }
     waitForRoom()
   }
 
-  /// Where that depends on other connections of its user, it is gone on with once they have read.
+  /// If that depends on other connections of its user, it continues once they have read.
   private func waitForRoom() {
     if !mayRead || (hasMore && isStuck) { server.dispatcher.holdBack(session) }
     updateInterest()
@@ -200,7 +201,7 @@ final class Connection: EventSource {
     }
   }
 
-  /// A client that is gone is an error, not a signal.
+  /// A closed client is an error, not a signal.
   private func send(_ bytes: UnsafeRawBufferPointer) -> Int {
     Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
   }

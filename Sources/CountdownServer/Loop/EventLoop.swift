@@ -15,9 +15,9 @@ protocol EventSource: AnyObject {
 /// Waits for sockets, for other threads and for delays, on the one thread that calls `runOnce`.
 ///
 /// An iteration has these phases: wait; work that had no turn in the last one; each source that is
-/// ready reads, executes and writes; tasks of other threads; delayed work; work that was put off until
-/// all sockets had their turn. So whatever puts itself off again and again never keeps a socket waiting
-/// for more than one iteration.
+/// ready reads, executes and writes; tasks of other threads; delayed work; work that was put off
+/// until all sockets had their turn. So whatever puts itself off again and again never keeps a
+/// socket waiting for more than one iteration.
 ///
 /// Everything but `execute` belongs to that thread.
 final class EventLoop: @unchecked Sendable {
@@ -156,7 +156,7 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Iterations
 
-  /// - Parameter waits: false to look at what is ready and go on.
+  /// - Parameter waits: false to look at what is ready, and return.
   func runOnce(waits: Bool) {
     let count = wait(waits)
     let late = afterSockets

@@ -42,7 +42,7 @@ final class Listener: EventSource {
       }
       switch errno {
       case EAGAIN: return
-      // Whoever it was is gone.
+      // The client has closed already.
       case EINTR, ECONNABORTED: continue
       default: return pause(errno)
       }

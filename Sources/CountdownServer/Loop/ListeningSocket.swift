@@ -40,8 +40,8 @@ struct ListeningSocket {
     identity = Self.identity(of: path) ?? FileIdentity(device: 0, inode: 0)
   }
 
-  /// Clients that cannot be accepted yet wait in the socket's queue, where the kernel lets as many wait
-  /// as `net.core.somaxconn` says: during a restart, and while all descriptors are taken.
+  /// Clients that cannot be accepted yet wait in the socket's queue, where the kernel lets as many
+  /// wait as `net.core.somaxconn` says: during a restart, and while all descriptors are taken.
   private static let longestQueue = Int32.max
 
   /// The path that a listening socket is bound to, as `CLIENT LIST` shows it.

@@ -17,7 +17,7 @@ final class UpkeepThread: Sendable {
   init() {
     // It never returns before the end, so the queue's thread, with its priority, is its own.
     DispatchQueue(label: "countdownd.upkeep").async { [self] in
-      // Without permission it goes on as it is.
+      // Without permission the priority stays.
       setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
       run()
       ended.signal()

@@ -12,8 +12,8 @@ package enum BootID {
       ?? StoreClock.Reading.unknownBoot
   }
 
-  /// The digits of an id, with dashes or without; nil of anything else, as what some wrapper has left
-  /// unexpanded would be the same in each boot.
+  /// The digits of an id, with dashes or without; nil of anything else, as what some wrapper has
+  /// left unexpanded would be the same in each boot.
   static func digits(_ text: String) -> String? {
     let digits = text.filter { $0 != "-" }.lowercased()
     guard digits.utf8.count == 32, digits.allSatisfy(\.isHexDigit) else { return nil }

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// Reads what a store keeps on a thread of its own, and hands it to the loop in portions, so that
-/// clients are told meanwhile that it is loading.
+/// clients receive LOADING meanwhile.
 final class StateLoading: RecordReader, @unchecked Sendable {
   /// A few milliseconds of the loop's time.
   let portion = 4_096
@@ -86,7 +86,7 @@ final class StateLoading: RecordReader, @unchecked Sendable {
     return StoreError(.corrupt, store.path, "\(unreadable) records in it make no sense")
   }
 
-  /// To go on with, once it is done.
+  /// The store to continue with, once it is done.
   var loaded: Store { store! }
 
   /// Lets go of the file and its directory, if nobody else has the store.

@@ -2,8 +2,8 @@ import DequeModule
 
 /// Bytes on their way out, in the pieces they came in.
 ///
-/// Small pieces are put together, as each takes a write; large ones are not, as they would be copied over
-/// and over while a client is slow.
+/// Small pieces are put together, as each takes a write; large ones are not, as they would be
+/// copied over and over while a client is slow.
 package struct OutputQueue {
   private static let fullPiece = 64 << 10
 
