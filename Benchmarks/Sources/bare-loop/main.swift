@@ -1,0 +1,24 @@
+import Glibc
+
+// The yardstick: what `COUNTDOWN START key BRIEF` costs at least. It has the essentials of a timer
+// daemon (one thread, epoll, a table of keys, the project's timer wheel, a log) and nothing else: one
+// command, no features, no limits, and errors end it. `make bench` runs it beside the daemon; the
+// difference between the two is what the daemon's features cost.
+//
+//     bare-loop SOCKET              store nothing
+//     bare-loop SOCKET log          append a batch's changes to a file before its replies are sent
+//     bare-loop SOCKET log sync     and wait until they are on the disk
+
+func fail(_ what: String) -> Never {
+  perror("bare-loop: \(what)")
+  exit(1)
+}
+
+let arguments = CommandLine.arguments
+let modes: [[String]: Log.Mode] = [[]: .nothing, ["log"]: .write, ["log", "sync"]: .sync]
+guard arguments.count > 1, let mode = modes[Array(arguments.dropFirst(2))] else {
+  print("usage: bare-loop SOCKET [log [sync]]")
+  exit(2)
+}
+var server = Server(path: arguments[1], log: Log(mode, path: arguments[1] + ".log"))
+server.run()
