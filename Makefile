@@ -161,20 +161,15 @@ examples: ## Build the examples, and run that of the timers
 	@cd Examples && swift build $(SWIFT_FLAGS) --product login-service && swift run $(SWIFT_FLAGS) weak-timers
 
 .PHONY: bench
-bench: build ## Measure the daemon beside Redis and beanstalkd; writes docs/benchmarks.md
-	@for p in python3 redis-tools; do \
-	  scripts/install-packages.sh $$p || echo "Without $$p."; done
+bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/benchmarks.md (BENCH_OPTIONS=)
+	@scripts/install-packages.sh python3 redis-tools
+	@swift build -c release --package-path Benchmarks --product bare-loop
 	@Benchmarks/daemon/bench.py $(BENCH_OPTIONS)
 
 .PHONY: bench-scale
-bench-scale: build ## Measure how the daemon's costs grow; writes docs/benchmarks-scale.md
+bench-scale: build ## Measure how the daemon's costs grow; writes docs/dev/benchmarks-scale.md
 	@scripts/install-packages.sh python3
 	@Benchmarks/daemon/scale.py $(BENCH_OPTIONS)
-
-.PHONY: bench-durable
-bench-durable: build ## Measure what keeping costs beside Redis's AOF; writes docs/benchmarks-durable.md
-	@for p in python3 redis-tools; do scripts/install-packages.sh $$p; done
-	@Benchmarks/daemon/durable.py $(BENCH_OPTIONS)
 
 SECONDS_OF_SOAK ?= 600
 .PHONY: soak
@@ -183,7 +178,7 @@ soak: build ## Load the daemon with good and bad clients for long (SECONDS_OF_SO
 	@Benchmarks/daemon/soak.py --seconds $(SECONDS_OF_SOAK) --seed $(SEED)
 
 .PHONY: bench-wheel
-bench-wheel: ## Measure the timer wheel beside other timers; writes docs/benchmarks-wheel.md
+bench-wheel: ## Measure the timer wheel beside other timers; writes docs/dev/benchmarks-wheel.md
 	@for p in gcc python3 libuv1-dev libev-dev libevent-dev libnetty-java default-jdk-headless golang-go; do \
 	  case $$p in default-jdk-headless) command -v javac >/dev/null && continue;; esac; \
 	  scripts/install-packages.sh $$p || echo "Without $$p."; done

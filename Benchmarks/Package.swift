@@ -9,17 +9,16 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-nio", from: "2.100.0"),
   ],
   targets: [
-    .systemLibrary(name: "CMalloc"),
-    .systemLibrary(name: "CPolling"),
+    .systemLibrary(name: "CBenchmarks"),
     // What the daemon is compared with, so it may leave out what the compiler would check.
     .executableTarget(
       name: "bare-loop",
-      dependencies: ["CPolling", .product(name: "TimerWheel", package: "countdownd")],
+      dependencies: ["CBenchmarks", .product(name: "TimerWheel", package: "countdownd")],
       swiftSettings: [.unsafeFlags(["-Ounchecked", "-enforce-exclusivity=unchecked"])]),
     .executableTarget(
       name: "timer-bench",
       dependencies: [
-        "CMalloc",
+        "CBenchmarks",
         .product(name: "TimerWheel", package: "countdownd"),
         .product(name: "DispatchTimers", package: "countdownd"),
         .product(name: "NIOCore", package: "swift-nio"),

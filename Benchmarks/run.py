@@ -19,7 +19,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, ".build", "peers")
 BENCH = os.path.join(HERE, ".build", "release", "timer-bench")
-DOCUMENT = os.path.join(HERE, "..", "docs", "benchmarks-wheel.md")
+DOCUMENT = os.path.join(HERE, "..", "docs", "dev", "benchmarks-wheel.md")
 
 SIZES = [10_000, 100_000, 1_000_000, 10_000_000]
 QUICK_SIZES = [10_000]
@@ -303,7 +303,7 @@ def document(results, peers, sizes, options, load_before, swift, java):
     parts = [
         "# The timer wheel, measured\n",
         "Written by `make bench-wheel`; [how it is measured, and what each peer is allowed]"
-        "(../Benchmarks/peers/README.md).\n",
+        "(../../Benchmarks/peers/README.md).\n",
         f"- Machine: {machine()}; load averages before the start {load}.\n"
         f"- Date {today}; medians of {options.rounds} alternating rounds; seed {options.seed}.\n"
         f"- Ours: {PEERS[0].version}, Swift {swift}, release build.\n"
@@ -332,7 +332,7 @@ def main():
     parser.add_argument("--peers", help="only these, as in TimerWheel-1us,libev")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds for one run")
-    parser.add_argument("--output", help="where to write; docs/benchmarks-wheel.md unless --quick")
+    parser.add_argument("--output", help="where to write; docs/dev/benchmarks-wheel.md unless --quick")
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)
     sizes = QUICK_SIZES if options.quick else SIZES

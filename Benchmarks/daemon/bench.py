@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Measures countdownd side by side with Redis and beanstalkd on the same work (see README.md).
+"""Measures countdownd side by side with Redis, beanstalkd and a bare loop on the same work (see README.md).
 
 The servers take turns in each round, each in a process of its own that has just been started, so that
-whatever else the machine does meets all of them; what is reported is the median of the rounds.
+whatever else the machine does affects all of them. What is reported is the median of the rounds.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import random
 import shutil
@@ -13,39 +15,25 @@ import subprocess
 import sys
 import time
 
-import report
+import pages
 import servers
 import wire
-from servers import COUNTDOWNCTL, COUNTDOWND, Beanstalkd, Countdownd, Redis
+from report import Results, load_averages
+from servers import BARE_LOOP, COUNTDOWNCTL, COUNTDOWND, BareLoop, Beanstalkd, Countdownd, Redis, request
+from work import FULL, LOADS, MODES
 
-# (row, clients, pipeline, our durability, Redis's appendfsync, commands, in every round)
-THROUGHPUT = [
-    ("unpipelined, 1 client", 1, 1, None, None, 40_000),
-    ("unpipelined, 50 clients", 50, 1, None, None, 200_000),
-    ("pipeline 16", 50, 16, None, None, 500_000),
-    ("pipeline 64", 50, 64, None, None, 500_000),
-    ("brief, 50 clients", 50, 1, None, None, 200_000),
-    ("brief, pipeline 16", 50, 16, None, None, 500_000),
-    ("brief, pipeline 64", 50, 64, None, None, 500_000),
-    ("everysec, 1 client", 1, 1, "process", "everysec", 40_000),
-    ("everysec, 50 clients", 50, 1, "process", "everysec", 200_000),
-    ("everysec, pipeline 16", 50, 16, "process", "everysec", 500_000),
-    ("always, 1 client", 1, 1, "power", "always", 10_000),
-    ("always, 50 clients", 50, 1, "power", "always", 100_000),
-    ("always, pipeline 16", 50, 16, "power", "always", 300_000),
-]
+FAR_MS = 30 * 3_600_000
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def redis_benchmark(server, clients, pipeline, count, is_brief=False):
-    """What the neutral client says, and what the kernel says of the server meanwhile."""
-    words = server.brief_command if is_brief else server.start_command
+def redis_benchmark(server, clients, pipeline, count, words=None):
+    """What the neutral client reports, and the server's processor time meanwhile."""
     command = [
         "redis-benchmark", "-s", str(server.path), "-c", str(clients), "-P", str(pipeline),
-        "-n", str(count), "-r", "2000000000", "--csv", *words,
+        "-n", str(count), "-r", "2000000000", "--csv", *(words or server.start_command),
     ]  # fmt: skip
     before = server.cpu_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE * 2)
@@ -72,195 +60,259 @@ def own_bench(server, *options):
     return json.loads(done.stdout)
 
 
-def make(kind, durability, fsync):
-    return Countdownd(durability) if kind is Countdownd else Redis(fsync)
+def in_turns(makers, number):
+    """The order changes from round to round."""
+    makers = list(makers)
+    first = number % len(makers)
+    return makers[first:] + makers[:first]
 
 
-def throughput(results, options, kinds, number):
-    for row, clients, pipeline, durability, fsync, count in THROUGHPUT:
-        if fsync and not Countdownd.keeps():
-            continue
-        for kind in kinds:
-            if kind is Beanstalkd:
-                continue
-            with make(kind, durability, fsync) as server:
-                found = redis_benchmark(
-                    server, clients, pipeline, count // options.shrink, row.startswith("brief")
-                )
-            results.add(row, kind.name, found)
+def start_requests(server, count, left_ms):
+    """Requests for what is due after so many milliseconds, made when they are sent."""
+    due = time.time() * 1000 + left_ms
+    return ((lambda n=n: server.start_request(b"k:%010d" % n, due)) for n in range(count))
 
 
-def delayed_put(results, options, kinds, number):
-    """The work that beanstalkd can do too, from a client that can speak to all of them."""
-    count = 200_000 // options.shrink
-    for kind in kinds:
-        with kind() as server:
-            due = time.time() * 1000 + 60_000
-            requests = [server.start_request(b"k:%010d" % n, due) for n in range(count)]
-            before = server.cpu_seconds()
-            seconds = wire.fill(server, requests, pipeline=64)
-            used = server.cpu_seconds() - before
-        found = {"per_second": count / seconds, "cpu_us": used * 1e6 / count}
-        results.add("one connection, pipeline 64", kind.name, found)
+# The groups. Each measures one round.
 
 
-def memory_and_idle(results, options, kinds, number):
-    count = 1_000_000 // options.shrink
-    for kind in kinds:
-        with kind() as server:
-            before = server.resident()
-            far = time.time() * 1000 + 30 * 3_600_000
-            wire.fill(server, (server.start_request(b"k:%010d" % n, far) for n in range(count)))
-            results.add("memory", kind.name, {"bytes": (server.resident() - before) / count})
-            # Until threads that are no longer needed have ended.
-            time.sleep(6)
-            idle = server.wakeups(10 // min(options.shrink, 3))
-            results.add("idle", kind.name, {"per_second": idle})
+def throughput(results, options, number):
+    for mode, durability, fsync, log in MODES:
+        kinds = {
+            "countdownd": functools.partial(Countdownd, durability), FULL: functools.partial(Countdownd, durability),
+            "Redis": functools.partial(Redis, fsync), "bare loop": functools.partial(BareLoop, *log),
+        }  # fmt: skip
+        for load, clients, pipeline, count, synced in LOADS:
+            for name, make in in_turns(kinds.items(), number):
+                if name == FULL and pipeline == 1:
+                    continue
+                with make() as server:
+                    words = server.start_command[:-1] if name == FULL else None
+                    commands = max((synced if mode == "always" else count) // options.shrink, clients)
+                    found = redis_benchmark(server, clients, pipeline, commands, words)
+                results.add((mode, load), name, found)
 
 
-def burst(results, options, kinds, number):
+def burst(results, options, number):
+    """All due at one moment, watched."""
     count = 100_000 // options.shrink
-    for kind in kinds:
+    for kind in in_turns([Countdownd, Redis], number):
         with kind() as server:
-            due = int(time.time() * 1000) + 3_000 + count // 50
-            found = wire.expiry(server, [due] * count, patience=4)
+            due = int(time.time() * 1000) + 1_500 + count // 50
+            found = wire.expiry(server, [due] * count, patience=2)
         if not found["filled_in_time"]:
             say(f"{kind.name}: filling took longer than until the moment")
-        results.add_expiry("burst", kind.name, found)
+        results.add_expiry(("burst",), kind.name, found)
 
 
-def quiet(results, options, kinds, number):
-    generator = random.Random(number)
-    seconds = 5 // min(options.shrink, 2)
-    for kind in kinds:
+def ping(results, options, number):
+    """PING of another client while the server is busy in other ways."""
+    for kind in in_turns([Countdownd, Redis], number):
+        results.add(("ping", "fan-out"), kind.name, ping_during_fan_out(kind, options))
+        with kind("process" if kind is Countdownd else "everysec") as server, probing(server) as found:
+            redis_benchmark(server, 50, 16, 1_000_000 // options.shrink)
+        results.add(("ping", "flood"), kind.name, found)
+    # Redis has no scopes.
+    with Countdownd() as server, server.connect() as client:
+        server.ok = b"state\r\n$4\r\nopen"
+        wire.send(client, [request(b"SCOPE", b"OPEN", b"0")], server.ok)
+        scopes = (request(b"SCOPE", b"OPEN", b"%d" % n, b"PARENT", b"0") for n in range(1, 1_000_000 // options.shrink))
+        with probing(server) as found:
+            wire.send(client, scopes, server.ok)
+    results.add(("ping", "scopes"), "countdownd", found)
+
+
+@contextlib.contextmanager
+def probing(server):
+    """Asks PING each millisecond in the meantime; what is yielded has the result afterwards."""
+    found = {}
+    prober = wire.Background(wire.ping, str(server.path), 0.001)
+    yield found
+    found |= wire.summary([took * 1000 for _, took in prober.stop()])
+
+
+def ping_during_fan_out(kind, options):
+    """10,000 become ready at one moment for 100 subscribers, which read slowly."""
+    count, subscribers = 10_000 // options.shrink, 100
+    with kind() as server:
+        readers = wire.Background(wire.read_slowly, str(server.path), wire.SUBSCRIBE[kind.name], subscribers)
+        prober = wire.Background(wire.ping, str(server.path), 0.001)
+        left_ms = 4_000 // options.shrink + 500
+        due = time.time() + left_ms / 1000
+        wire.fill(server, start_requests(server, count, left_ms))
+        wire.sleep_until(due + 2)
+        samples = prober.stop()
+        readers.stop()
+    return wire.summary([took * 1000 for asked, took in samples if asked >= due])
+
+
+def memory(results, options, number):
+    count = 1_000_000 // options.shrink
+    for kind in in_turns([Countdownd, Redis, Beanstalkd], number):
+        if not kind.version():
+            continue
         with kind() as server:
-            start = time.time() * 1000 + 1_000
-            dues = [int(start + generator.random() * seconds * 1000) for _ in range(seconds * 200)]
-            found = wire.expiry(server, dues, patience=1)
-        results.add_expiry("quiet", kind.name, found)
+            before, used = server.resident(), server.cpu_seconds()
+            seconds = wire.fill(server, start_requests(server, count, FAR_MS))
+            found = {
+                "bytes": (server.resident() - before) / count, "per_second": count / seconds,
+                "cpu_us": (server.cpu_seconds() - used) * 1e6 / count,
+            }  # fmt: skip
+            if number == 1:
+                # Until threads that are no longer needed have ended.
+                time.sleep(6)
+                found["wakeups"] = server.wakeups(6)
+        results.add(("memory",), kind.name, found)
+        if number == 1 and kind is not Beanstalkd:
+            with kind() as server:
+                results.add(("connections",), kind.name, {"bytes": wire.connections(server, 10_000)})
+
+
+def lateness(results, options, number):
+    """With little to do, and with 100,000 that tick."""
+    generator = random.Random(number)
+    seconds = 3
+    # Moments that countdownd has are in microseconds, which only countdownctl reads.
+    with Redis() as server:
+        start = time.time() * 1000 + 500
+        dues = [int(start + generator.random() * seconds * 1000) for _ in range(seconds * 200)]
+        found = wire.expiry(server, dues, patience=1)
+    results.add_expiry(("quiet",), "Redis", found)
     with Countdownd() as server:
-        shown = own_bench(server, "--mix", "spread", "-n", 1000, "--due", f"{seconds}s", "-c", 1)
-        results.add("quiet, as it says", "countdownd", lateness_of(shown))
-
-
-def ticking(results, options, kinds, number):
-    count, steps = 100_000 // options.shrink, 10 // min(options.shrink, 3)
+        shown = own_bench(server, "--mix", "spread", "-n", seconds * 200, "--due", f"{seconds}s", "-c", 1)
+        results.add(("quiet",), "countdownd", lateness_of(shown))
     with Countdownd() as server:
         shown = own_bench(
-            server, "--mix", "watched", "-n", count, "--steps", steps, "-P", 16, "-c", 10
+            server, "--mix", "watched", "-n", 100_000 // options.shrink, "--steps", 3, "-P", 16, "-c", 10
         )
-        results.add("ticking", "countdownd", lateness_of(shown))
+        results.add(("ticking",), "countdownd", lateness_of(shown))
 
 
 def lateness_of(shown):
     events = shown["events"]
     return {
-        "late_p50": events["late_us"]["p50"] / 1000, "late_p99": events["late_us"]["p99"] / 1000,
-        "arrived_p99": events["arrived_late_us"]["p99"] / 1000, "early": events["early"],
-        "lost": events["lost"], "merged": events["ticks_merged"],
-        "ping_p99": shown["ping_us"]["p99"] / 1000,
+        "late_p50": events["arrived_late_us"]["p50"] / 1000, "late_p99": events["arrived_late_us"]["p99"] / 1000,
+        "early": events["early"], "lost": events["lost"], "ping_p99": shown["ping_us"]["p99"] / 1000,
     }  # fmt: skip
 
 
-def many_connections(results, options, kinds, number):
-    for kind in kinds:
-        if kind is Beanstalkd:
-            continue
-        with kind() as server:
-            results.add("connections", kind.name, {"bytes": wire.connections(server, 10_000)})
-
-
-def restart(results, options, kinds, number):
-    """How long a start takes that brings back what was kept."""
-    if not Countdownd.keeps():
-        return
-    count = 1_000_000 // options.shrink
-    for kind in kinds:
-        if kind is Beanstalkd:
-            continue
-        with make(kind, "process", "everysec") as server:
-            far = time.time() * 1000 + 30 * 3_600_000
-            wire.fill(server, (server.start_request(b"k:%010d" % n, far) for n in range(count)))
+def loading(results, options, number):
+    """How long a start takes that loads everything: filled once, started again in each round."""
+    count = options.entities // options.shrink
+    most = {"max-entities": 2 * count, "max-entities-per-uid": 2 * count}
+    # Redis rewrites its file at a moment of our choice, or not at all.
+    never = ["--auto-aof-rewrite-percentage", "0"]
+    with (
+        Countdownd("process", limits=Countdownd.limits | most) as ours,
+        Redis("everysec", never) as commands, Redis("everysec", never) as rewritten,
+    ):  # fmt: skip
+        kept = {"countdownd": ours, "Redis, log of commands": commands, "Redis": rewritten}
+        for server in kept.values():
+            wire.fill(server, start_requests(server, count, FAR_MS))
+        rewrite(rewritten)
+        for server in kept.values():
             server.stop()
-            begin = time.monotonic()
-            server.start()
-            while wire.ask(server, b"DBSIZE") != b":%d\r\n" % count:
-                if time.monotonic() - begin > servers.PATIENCE:
-                    raise RuntimeError(f"{kind.name} has lost some: {wire.ask(server, b'DBSIZE')}")
-                time.sleep(0.005)
-            results.add("restart", kind.name, {"seconds": time.monotonic() - begin})
+        for again in range(options.rounds):
+            for name, server in in_turns(kept.items(), again):
+                results.add(("loading",), name, load(server, count))
 
 
-PARTS = {
-    "throughput": throughput, "put": delayed_put, "memory": memory_and_idle, "burst": burst,
-    "quiet": quiet, "ticking": ticking, "connections": many_connections, "restart": restart,
+def load(server, count):
+    begin = time.monotonic()
+    server.start()
+    while wire.ask(server, b"DBSIZE") != b":%d\r\n" % count:
+        if time.monotonic() - begin > servers.PATIENCE:
+            raise RuntimeError(f"{server.name} has lost some: {wire.ask(server, b'DBSIZE')}")
+        time.sleep(0.005)
+    seconds = time.monotonic() - begin
+    found = {"seconds": seconds, "cpu": server.cpu_seconds(), "bytes": size(server)}
+    server.stop()
+    return found
+
+
+def rewrite(server):
+    wire.ask(server, b"BGREWRITEAOF")
+    end = time.monotonic() + servers.PATIENCE
+    while b"aof_rewrite_in_progress:0" not in (told := wire.ask(server, b"INFO", b"persistence")) or (
+        b"aof_rewrite_scheduled:0" not in told
+    ):
+        if time.monotonic() > end:
+            raise RuntimeError("Redis does not finish rewriting its file")
+        time.sleep(0.05)
+
+
+def size(server):
+    return sum(file.stat().st_size for file in server.directory.rglob("*") if file.is_file())
+
+
+GROUPS = {
+    "throughput": throughput, "burst": burst, "ping": ping, "memory": memory, "lateness": lateness,
+    "loading": loading,
 }  # fmt: skip
+# All of their rounds at once: what is prepared is the same for all.
+AT_ONCE = {"loading"}
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="a fifth of everything, one round; print only"
-    )
+    parser.add_argument("--only", help="groups to measure, with commas; there are: " + ", ".join(GROUPS))
+    parser.add_argument("--quick", action="store_true", help="a fifth of the work, one round; prints only")
     parser.add_argument("--rounds", type=int, help="5 unless told; 1 with --quick")
-    parser.add_argument("--save", help="a file for what was measured, to be put together later")
+    parser.add_argument("--entities", type=lambda text: int(float(text)), default=1_000_000, help="for loading; 1e6 unless told")
+    parser.add_argument("--save", metavar="FILE", help="what was measured, for --put-together")
     parser.add_argument(
-        "--put-together", nargs="+", metavar="FILE",
-        help="measures nothing; the page from what was saved of the same build",
-    )
-    parser.add_argument("--parts", help="only these: " + ",".join(PARTS))
-    parser.add_argument(
-        "--output", help="where to write; docs/benchmarks.md unless --quick or --parts"
+        "--put-together", nargs="+", metavar="FILE", help="measures nothing; writes the pages from what was saved"
     )
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)
     options.shrink = 5 if options.quick else 1
-    parts = options.parts.split(",") if options.parts else list(PARTS)
-    for part in parts:
-        if part not in PARTS:
-            parser.error(f"there is no part '{part}'; there are {', '.join(PARTS)}")
-    if not COUNTDOWND.exists() or not COUNTDOWNCTL.exists():
-        raise SystemExit("countdownd is not built; `make bench` does it")
+    options.groups = options.only.split(",") if options.only else list(GROUPS)
+    if unknown := set(options.groups) - set(GROUPS):
+        parser.error(f"there is no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    return options
+
+
+def measure(options, results):
+    for program in (COUNTDOWND, COUNTDOWNCTL, BARE_LOOP):
+        if not program.exists():
+            raise SystemExit(f"{program.name} is not built; `make bench` builds it")
+    if not Redis.version() or not shutil.which("redis-benchmark"):
+        raise SystemExit("there is no redis-server or redis-benchmark; install the package redis-tools")
+    if "memory" in options.groups and not Beanstalkd.version():
+        results.trouble("beanstalkd: its package cannot be downloaded")
     servers.raise_descriptor_limit()
-
-    kinds, missing = [Countdownd], []
-    for kind, package in ((Redis, "redis-tools"), (Beanstalkd, "beanstalkd")):
-        (kinds.append(kind) if kind.version() else missing.append(f"{kind.name} (package {package})"))
-    for name in missing:
-        say(f"left out, cannot be installed: {name}")
-    if not shutil.which("redis-benchmark"):
-        missing.append("throughput: no redis-benchmark (package redis-tools)")
-        parts = [part for part in parts if part != "throughput"]
-        say(missing[-1])
-
-    results = report.Results()
-    loads = report.load_averages()
-    if options.put_together:
-        parts = []
-        for name in options.put_together:
-            saved = results.load(name)
-            loads = saved["loads"]
-            options.rounds = saved["rounds"]
-            options.shrink = saved["shrink"]
-    for number in range(1, options.rounds + 1) if parts else []:
-        for part in parts:
-            say(f"round {number} of {options.rounds}: {part}")
-            # Who comes first changes, too. beanstalkd is asked where the work is the same.
-            turn = kinds if number % 2 else kinds[::-1]
-            if part in ("burst", "quiet"):
-                turn = [kind for kind in turn if kind is not Beanstalkd]
+    for number in range(1, options.rounds + 1):
+        for group in options.groups:
+            if group in AT_ONCE and number > 1:
+                continue
+            say(f"round {number} of {options.rounds}: {group}")
+            begin = time.monotonic()
             try:
-                PARTS[part](results, options, turn, number)
+                GROUPS[group](results, options, number)
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-                results.trouble(f"{part}, round {number}: {error}")
+                results.trouble(f"{group}, round {number}: {error}")
                 say(results.troubles[-1])
+            say(f"  {time.monotonic() - begin:.0f} s")
+
+
+def main():
+    options = parse()
+    results = Results()
+    about = {
+        "loads": load_averages(), "rounds": options.rounds, "shrink": options.shrink, "entities": options.entities,
+        "version": Countdownd.version(),
+    }  # fmt: skip
+    if options.put_together:
+        for name in options.put_together:
+            about |= results.load(name)
+    else:
+        measure(options, results)
     if options.save:
-        about = {"loads": loads, "rounds": options.rounds, "shrink": options.shrink}
         results.save(options.save, about)
-    text = report.document(results, options, kinds, missing, loads)
-    print(text)
-    if options.output or options.put_together or not (options.quick or options.parts):
-        report.write(text, results, options.output)
+    text, goals = pages.for_users(results, about), pages.goals(results)
+    print(text, goals, sep="\n")
+    if options.put_together or not (options.quick or options.only):
+        pages.write(text, goals, results)
 
 
 if __name__ == "__main__":

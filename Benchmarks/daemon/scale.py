@@ -21,7 +21,7 @@ CONNECTIONS = [1, 10, 100, 1_000, 10_000]
 MOST_AT_ONE_MOMENT = 1_000_000
 # Scopes that end at one moment: how many, and how they hang together.
 TREES = [(10_000, "deep"), (1_000_000, "wide"), (1_000_000, "of one connection")]
-DOCUMENT = PROJECT / "docs" / "benchmarks-scale.md"
+DOCUMENT = PROJECT / "docs" / "dev" / "benchmarks-scale.md"
 
 
 def cost(server, *options):
@@ -154,7 +154,7 @@ def tree_table(trees):
 def document(sizes, connections, trees, options, loads):
     return "\n".join([
         "# The daemon's costs as it grows\n",
-        "Written by `make bench-scale`; [how it is measured](../Benchmarks/daemon/README.md).\n",
+        "Written by `make bench-scale`; [how it is measured](../../Benchmarks/daemon/README.md).\n",
         f"- Machine: {report.machine()}; load averages before the start {loads}. The clients run on the same cores.\n"
         f"- Date {datetime.date.today().isoformat()}; medians of {options.rounds} runs; countdownd {Countdownd.version()}.\n",
         "## Countdowns\n",
@@ -221,17 +221,16 @@ def main():
     folder = DOCUMENT.parent / "benchmarks"
     folder.mkdir(exist_ok=True)
     DOCUMENT.write_text(text)
-    for name, label, measured in (
-        ("scale", "countdowns", sizes), ("connections", "connections", connections)
-    ):  # fmt: skip
-        points = {"START": [(size, found["start_us"]) for size, found in measured.items()]}
-        if name == "scale":
-            points["START and CANCEL when full"] = [
-                (size, found["start_cancel_us"]) for size, found in measured.items()
-            ]
-        (folder / f"{name}.svg").write_text(
-            svg.lines("The daemon's CPU for a command", "µs", label, list(points), points)
-        )
+    charts = {
+        "scale": ("countdowns", {
+            "START": [(size, found["start_us"]) for size, found in sizes.items()],
+            "START and CANCEL when full": [(size, found["start_cancel_us"]) for size, found in sizes.items()],
+        }),
+        "connections": ("connections", {"START": [(size, found["start_us"]) for size, found in connections.items()]}),
+    }  # fmt: skip
+    for name, (across, curves) in charts.items():
+        chart = svg.growth("The daemon's CPU per command", list(curves), list(curves.values()), "microseconds", across)
+        (folder / f"{name}.svg").write_text(chart)
     print(f"wrote {DOCUMENT.relative_to(PROJECT)}", file=sys.stderr)
 
 

@@ -15,6 +15,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = PROJECT / ".build" / "bench"
 COUNTDOWND = PROJECT / ".build" / "release" / "countdownd"
 COUNTDOWNCTL = PROJECT / ".build" / "release" / "countdownctl"
+BARE_LOOP = PROJECT / "Benchmarks" / ".build" / "release" / "bare-loop"
 PATIENCE = 60.0
 
 
@@ -128,8 +129,7 @@ class Server:
 
 class Countdownd(Server):
     name = "countdownd"
-    start_command = ["COUNTDOWN", "START", "key:__rand_int__"]
-    brief_command = [*start_command, "BRIEF"]
+    start_command = ["COUNTDOWN", "START", "key:__rand_int__", "BRIEF"]
     ok = b"$4\r\nmeta\r\n$-1\r\n"
 
     # Events of all countdowns at once are many bytes; as many connections as are measured.
@@ -152,11 +152,6 @@ class Countdownd(Server):
         ]  # fmt: skip
 
     @staticmethod
-    def keeps():
-        """Whether this build can keep countdowns over a restart."""
-        return "\ndurability:" in (PROJECT / "config" / "countdownd.yaml").read_text()
-
-    @staticmethod
     def version():
         return output("git", "-C", str(PROJECT), "describe", "--tags", "--always", "--dirty") or "?"
 
@@ -170,7 +165,6 @@ class Countdownd(Server):
 class Redis(Server):
     name = "Redis"
     start_command = ["SET", "key:__rand_int__", "v", "EX", "60"]
-    brief_command = start_command
     ok = b"+OK\r\n"
 
     def __init__(self, fsync=None, settings=()):
@@ -214,6 +208,25 @@ class Redis(Server):
     @staticmethod
     def start_request(key, due_ms):
         return request(b"SET", key, b"v", b"PXAT", b"%d" % due_ms)
+
+
+class BareLoop(Server):
+    """The least that a START BRIEF costs: see Sources/bare-loop."""
+
+    name = "bare loop"
+    start_command = Countdownd.start_command
+
+    def __init__(self, *mode):
+        """`mode`: nothing, "log", or "log" and "sync"."""
+        self.mode = mode
+        super().__init__()
+
+    def arguments(self):
+        return [BARE_LOOP, self.path, *self.mode]
+
+    @staticmethod
+    def version():
+        return Countdownd.version() if BARE_LOOP.exists() else None
 
 
 class Beanstalkd(Server):

@@ -1,21 +1,27 @@
-"""Plots as SVG, for light and dark pages alike."""
+"""Charts as SVG. Colours fit light and dark pages; labels stand in lines of their own."""
 
 import math
 from xml.sax.saxutils import escape
 
-COLOURS = ["#3b82c4", "#d2691e", "#4c9a52", "#8a63b0"]
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 640, 300, 70, 46, 46
+WIDTH = 720
+STYLE = """<style>
+text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-size:15px;font-weight:600;fill:#24292f}
+.value{fill:#24292f;paint-order:stroke;stroke:#fff;stroke-width:4px}.grid{stroke:#d0d7de}.one{stroke:#57606a;stroke-dasharray:4 3}
+.c0{fill:#0969da;stroke:#0969da}.c1{fill:#bc4c00;stroke:#bc4c00}.c2{fill:#1a7f37;stroke:#1a7f37}
+polyline{fill:none!important;stroke-width:2}rect{stroke:none!important}
+@media(prefers-color-scheme:dark){text{fill:#9198a1}.title,.value{fill:#f0f6fc}.value{stroke:#0d1117}.grid{stroke:#3d444d}
+.one{stroke:#9198a1}.c0{fill:#4493f8;stroke:#4493f8}.c1{fill:#f0883e;stroke:#f0883e}
+.c2{fill:#3fb950;stroke:#3fb950}}
+</style>"""
 
 
-def _text(x, y, text, anchor="middle", size=12, extra=""):
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'fill="#888" {extra}>{escape(text)}</text>'
-    )
+def _text(x, y, text, anchor="start", kind=""):
+    kind = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escape(text)}</text>'
 
 
 def short(value):
-    """A number as axes have it."""
+    """A number as axes show it."""
     if value == 0:
         return "0"
     for bound, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -24,79 +30,91 @@ def short(value):
     return f"{value:g}"
 
 
-def _frame(title, unit, names, body):
-    legend = ""
-    x = LEFT
+def _page(title, names, height, body):
+    legend, x = "", 10
     for index, name in enumerate(names):
-        legend += f'<rect x="{x}" y="28" width="10" height="10" fill="{COLOURS[index]}"/>'
-        legend += _text(x + 15, 37, name, "start")
-        x += 30 + 7.5 * len(name)
+        legend += f'<rect x="{x}" y="36" width="12" height="12" class="c{index}"/>' + _text(x + 18, 46, name)
+        x += 40 + 7 * len(name)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif">\n{_text(LEFT, 16, f"{title} ({unit})", "start", 14)}\n'
-        f"{legend}\n{body}\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">\n{STYLE}\n'
+        f"{_text(10, 20, title, kind='title')}\n{legend}\n{body}\n</svg>\n"
     )
 
 
 def _steps(most):
     step = 10 ** math.floor(math.log10(most or 1))
-    step = next(step * f for f in (0.2, 0.5, 1, 2) if most / (step * f) <= 6)
+    step = next(step * f for f in (0.2, 0.5, 1, 2) if most / (step * f) <= 8)
     return [step * number for number in range(int(most / step) + 1)]
 
 
-def bars(title, unit, groups, names, values):
-    """`values[name][group]`; None is left out."""
-    most = max((v for name in names for v in values[name] if v), default=1) * 1.1
-    plot = HEIGHT - TOP - BOTTOM
-    body = ""
+def bars(title, names, rows, mark=None, form=short):
+    """Horizontal bars. A row is (label, [a value for each name]), or (heading, None). `mark` is a value
+    to compare with, which has a line of its own."""
+    left, right, top, bar = 170, 60, 66, 13
+    most = max(value for _, values in rows if values for value in values if value) * 1.02
+    place = lambda value: left + (WIDTH - left - right) * value / most  # noqa: E731
+    body, y = "", top
+    for label, values in rows:
+        if values is None:
+            y += 10
+            body += _text(10, y + 10, label, kind="value")
+            y += 22
+            continue
+        body += _text(left - 10, y + bar * len(values) / 2 + 4, label, "end")
+        for index, value in enumerate(values):
+            if value:
+                body += f'<rect x="{left}" y="{y}" width="{place(value) - left:.1f}" height="{bar - 2}" class="c{index}"/>'
+                body += _text(place(value) + 6, y + bar - 3, form(value), kind="value")
+            y += bar
+        y += 8
+    grid = ""
     for step in _steps(most):
-        y = HEIGHT - BOTTOM - plot * step / most
-        body += f'<path d="M{LEFT} {y:.1f}H{WIDTH - 10}" stroke="#8884"/>'
-        body += _text(LEFT - 6, y + 4, short(step), "end")
-    room = (WIDTH - LEFT - 10) / len(groups)
-    thick = room * 0.8 / len(names)
-    for at, group in enumerate(groups):
-        left = LEFT + room * at
-        body += _text(left + room / 2, HEIGHT - BOTTOM + 18, group)
-        for index, name in enumerate(names):
-            value = values[name][at]
-            if not value:
-                continue
-            tall = plot * value / most
-            x, y = left + room * 0.1 + thick * index, HEIGHT - BOTTOM - tall
-            body += (
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{thick - 2:.1f}" height="{tall:.1f}" '
-                f'fill="{COLOURS[index]}"/>'
-            )
-            body += _text(x + thick / 2, y - 4, short(float(f"{value:.3g}")), size=10)
-    return _frame(title, unit, names, body)
+        grid += f'<path d="M{place(step):.1f} {top - 4}V{y}" class="grid"/>' + _text(place(step), y + 16, short(step), "middle")
+    if mark is not None:
+        grid += f'<path d="M{place(mark):.1f} {top - 4}V{y}" class="one"/>'
+    return _page(title, names, y + 26, grid + body)
 
 
-def lines(title, unit, label, names, points):
-    """`points[name]` is [(x, y)], all above 0; both axes logarithmic."""
-    every = [point for name in names for point in points[name]]
-    logs = [[math.log10(max(point[axis], 1e-9)) for point in every] for axis in (0, 1)]
-    low = [math.floor(min(values)) for values in logs]
-    high = [max(math.ceil(max(values)), low[axis] + 1) for axis, values in enumerate(logs)]
+def _curves(title, names, curves, ticks, to_x, across, down):
+    """Polylines over a logarithmic vertical axis. `ticks`: (x, label) of the horizontal axis."""
+    left, right, top, bottom, height = 70, 34, 80, 46, 360
+    every = [y for points in curves for _, y in points]
+    low, high = math.floor(math.log10(min(every))), math.ceil(math.log10(max(every)))
+    high = max(high, low + 1)
+    first, last = to_x(ticks[0][0]), to_x(ticks[-1][0])
 
-    def place(point):
-        x = (math.log10(max(point[0], 1e-9)) - low[0]) / (high[0] - low[0])
-        y = (math.log10(max(point[1], 1e-9)) - low[1]) / (high[1] - low[1])
-        return LEFT + x * (WIDTH - LEFT - 20), HEIGHT - BOTTOM - y * (HEIGHT - TOP - BOTTOM)
+    def place(x, y):
+        across = (to_x(x) - first) / (last - first)
+        up = (math.log10(y) - low) / (high - low)
+        return left + across * (WIDTH - left - right), height - bottom - up * (height - top - bottom)
 
-    body = _text((LEFT + WIDTH) / 2, HEIGHT - 8, label)
-    for power in range(low[0], high[0] + 1):
-        body += _text(place((10**power, 1))[0], HEIGHT - BOTTOM + 18, short(10.0**power))
-    for power in range(low[1], high[1] + 1):
-        y = place((1, 10**power))[1]
-        body += f'<path d="M{LEFT} {y:.1f}H{WIDTH - 10}" stroke="#8884"/>'
-        body += _text(LEFT - 6, y + 4, short(10.0**power), "end")
-    for index, name in enumerate(names):
-        path = " ".join("{:.1f},{:.1f}".format(*place(point)) for point in points[name])
-        body += (
-            f'<polyline points="{path}" fill="none" stroke="{COLOURS[index]}" stroke-width="2"/>'
-        )
-        for point in points[name]:
-            x, y = place(point)
-            body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLOURS[index]}"/>'
-    return _frame(title, unit, names, body)
+    body = _text(10, top - 12, down)
+    for power in range(low, high + 1):
+        y = place(ticks[0][0], 10.0**power)[1]
+        body += f'<path d="M{left} {y:.1f}H{WIDTH - right}" class="grid"/>' + _text(left - 8, y + 4, short(10.0**power), "end")
+    for x, label in ticks:
+        at = place(x, 10.0**low)[0]
+        body += f'<path d="M{at:.1f} {top}V{height - bottom}" class="grid"/>' + _text(at, height - bottom + 18, label, "middle")
+    body += _text((left + WIDTH - right) / 2, height - 6, across, "middle")
+    for index, points in enumerate(curves):
+        path = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in points)
+        body += f'<polyline points="{path}" class="c{index}"/>'
+    return _page(title, names, height, body)
+
+
+def percentiles(title, names, values, unit):
+    """The upper half of the values, with the tail as wide as the rest: each step to the right is a tenth of
+    what is left. `values[i]` is sorted."""
+    ticks = [(50, "50%"), (90, "90%"), (99, "99%"), (99.9, "99.9%"), (99.99, "99.99%")]
+    at = [100 - 50 * 10 ** (-3.69897 * step / 200) for step in range(201)]
+    curves = [[(p, max(known[min(len(known) - 1, int(len(known) * p / 100))], 1e-3)) for p in at] for known in values]
+    to_x = lambda percent: -math.log10(1 - percent / 100)  # noqa: E731
+    return _curves(title, names, curves, ticks, to_x, "percentile of events", unit)
+
+
+def growth(title, names, curves, unit, across):
+    """Over a size; both axes are logarithmic."""
+    sizes = [x for points in curves for x, _ in points]
+    powers = range(math.floor(math.log10(min(sizes))), math.ceil(math.log10(max(sizes))) + 1)
+    ticks = [(10.0**power, short(10.0**power)) for power in powers]
+    return _curves(title, names, curves, ticks, math.log10, across, unit)

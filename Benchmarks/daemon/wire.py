@@ -189,6 +189,35 @@ def ping(pipe, path, interval=0.005):
     return [(due, came - due) for due, came in zip(asked, answered)]
 
 
+def summary(milliseconds):
+    return {
+        "ping_p99": percentile(milliseconds, 99), "ping_max": max(milliseconds, default=None),
+        "pings": len(milliseconds),
+    }  # fmt: skip
+
+
+def read_slowly(pipe, path, subscribe, count):
+    """Subscribers that read 16 KiB each 50 ms, and that much only."""
+    clients = []
+    for _ in range(count):
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(path)
+        client.sendall(subscribe)
+        client.recv(4096)
+        client.setblocking(False)
+        clients.append(client)
+    pipe.send("ready")
+    while not pipe.poll(0.05):
+        for client in clients:
+            try:
+                if not client.recv(1 << 14):
+                    raise RuntimeError("the server closed the connection of a subscriber")
+            except BlockingIOError:
+                pass
+    pipe.recv()
+    return None
+
+
 def expiry(server, dues, patience):
     """Lets keys become due at these moments (milliseconds since 1970, one for each) while one client
     listens and another asks PING. Returns the lateness of each event and the PINGs from the first due

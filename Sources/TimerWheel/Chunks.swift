@@ -92,6 +92,12 @@ struct Chunks: ~Copyable {
     return position
   }
 
+  /// Whether an entry is the only one of its chunk.
+  @inline(__always)
+  func isAlone(_ position: UInt32) -> Bool {
+    live[Int(position &>> 6)] & ~(1 &<< UInt64(position & 63)) == 0
+  }
+
   /// Takes an entry out of its list. Returns whether its chunk has to be dropped now.
   ///
   /// Neither its deadline nor its record is looked at, nor the chunk's header: each would be one

@@ -5,12 +5,13 @@
 /// in which they were given back: after many timers were cancelled in any order, each arming would
 /// then wait for memory.
 package struct FreeIndices: ~Copyable {
-  /// Bits of things; of words of those that have any; and of words of these.
+  /// Bits of things, except those in `held`; of words of those that have any; and of words of these.
   private var bits = GrowingArray<UInt64>(capacity: 1)
   private var words = GrowingArray<UInt64>(capacity: 1)
   private var groups = GrowingArray<UInt64>(capacity: 1)
-  /// The word that was looked at last.
-  private var current = 0
+  /// What is left of the word that things are taken from now; and the number of its first thing.
+  private var held: UInt64 = 0
+  private var heldStart: UInt32 = 0
   /// How many there are, free or not.
   package private(set) var end = 0
 
@@ -20,15 +21,22 @@ package struct FreeIndices: ~Copyable {
     bits.allocatedBytes + words.allocatedBytes + groups.allocatedBytes
   }
 
+  /// Whether `takeHeld` can be called. One in 64 times it cannot, and `take` has to look further.
+  @inline(__always)
+  var isHolding: Bool { held != 0 }
+
+  @inline(__always)
+  mutating func takeHeld() -> UInt32 {
+    let index = heldStart | UInt32(truncatingIfNeeded: held.trailingZeroBitCount)
+    held &= held &- 1
+    return index
+  }
+
   /// Takes the next free one; nil when none is left.
   @inline(__always)
   package mutating func take() -> UInt32? {
-    if bits.cells[current] == 0, !findWord() { return nil }
-    let word = bits.cells[current]
-    let rest = word & (word &- 1)
-    bits.cells[current] = rest
-    if rest == 0 { withdraw(current) }
-    return UInt32(truncatingIfNeeded: current &<< 6 | word.trailingZeroBitCount)
+    if !isHolding, !holdNextWord() { return nil }
+    return takeHeld()
   }
 
   @inline(__always)
@@ -43,6 +51,10 @@ package struct FreeIndices: ~Copyable {
   package mutating func remove(_ index: UInt32) {
     let word = Int(index >> 6)
     let bit: UInt64 = 1 << UInt64(index & 63)
+    if index & ~63 == heldStart, held & bit != 0 {
+      held &= ~bit
+      return
+    }
     precondition(Int(index) < end && bits.cells[word] & bit != 0, "it is not free")
     bits.cells[word] &= ~bit
     if bits.cells[word] == 0 { withdraw(word) }
@@ -64,7 +76,6 @@ package struct FreeIndices: ~Copyable {
     words.cells[group] |= 1 &<< UInt64(truncatingIfNeeded: word & 63)
   }
 
-  @inline(never)
   private mutating func withdraw(_ word: Int) {
     let group = word &>> 6
     words.cells[group] &= ~(1 &<< UInt64(truncatingIfNeeded: word & 63))
@@ -74,17 +85,21 @@ package struct FreeIndices: ~Copyable {
   }
 
   /// Continues where it was, or from the start. Only the topmost words are searched, a 262,144th of
-  /// all in number.
+  /// all in number. Returns false if nothing is free.
   @inline(never)
-  private mutating func findWord() -> Bool {
-    var group = current &>> 6
+  mutating func holdNextWord() -> Bool {
+    var group = Int(heldStart &>> 12)
     if words.cells[group] == 0 {
       var top = 0
       while top < groups.capacity, groups.cells[top] == 0 { top += 1 }
       guard top < groups.capacity else { return false }
       group = top &<< 6 | groups.cells[top].trailingZeroBitCount
     }
-    current = group &<< 6 | words.cells[group].trailingZeroBitCount
+    let word = group &<< 6 | words.cells[group].trailingZeroBitCount
+    held = bits.cells[word]
+    heldStart = UInt32(truncatingIfNeeded: word &<< 6)
+    bits.cells[word] = 0
+    withdraw(word)
     return true
   }
 
@@ -106,7 +121,8 @@ package struct FreeIndices: ~Copyable {
     bits.startOver(1)
     words.startOver(1)
     groups.startOver(1)
-    current = 0
+    held = 0
+    heldStart = 0
     end = 0
   }
 }

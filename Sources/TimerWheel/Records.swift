@@ -36,15 +36,18 @@ struct Records: ~Copyable {
     Int(index) < free.end && all[Int(index)].generation == generation && generation != 0
   }
 
-  /// A record with a generation of its own; its position is the caller's to fill in.
+  /// Whether the next `add` has a record at hand. One in 64 times it has not: see `findFree`.
   @inline(__always)
-  mutating func take(payload: UInt64) -> (index: UInt32, generation: UInt32) {
+  var hasFree: Bool { free.isHolding }
+
+  @inline(__always)
+  mutating func add(_ payload: UInt64, at position: UInt32) -> TimerWheel.Token {
     lastGeneration &+= 1
     if lastGeneration == 0 { lastGeneration = 1 }
-    let index = free.take() ?? takeNew()
+    let index = free.takeHeld()
     payloads[Int(index)] = payload
-    all[Int(index)].generation = lastGeneration
-    return (index, lastGeneration)
+    all[Int(index)] = Record(generation: lastGeneration, position: position)
+    return TimerWheel.Token(index: index, generation: lastGeneration)
   }
 
   @inline(__always)
@@ -71,15 +74,16 @@ struct Records: ~Copyable {
     free.extend(to: array.capacity)
   }
 
-  /// None is free: makes more.
+  /// Finds records for the next calls of `add`, and makes more if none is free.
   @inline(never)
-  private mutating func takeNew() -> UInt32 {
+  mutating func findFree() {
+    if free.holdNextWord() { return }
     precondition(array.capacity < 1 << 32, "a wheel holds at most 2³² timers")
     array.grow(atLeast: array.capacity + 1)
     payloadArray.grow(atLeast: array.capacity)
     all = array.cells
     payloads = payloadArray.cells
     free.extend(to: array.capacity)
-    return free.take()!
+    _ = free.holdNextWord()
   }
 }

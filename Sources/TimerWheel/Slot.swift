@@ -47,6 +47,11 @@ struct Slot: Equatable {
     return turn | position &<< shift
   }
 
+  /// The last tick of the slot, likewise.
+  func lastTick(near elapsed: UInt64) -> UInt64 {
+    start(near: elapsed) | ((1 &<< shift) &- 1)
+  }
+
   /// Whether `tick` lies in the slot, in the turn of its level that `elapsed` is in.
   func covers(_ tick: UInt64, near elapsed: UInt64) -> Bool {
     tick &>> shift == start(near: elapsed) &>> shift

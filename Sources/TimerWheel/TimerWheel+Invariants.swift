@@ -4,6 +4,7 @@ extension TimerWheel {
     var seen = 0
     for list in 0..<(Slot.count + Slot.levels) { seen += check(list) }
     precondition(seen == count, "the count is wrong: \(seen) seen, \(count)")
+    precondition(isNearLateEnough, "a deadline that is not near would be placed wrongly")
   }
 
   /// The number of timers in a list.

@@ -85,6 +85,9 @@ public struct TimerWheel: ~Copyable {
   private var nextBound: Tick = .max
   /// Where a timer with that very deadline is; `none` if that is not known.
   private var nextPosition = Chunks.none
+  /// A deadline after this only needs its entry: it is in the future and not in the slot that is being
+  /// cascaded, and neither the horizon nor the earliest deadline changes. Too late costs time only.
+  private var near: Tick = .max
 
   /// An empty wheel whose time is `start`, in ticks.
   public init(startingAt start: Tick = 0) {
@@ -123,10 +126,26 @@ public struct TimerWheel: ~Copyable {
   ///   - deadline: when it is due, in ticks; the past counts as due now.
   ///   - payload: 64 bits of the caller's, handed back when it expires.
   public mutating func schedule(deadline: Tick, payload: UInt64) -> Token {
-    let (index, generation) = records.take(payload: payload)
+    let slot = Slot(for: deadline, from: elapsed).id
+    guard deadline > near, records.hasFree, chunks.lists[slot].hasRoom else {
+      return scheduleInNewPlace(deadline, payload)
+    }
+    return add(deadline, payload, to: slot)
+  }
+
+  /// Has an end of its own, so that the usual way saves no registers for it.
+  @inline(never)
+  private mutating func scheduleInNewPlace(_ deadline: Tick, _ payload: UInt64) -> Token {
+    if !records.hasFree { records.findFree() }
+    return add(deadline, payload, to: prepare(for: deadline))
+  }
+
+  @inline(__always)
+  private mutating func add(_ deadline: Tick, _ payload: UInt64, to slot: Int) -> Token {
     count &+= 1
-    place(index, deadline)
-    return Token(index: index, generation: generation)
+    let token = records.add(payload, at: chunks.lists[slot].end)
+    _ = chunks.append(deadline, token.index, to: slot)
+    return token
   }
 
   /// Disarms a timer at once. O(1).
@@ -149,9 +168,23 @@ public struct TimerWheel: ~Copyable {
   @discardableResult
   public mutating func reschedule(_ token: Token, deadline: Tick) -> Bool {
     guard records.holds(token.index, token.generation) else { return false }
-    remove(records.all[Int(token.index)].position)
-    place(token.index, deadline)
+    let old = records.all[Int(token.index)].position
+    let slot = Slot(for: deadline, from: elapsed).id
+    guard deadline > near, old != nextPosition, !chunks.isAlone(old), chunks.lists[slot].hasRoom
+    else {
+      rescheduleInNewPlace(token.index, deadline)
+      return true
+    }
+    _ = chunks.remove(old)
+    records.all[Int(token.index)].position = chunks.append(deadline, token.index, to: slot)
     return true
+  }
+
+  @inline(never)
+  private mutating func rescheduleInNewPlace(_ index: UInt32, _ deadline: Tick) {
+    remove(records.all[Int(index)].position)
+    let slot = prepare(for: deadline)
+    records.all[Int(index)].position = chunks.append(deadline, index, to: slot)
   }
 
   /// Whether the token names a timer that is still armed. O(1).
@@ -174,7 +207,10 @@ public struct TimerWheel: ~Copyable {
   public var nextDeadline: Tick? {
     mutating get {
       if count == 0 { return nil }
-      if nextPosition == Chunks.none { (nextBound, nextPosition) = findNext() }
+      if nextPosition == Chunks.none {
+        (nextBound, nextPosition) = findNext()
+        near = max(near, nextBound)
+      }
       return nextBound
     }
   }
@@ -214,10 +250,12 @@ public struct TimerWheel: ~Copyable {
 
       guard let next = firstOccupied() else {
         horizon = .max
+        near = .max
         guard runs != 0, run.deadline <= now else { break }
         budget &-= 1
         return expire(run.position)
       }
+      near = .max
       horizon = next.start(near: elapsed)
       if run.deadline < horizon { continue }
       guard horizon <= now else { break }
@@ -230,6 +268,7 @@ public struct TimerWheel: ~Copyable {
     } else {
       budget = 0
     }
+    updateNear()
     return nil
   }
 
@@ -237,7 +276,10 @@ public struct TimerWheel: ~Copyable {
     let deadline = chunks.deadlines[Int(position)]
     let index = chunks.records[Int(position)]
     let generation = records.all[Int(index)].generation
-    if deadline > elapsed { elapsed = deadline }
+    if deadline > elapsed {
+      elapsed = deadline
+      near = max(near, deadline)
+    }
     remove(position)
     records.giveBack(index)
     count &-= 1
@@ -317,32 +359,41 @@ public struct TimerWheel: ~Copyable {
     return Slot(for: effective, from: elapsed)
   }
 
-  @inline(__always)
-  private mutating func place(_ index: UInt32, _ deadline: Tick) {
+  /// Prepares for a deadline that is about to be added, wherever it is. Returns its slot, whose list has
+  /// room.
+  private mutating func prepare(for deadline: Tick) -> Int {
     let slot = slot(for: deadline)
-    let position = append(deadline, index, to: slot.id)
-    records.all[Int(index)].position = position
+    if !chunks.lists[slot.id].hasRoom { appendChunk(to: slot.id) }
     if deadline <= nextBound {
       nextBound = deadline
-      nextPosition = position
+      nextPosition = chunks.lists[slot.id].end
     }
     // A slot that starts before the horizon lies in it whole: a wider one would be open already.
     if deadline < horizon { horizon = (deadline &>> slot.shift) &<< slot.shift }
+    updateNear()
+    return slot.id
+  }
+
+  /// For `checkInvariants`.
+  var isNearLateEnough: Bool {
+    near >= max(elapsed, nextBound, horizon) && near >= cascading?.lastTick(near: elapsed) ?? 0
+  }
+
+  private mutating func updateNear() {
+    near = max(elapsed, nextBound, horizon)
+    if let cascading { near = max(near, cascading.lastTick(near: elapsed)) }
   }
 
   @inline(__always)
   private mutating func append(_ deadline: Tick, _ index: UInt32, to slot: Int) -> UInt32 {
-    chunks.lists[slot].hasRoom
-      ? chunks.append(deadline, index, to: slot) : appendToNewChunk(deadline, index, slot)
+    if !chunks.lists[slot].hasRoom { appendChunk(to: slot) }
+    return chunks.append(deadline, index, to: slot)
   }
 
   @inline(never)
-  private mutating func appendToNewChunk(
-    _ deadline: Tick, _ index: UInt32, _ slot: Int
-  ) -> UInt32 {
+  private mutating func appendChunk(to slot: Int) {
     chunks.appendChunk(to: slot)
     setOccupied(slot, true)
-    return chunks.append(deadline, index, to: slot)
   }
 
   @inline(__always)
@@ -377,6 +428,7 @@ public struct TimerWheel: ~Copyable {
   private mutating func becomeEmpty() {
     nextPosition = Chunks.none
     nextBound = .max
+    near = .max
     if let cascading { setOccupied(cascading.id, false) }
     cascading = nil
     horizon = .max

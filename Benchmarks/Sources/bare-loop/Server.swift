@@ -1,4 +1,4 @@
-import CPolling
+import CBenchmarks
 import Glibc
 import TimerWheel
 
@@ -30,7 +30,7 @@ struct Server: ~Copyable {
   init(path: String, log: consuming Log) {
     self.log = log
     unlink(path)
-    listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
+    let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
@@ -39,6 +39,7 @@ struct Server: ~Copyable {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, length) }
     }
     guard bound == 0, listen(listener, 4_096) == 0 else { fail(path) }
+    self.listener = listener
     poller = epoll_create1(0)
     watch(listener)
   }

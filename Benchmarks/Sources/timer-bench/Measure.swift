@@ -1,4 +1,4 @@
-import CMalloc
+import CBenchmarks
 import Glibc
 
 /// The present in nanoseconds of `CLOCK_MONOTONIC`.

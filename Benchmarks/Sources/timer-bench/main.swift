@@ -1,4 +1,4 @@
-import CMalloc
+import CBenchmarks
 import Glibc
 
 // timer-bench PEER WORKLOAD N SEED ROUND - one run of one peer, one line for each phase.

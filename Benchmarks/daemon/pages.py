@@ -1,0 +1,225 @@
+"""The pages: docs/benchmarks.md for users, and the goals in docs/dev/benchmarks.md for contributors."""
+
+import datetime
+import textwrap
+
+import svg
+from report import machine, number, table, times
+from servers import PROJECT, Beanstalkd, Countdownd, Redis
+from work import FULL, FULL_GOAL, GOALS, LOADS, MODE_TITLES, MODES
+
+PAGE = PROJECT / "docs" / "benchmarks.md"
+GOALS_PAGE = PROJECT / "docs" / "dev" / "benchmarks.md"
+BEGIN, END = "<!-- goals: written by `make bench` -->\n", "<!-- end of goals -->\n"
+US, REDIS, BARE = "countdownd", "Redis", "bare loop"
+
+
+def paragraph(text):
+    return textwrap.fill(" ".join(text.split()), 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def bullets(*texts):
+    return "\n".join(
+        textwrap.fill(" ".join(text.split()), 100, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for text in texts
+    ) + "\n"  # fmt: skip
+
+
+def loads():
+    return [(mode, load) for mode, *_ in MODES for load, *_ in LOADS]
+
+
+# MARK: For users
+
+
+def for_users(results, about):
+    quick = f", 1/{about['shrink']} of the work" if about["shrink"] > 1 else ""
+    parts = [
+        "# Benchmarks: countdownd beside Redis\n",
+        paragraph("""Ratios are countdownd's figure divided by Redis's. Throughput is better above 1×;
+            processor time, lateness and memory are better below."""),
+        "## Starting countdowns\n",
+        throughput_table(results),
+        paragraph("""The work is `COUNTDOWN START key BRIEF` beside `SET key v EX 60`, with distinct keys. CPU is
+            the server's own processor time for each command. The client shares the two cores with the server and
+            often sets the pace, so CPU tells more about the server than throughput does."""),
+        "![Throughput and processor time relative to Redis](benchmarks/throughput.svg)\n",
+        "## Lateness\n", lateness_table(results),
+        paragraph("""“100,000 at one moment” has one subscriber, which receives an event for each.
+            “Quiet” is 200 countdowns a second at random moments. “Ticking” is 100,000 countdowns that tick
+            once a second, all watched. No event was early and none was lost, unless the table says so."""),
+        "![Lateness of 100,000 countdowns due at one moment](benchmarks/burst.svg)\n",
+        "## Other clients while the server is busy\n", ping_table(results),
+        paragraph("""Another client sends `PING` each millisecond (each 5 ms during the burst) and measures the
+            time until the answer. “Fan-out” is 10,000 countdowns that become ready at one moment for 100
+            subscribers, which read slowly. “Flood” is 50 clients that start new countdowns at pipeline 16, with
+            `durability: process` and `appendfsync everysec`."""),
+        "## Memory, idling and restarts\n", memory_table(results, about),
+        "## How it was measured\n",
+        bullets(
+            f"Machine: {machine()}; load averages before the start: {about['loads']}.",
+            f"Versions: countdownd {about['version']}, Redis {Redis.version()}, beanstalkd {Beanstalkd.version() or '–'}; "
+            f"release build, Unix sockets. Date: {datetime.date.today().isoformat()}.",
+            f"Medians of {about['rounds']} rounds{quick}. In each round the servers take turns, each in a process that "
+            "has just been started. The clients run on the same cores.",
+            "redis-benchmark measures throughput; the kernel's accounting (`/proc/PID/task/*/schedstat`) gives CPU. "
+            "Redis runs with its defaults, without snapshots and without limits for slow subscribers. "
+            "[Benchmarks/daemon](../Benchmarks/daemon/README.md) describes each measurement.",
+        ),
+        "## Repeat it\n",
+        "    make bench                                        # all of it; writes this page\n"
+        "    make bench BENCH_OPTIONS=--quick                  # a fifth of the work, once; prints only\n"
+        "    make bench BENCH_OPTIONS=\"--only burst --rounds 3\"\n"
+        "    countdownctl bench                                # load a daemon of your own\n",
+        paragraph("""Contributors: [goals and how far they are met](dev/benchmarks.md), [growth with the number of
+            countdowns and connections](dev/benchmarks-scale.md), [the timer wheel](dev/benchmarks-wheel.md)."""),
+    ]  # fmt: skip
+    if results.troubles:
+        parts.append("## Not measured\n\n" + bullets(*results.troubles))
+    return "\n".join(parts)
+
+
+def compared(results, row, what, unit):
+    """Ours, Redis's and the ratio."""
+    ours, peer = (results.get(row, name, what) for name in (US, REDIS))
+    return [number(ours, unit), number(peer, unit), times(results.ratio(row, what))]
+
+
+def throughput_table(results):
+    rows = []
+    for mode, *_ in MODES:
+        rows.append([f"**{MODE_TITLES[mode]}**"] + [""] * 6)
+        for load, *_ in LOADS:
+            row = (mode, load)
+            rows.append([load, *compared(results, row, "per_second", ""), *compared(results, row, "cpu_us", " µs")])
+    heads = ["commands per second", US, REDIS, "ratio", "CPU", "Redis's CPU", "ratio"]
+    return table(heads, rows)
+
+
+def lateness_table(results):
+    rows = []
+    for title, row in (("100,000 at one moment", ("burst",)), ("quiet", ("quiet",)), ("ticking", ("ticking",))):
+        late = [*compared(results, row, "late_p99", " ms")]
+        medians = [number(results.get(row, name, "late_p50"), " ms") for name in (US, REDIS)]
+        cpu = compared(results, row, "cpu_us", " µs") if row == ("burst",) else ["–"] * 3
+        rows.append([title, *medians, *late, *cpu])
+        wrong = {what: results.worst(row, US, what) for what in ("early", "lost")}
+        if any(wrong.values()):
+            rows[-1][0] += f" (countdownd: early {wrong['early']}, lost {wrong['lost']})"
+    heads = ["lateness", "p50", "Redis", "p99", "Redis", "ratio", "CPU per event", "Redis", "ratio"]
+    return table(heads, rows)
+
+
+PINGS = {
+    "100,000 due at one moment": ("burst",), "fan-out to 100 slow subscribers": ("ping", "fan-out"),
+    "flood of new keys": ("ping", "flood"), "1,000,000 scopes opened": ("ping", "scopes"),
+}  # fmt: skip
+
+
+def ping_table(results):
+    rows = []
+    for title, row in PINGS.items():
+        worst = [number(results.worst(row, name, "ping_max"), " ms") for name in (US, REDIS)]
+        rows.append([title, *compared(results, row, "ping_p99", " ms"), *worst])
+    return table(["PING of another client", "p99", "Redis", "ratio", "longest", "Redis"], rows)
+
+
+def memory_table(results, about):
+    count = f"{about['entities'] // about['shrink']:,}"
+    rows = [
+        ("memory per countdown, 12-byte key", ("memory",), "bytes", " B"),
+        ("memory per connection, of 10,000", ("connections",), "bytes", " B"),
+        ("wake-ups per second when idle", ("memory",), "wakeups", ""),
+        (f"start with {count} stored", ("loading",), "seconds", " s"),
+    ]
+    beanstalkd = {title: number(results.get(row, "beanstalkd", what), unit) for title, row, what, unit in rows}
+    lines = [[title, *compared(results, row, what, unit), beanstalkd[title]] for title, row, what, unit in rows]
+    one = "started per second, one connection"
+    peer = number(results.get(("memory",), "beanstalkd", "per_second"))
+    lines.insert(0, [one, *compared(results, ("memory",), "per_second", ""), peer])
+    return table(["", US, REDIS, "ratio", "beanstalkd"], lines)
+
+
+# MARK: For contributors
+
+
+def verdict(*met):
+    return "–" if None in met else "yes" if all(met) else "**no**"
+
+
+def goals(results):
+    rows = []
+    for row in loads():
+        mode, load = row
+        floors, ceiling = GOALS[load]
+        rows.append(goal_row(results, f"{load}, {mode}", row, US, floors[mode], ceiling))
+    for row in loads():
+        if (row, FULL) in results.values:
+            rows.append(goal_row(results, f"{row[1]}, {row[0]}, full reply", row, FULL, *FULL_GOAL))
+    heads = ["work", "throughput", "goal", "server CPU", "goal", "met", "bare loop's throughput", "its CPU", "CPU beside it"]
+    text = table(heads, rows) + "\n"
+
+    late, cpu = results.ratio(("burst",), "late_p99"), results.get(("burst",), US, "cpu_us")
+    memory = results.get(("memory",), US, "bytes")
+    others = [
+        ["100,000 due at one moment: p99 lateness beside Redis", times(late), "≤ 0.1×", below(late, 0.1)],
+        ["the same: CPU per event", number(cpu, " µs"), "≤ 0.5 µs", below(cpu, 0.5)],
+        ["bytes per countdown, 12-byte key", number(memory, " B"), "≤ 84 B", below(memory, 84)],
+        ["the same, beside Redis", times(results.ratio(("memory",), "bytes")), "≤ 0.6×", below(results.ratio(("memory",), "bytes"), 0.6)],
+    ]  # fmt: skip
+    for title, row in PINGS.items():
+        ours = results.get(row, US, "ping_p99")
+        others.append([f"PING p99 of another client, {title}", number(ours, " ms"), "≤ 5 ms", below(ours, 5)])
+    ticking = results.get(("ticking",), US, "late_p99")
+    loading = results.get(("loading",), US, "seconds")
+    others += [
+        ["100,000 ticking, watched: p99 lateness", number(ticking, " ms"), "≤ 5 ms", below(ticking, 5)],
+        ["wake-ups per second when idle", number(results.get(("memory",), US, "wakeups")), "0", below(results.get(("memory",), US, "wakeups"), 0)],
+        ["loading, 1,000,000", number(loading, " s"), "≤ 1 s", below(loading, 1)],
+    ]  # fmt: skip
+    return text + table(["work", "measured", "goal", "met"], others)
+
+
+def below(value, bound):
+    return verdict(None if value is None else value <= bound)
+
+
+def goal_row(results, title, row, ours, floor, ceiling):
+    fast, cpu = (results.ratio(row, what, ours) for what in ("per_second", "cpu_us"))
+    met = [None if fast is None else fast >= floor, None if cpu is None else cpu <= ceiling]
+    bare = [times(results.ratio(row, what, BARE)) for what in ("per_second", "cpu_us")]
+    factor = times(results.ratio(row, "cpu_us", ours, BARE))
+    return [title, times(fast), f"≥ {floor:g}×", times(cpu), f"≤ {ceiling:g}×", verdict(*met), *bare, factor]
+
+
+# MARK: Writing
+
+
+def write(text, goals_text, results):
+    PAGE.write_text(text)
+    page = GOALS_PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    stamp = f"Date {datetime.date.today().isoformat()}, countdownd {Countdownd.version()}.\n\n"
+    GOALS_PAGE.write_text(before + BEGIN + "\n" + stamp + goals_text + "\n" + END + rest.split(END)[1])
+    write_charts(results, PAGE.with_suffix(""))
+
+
+def write_charts(results, folder):
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for mode, *_ in MODES:
+        rows.append((MODE_TITLES[mode].replace("`", ""), None))
+        for load, *_ in LOADS:
+            values = [results.ratio((mode, load), what) for what in ("per_second", "cpu_us")]
+            if any(values):
+                rows.append((load, values))
+    if any(values for _, values in rows):
+        names = ["throughput (more is better)", "the server's CPU per command (less is better)"]
+        form = lambda value: f"{value:.2f}×"  # noqa: E731
+        chart = svg.bars("countdownd relative to Redis (1×)", names, rows, mark=1, form=form)
+        (folder / "throughput.svg").write_text(chart)
+    known = [name for name in (US, REDIS) if results.latenesses.get((("burst",), name))]
+    if known:
+        values = [sorted(results.latenesses[(("burst",), name)]) for name in known]
+        chart = svg.percentiles("100,000 due at one moment: lateness of their events", known, values, "milliseconds")
+        (folder / "burst.svg").write_text(chart)
