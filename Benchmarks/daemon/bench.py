@@ -22,8 +22,6 @@ from report import Results, load_averages
 from servers import BARE_LOOP, COUNTDOWNCTL, COUNTDOWND, BareLoop, Beanstalkd, Countdownd, Redis, request
 from work import FULL, LOADS, MODES
 
-FAR_MS = 30 * 3_600_000
-
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
@@ -67,10 +65,9 @@ def in_turns(makers, number):
     return makers[first:] + makers[:first]
 
 
-def start_requests(server, count, left_ms):
-    """Requests for what is due after so many milliseconds, made when they are sent."""
-    due = time.time() * 1000 + left_ms
-    return ((lambda n=n: server.start_request(b"k:%010d" % n, due)) for n in range(count))
+def far_requests(server, count):
+    """Requests for what is not due before all is over."""
+    return (server.start_in(b"k:%010d" % n, 30 * 3_600_000) for n in range(count))
 
 
 # The groups. Each measures one round.
@@ -137,9 +134,8 @@ def ping_during_fan_out(kind, options):
     with kind() as server:
         readers = wire.Background(wire.read_slowly, str(server.path), wire.SUBSCRIBE[kind.name], subscribers)
         prober = wire.Background(wire.ping, str(server.path), 0.001)
-        left_ms = 4_000 // options.shrink + 500
-        due = time.time() + left_ms / 1000
-        wire.fill(server, start_requests(server, count, left_ms))
+        due = time.time() + 4 / options.shrink + 0.5
+        wire.fill(server, ((lambda n=n: server.start_request(b"k:%010d" % n, due * 1000)) for n in range(count)))
         wire.sleep_until(due + 2)
         samples = prober.stop()
         readers.stop()
@@ -153,7 +149,7 @@ def memory(results, options, number):
             continue
         with kind() as server:
             before, used = server.resident(), server.cpu_seconds()
-            seconds = wire.fill(server, start_requests(server, count, FAR_MS))
+            seconds = wire.fill(server, far_requests(server, count))
             found = {
                 "bytes": (server.resident() - before) / count, "per_second": count / seconds,
                 "cpu_us": (server.cpu_seconds() - used) * 1e6 / count,
@@ -208,7 +204,7 @@ def loading(results, options, number):
     ):  # fmt: skip
         kept = {"countdownd": ours, "Redis, log of commands": commands, "Redis": rewritten}
         for server in kept.values():
-            wire.fill(server, start_requests(server, count, FAR_MS))
+            wire.fill(server, far_requests(server, count))
         rewrite(rewritten)
         for server in kept.values():
             server.stop()

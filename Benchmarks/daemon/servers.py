@@ -156,10 +156,14 @@ class Countdownd(Server):
         return output("git", "-C", str(PROJECT), "describe", "--tags", "--always", "--dirty") or "?"
 
     @staticmethod
-    def start_request(key, due_ms):
+    def start_in(key, left_ms):
+        """Starts what is due after so many milliseconds."""
+        return request(b"COUNTDOWN", b"START", key, b"COUNT", b"1", b"EVERY", b"%d" % left_ms)
+
+    @classmethod
+    def start_request(cls, key, due_ms):
         """Starts what is due at that moment, in milliseconds since 1970."""
-        left = max(1, int(due_ms - time.time() * 1000 + 0.999))
-        return request(b"COUNTDOWN", b"START", key, b"COUNT", b"1", b"EVERY", b"%d" % left)
+        return cls.start_in(key, max(1, int(due_ms - time.time() * 1000 + 0.999)))
 
 
 class Redis(Server):
@@ -204,6 +208,10 @@ class Redis(Server):
     def version(cls):
         words = output(cls.program(), "--version").split() if cls.program() else []
         return next((word[2:] for word in words if word.startswith("v=")), None)
+
+    @staticmethod
+    def start_in(key, left_ms):
+        return request(b"SET", key, b"v", b"PX", b"%d" % left_ms)
 
     @staticmethod
     def start_request(key, due_ms):
@@ -258,9 +266,8 @@ class Beanstalkd(Server):
         return output(cls.program(), "-v").removeprefix("beanstalkd ") if cls.program() else None
 
     @staticmethod
-    def start_request(key, due_ms):
-        left = max(1, round(due_ms / 1000 - time.time()))
-        return b"put 0 %d 60 %d\r\n%s\r\n" % (left, len(key), key)
+    def start_in(key, left_ms):
+        return b"put 0 %d 60 %d\r\n%s\r\n" % (left_ms // 1000, len(key), key)
 
 
 def request(*words):

@@ -53,7 +53,8 @@ struct Server: ~Copyable {
 
   mutating func run() -> Never {
     while true {
-      let count = epoll_wait(poller, events, CInt(Self.mostEvents), countdowns.millisecondsToSleep())
+      let count = epoll_wait(
+        poller, events, CInt(Self.mostEvents), countdowns.millisecondsToSleep())
       guard count >= 0 else { fail("epoll_wait") }
       countdowns.beginBatch()
       var replies = 0
