@@ -15,6 +15,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, ".build", "peers")
@@ -271,7 +272,7 @@ def table(results, peers, size):
                 fastest, title = min(others)
                 cells.append(f"{fastest / ours:.1f}× ({title.split(' ')[0].rstrip(',')})")
         if any(cell != "–" for cell in cells):
-            label = f"fastest peer / ours at {'1 ms' if name.endswith('ms') else '1 µs'}"
+            label = f"fastest other / ours at {'1 ms' if name.endswith('ms') else '1 µs'}"
             rows.append([label, *cells, "", ""])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return f"## {size:,} timers\n\n" + "\n".join(lines) + "\n"
@@ -296,25 +297,35 @@ def machine():
     return f"{model}, {cores} cores{memory}, Linux {platform.release()}, {system}"
 
 
+def wrap(text, width=100):
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def bullets(*texts):
+    return "".join("- " + textwrap.indent(wrap(text, 98), "  ")[2:] for text in texts)
+
+
 def document(results, peers, sizes, options, load_before, swift, java):
     today = datetime.date.today().isoformat()
     load = ", ".join(f"{value:.1f}" for value in load_before)
     versions = [f"{p.title.replace('**', '')} {p.version}" for p in peers if not p.ours and p.version]
     parts = [
         "# The timer wheel, measured\n",
-        "Written by `make bench-wheel`; [how it is measured, and what each peer is allowed]"
-        "(../../Benchmarks/peers/README.md).\n",
-        f"- Machine: {machine()}; load averages before the start {load}.\n"
-        f"- Date {today}; medians of {options.rounds} alternating rounds; seed {options.seed}.\n"
-        f"- Ours: {PEERS[0].version}, Swift {swift}, release build.\n"
-        f"- Peers: {'; '.join(versions)}.\n"
-        + (f"- Java: {java}.\n" if java else "")
-        + "- **schedule**: into a structure that starts empty; **again**: once it has its memory."
-        " **same**: all timers due at the same moment. **expire, all due**: uniform over an hour,"
-        " then the whole hour has passed. **in steps**: the hour passes bit by bit; of the wheel,"
-        " cascades included. **next**: what asking for the next deadline after each change adds.\n"
-        "- –: not possible with the peer, or not in reasonable time; the page above says why.\n",
-    ]
+        wrap("Written by `make bench-wheel`; [how it is measured, and what each library is allowed]"
+             "(../../Benchmarks/peers/README.md)."),
+        bullets(
+            f"Machine: {machine()}; load averages before the start: {load}.",
+            f"Date: {today}. Medians of {options.rounds} alternating rounds; seed {options.seed}.",
+            f"Ours: {PEERS[0].version}, Swift {swift}, release build.",
+            f"Others: {'; '.join(versions)}.",
+            *([f"Java: {java}."] if java else []),
+            "**schedule**: into a structure that starts empty; **again**: once it has its memory. **same**: all timers "
+            "due at the same moment. **expire, all due**: uniform over an hour, then the whole hour has passed. **in "
+            "steps**: the hour passes bit by bit; of the wheel, cascades included. **next**: what asking for the next "
+            "deadline after each change adds.",
+            "–: not possible with the library, or not in reasonable time; the page above says why.",
+        ),
+    ]  # fmt: skip
     parts += [table(results, peers, size) for size in sizes]
     left_out = [f"- {p.title}: {p.missing}" for p in PEERS if p.missing]
     if left_out:

@@ -1,10 +1,9 @@
 """The pages: docs/benchmarks.md for users, and the goals in docs/dev/benchmarks.md for contributors."""
 
 import datetime
-import textwrap
 
 import svg
-from report import machine, number, table, times
+from report import bullets, machine, number, paragraph, table, times
 from servers import PROJECT, Beanstalkd, Countdownd, Redis
 from work import FULL, FULL_GOAL, GOALS, LOADS, MODE_TITLES, MODES
 
@@ -12,17 +11,6 @@ PAGE = PROJECT / "docs" / "benchmarks.md"
 GOALS_PAGE = PROJECT / "docs" / "dev" / "benchmarks.md"
 BEGIN, END = "<!-- goals: written by `make bench` -->\n", "<!-- end of goals -->\n"
 US, REDIS, BARE = "countdownd", "Redis", "bare loop"
-
-
-def paragraph(text):
-    return textwrap.fill(" ".join(text.split()), 100, break_long_words=False, break_on_hyphens=False) + "\n"
-
-
-def bullets(*texts):
-    return "\n".join(
-        textwrap.fill(" ".join(text.split()), 100, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        for text in texts
-    ) + "\n"  # fmt: skip
 
 
 def loads():

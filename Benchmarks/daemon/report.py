@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import statistics
+import textwrap
 
 from servers import output
 from wire import percentile
@@ -90,6 +91,14 @@ def number(value, unit="", digits=3):
 
 def times(ratio):
     return "–" if ratio is None else f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.0f}×"
+
+
+def paragraph(text, width=100):
+    return textwrap.fill(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def bullets(*texts):
+    return "".join("- " + textwrap.indent(paragraph(text, 98), "  ")[2:] for text in texts)
 
 
 def table(heads, rows):

@@ -154,13 +154,20 @@ def tree_table(trees):
 def document(sizes, connections, trees, options, loads):
     return "\n".join([
         "# The daemon's costs as it grows\n",
-        "Written by `make bench-scale`; [how it is measured](../../Benchmarks/daemon/README.md).\n",
-        f"- Machine: {report.machine()}; load averages before the start {loads}. The clients run on the same cores.\n"
-        f"- Date {datetime.date.today().isoformat()}; medians of {options.rounds} runs; countdownd {Countdownd.version()}.\n",
+        report.paragraph("""Written by `make bench-scale`; [how it is
+            measured](../../Benchmarks/daemon/README.md)."""),
+        report.bullets(
+            f"Machine: {report.machine()}; load averages before the start: {loads}. The clients run on the same cores.",
+            f"Date: {datetime.date.today().isoformat()}. Medians of {options.rounds} runs. countdownd {Countdownd.version()}.",
+        ),
         "## Countdowns\n",
-        "fill: 50 connections, pipeline 64. start, start and cancel: the daemon's processor time for a command, while it "
-        "fills and while it is full. late: 1,000 a second that are watched, while it is full. drain: all become ready at "
-        "one moment and are watched, until the last event; a million at most. PING: of another client, p99; of the drain from the due moment on.\n",
+        report.bullets(
+            "Fill: 50 connections, pipeline 64. Start, and start and cancel: the daemon's processor time for a command, "
+            "while it fills and while it is full.",
+            "Late: 1,000 a second that are watched, while the daemon is full.",
+            "Drain: all become ready at one moment and are watched, until the last event; a million at most.",
+            "PING: of another client, p99; of the drain, from the due moment on.",
+        ),
         table_of(
             ["countdowns", "fill, s", "B each", "start, µs", "start and cancel, µs", "late p99, ms",
              "PING while full, ms", "drain, s", "PING meanwhile, ms"],
@@ -168,18 +175,19 @@ def document(sizes, connections, trees, options, loads):
             ["fill_s", "bytes", "start_us", "start_cancel_us", "late_p99_ms", "full_ping_p99_ms",
              "drain_s", "drain_ping_p99_ms"],
         ),
-        "![Cost of a command](benchmarks/scale.svg)\n",
+        "![CPU per command](benchmarks/scale.svg)\n",
         "## Connections\n",
-        "Unpipelined starts, as fast as they go. start: as above.\n",
+        "Unpipelined starts, as fast as they go. Start: as above.\n",
         table_of(
             ["connections", "commands a second", "start, µs", "p50, ms", "p99, ms"], connections,
             ["per_second", "start_us", "p50_ms", "p99_ms"],
         ),
-        "![Cost of a command by connections](benchmarks/connections.svg)\n",
+        "![CPU per command by connections](benchmarks/connections.svg)\n",
         "## Trees of scopes\n",
-        "One below the other or all below one, closed with `SCOPE CLOSE` of the top; or all of one connection, which ends. mute: until "
-        "nothing of it is there for anybody. close: until all of it is cleared up. PING: of another client, every millisecond, while scopes "
-        "are opened and while they are closed. left: the memory that is in use then and was not before.\n",
+        report.paragraph("""One below the other or all below one, closed with `SCOPE CLOSE` of the top; or all of one
+            connection, which ends. Mute: until no client sees any of them. Close: until all are removed. PING:
+            of another client, each millisecond, while scopes are opened and while they are closed. Left: the memory
+            that is in use then and was not before."""),
         tree_table(trees),
     ])  # fmt: skip
 

@@ -5,7 +5,7 @@
 /// in which they were given back: after many timers were cancelled in any order, each arming would
 /// then wait for memory.
 package struct FreeIndices: ~Copyable {
-  /// Bits of things, except those in `held`; of words of those that have any; and of words of these.
+  /// Bits of things, except those in `held`; of words that have any; and of words of those words.
   private var bits = GrowingArray<UInt64>(capacity: 1)
   private var words = GrowingArray<UInt64>(capacity: 1)
   private var groups = GrowingArray<UInt64>(capacity: 1)

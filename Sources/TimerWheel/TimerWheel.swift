@@ -85,8 +85,9 @@ public struct TimerWheel: ~Copyable {
   private var nextBound: Tick = .max
   /// Where a timer with that very deadline is; `none` if that is not known.
   private var nextPosition = Chunks.none
-  /// A deadline after this only needs its entry: it is in the future and not in the slot that is being
-  /// cascaded, and neither the horizon nor the earliest deadline changes. Too late costs time only.
+  /// A deadline after this only needs its entry: it is in the future and not in the slot that is
+  /// being cascaded, and neither the horizon nor the earliest deadline changes. If this is later
+  /// than it has to be, that costs time only.
   private var near: Tick = .max
 
   /// An empty wheel whose time is `start`, in ticks.
@@ -133,7 +134,7 @@ public struct TimerWheel: ~Copyable {
     return add(deadline, payload, to: slot)
   }
 
-  /// Has an end of its own, so that the usual way saves no registers for it.
+  /// A function of its own, so that the usual path saves no registers for the rare one.
   @inline(never)
   private mutating func scheduleInNewPlace(_ deadline: Tick, _ payload: UInt64) -> Token {
     if !records.hasFree { records.findFree() }
@@ -359,8 +360,7 @@ public struct TimerWheel: ~Copyable {
     return Slot(for: effective, from: elapsed)
   }
 
-  /// Prepares for a deadline that is about to be added, wherever it is. Returns its slot, whose list has
-  /// room.
+  /// Prepares for a deadline that is about to be added. Returns its slot, whose list has room.
   private mutating func prepare(for deadline: Tick) -> Int {
     let slot = slot(for: deadline)
     if !chunks.lists[slot.id].hasRoom { appendChunk(to: slot.id) }
