@@ -123,8 +123,8 @@ extension Server {
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     nonisolated(unsafe) let done = done
-    hooks.reload { [weak self] outcome in
-      self?.hop { server in
+    hooks.reload { [unowned self] outcome in
+      self.hop { server in
         done(outcome)
         server.openBatch()
       }

@@ -14,11 +14,11 @@ extension Server {
     unread = nil
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
-    let loading = StateLoading(given) { [weak self] portion in
-      self?.hop { $0.take(portion) }
+    let loading = StateLoading(given) { [unowned self] portion in
+      self.hop { $0.take(portion) }
     }
     self.loading = loading
-    loading.run { [weak self] error in self?.hop { $0.finishLoading(error) } }
+    loading.run { [unowned self] error in self.hop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {

@@ -17,14 +17,14 @@ extension Server {
     let logger = logger
     let writer = try StoreWriter(
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
-    ) { [weak self] body in
-      self?.hop { _ in body() }
+    ) { [unowned self] body in
+      self.hop { _ in body() }
     } upkeep: { [upkeep] body in
       upkeep.submit(body)
     } failed: { error in
       Self.failStop(error, logger)
     }
-    writer.upkeepChanged = { [weak self] in self?.noteUpkeep($0) }
+    writer.upkeepChanged = { [unowned self] in noteUpkeep($0) }
     self.writer = writer
   }
 
@@ -48,8 +48,8 @@ extension Server {
   }
 
   private func checkStoreLater() {
-    loop.schedule(inMilliseconds: Self.retryMilliseconds) { [weak self] in
-      guard let self, !isStopping else { return }
+    loop.schedule(inMilliseconds: Self.retryMilliseconds) { [unowned self] in
+      guard !isStopping else { return }
       openBatch()
       if isReadOnly { checkStoreLater() }
     }

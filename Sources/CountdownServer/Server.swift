@@ -135,12 +135,12 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func openAlarms() {
     // Clients may have been waiting at the socket for long: their first batch arms the alarms.
-    bootAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
-    wallAlarm.setHandler { [weak self] in self?.hop { $0.openBatch() } }
+    bootAlarm.setHandler { [unowned self] in self.hop { $0.openBatch() } }
+    wallAlarm.setHandler { [unowned self] in self.hop { $0.openBatch() } }
     if settings.state != nil {
       // Where there is none, the next batch notices, within a minute.
-      wallClockSteps = WallClockSteps(queue: alarmQueue) { [weak self] in
-        self?.hop { $0.openBatch() }
+      wallClockSteps = WallClockSteps(queue: alarmQueue) { [unowned self] in
+        self.hop { $0.openBatch() }
       }
     }
     if let interval = settings.watchdogInterval {

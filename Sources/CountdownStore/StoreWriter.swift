@@ -18,6 +18,8 @@ package final class StoreWriter: @unchecked Sendable {
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
+  /// The next segment is reserved while older ones are folded, or the loop would have to wait for it.
+  private let reserving = DispatchQueue(label: "countdownd.reserve")
   private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let log: ChangeLog
   private var folder: Folder?
@@ -85,7 +87,11 @@ package final class StoreWriter: @unchecked Sendable {
       batch.append(
         EventLog.Portion(lastSequence: begin, count: 0, bytes: []), missingThrough: begin)
     }
-    log.filled = { [weak self] in self?.tend() }
+    log.filled = { [weak self] in
+      guard let self else { return }
+      reserving.async { self.log.reserve() }
+      tend()
+    }
     log.reserve()
     try log.append(batch.bytes)
     batch.removeAll()
@@ -283,6 +289,7 @@ package final class StoreWriter: @unchecked Sendable {
   /// loop, or once that has ended. Answers of a batch under way come after this has returned.
   package func close(at now: StoreClock.Reading) {
     commits.sync {}
+    reserving.sync {}
     upkeepState.withLock { $0.isClosed = true }
     let isIdle = DispatchSemaphore(value: 0)
     upkeep { [self] in

@@ -74,7 +74,8 @@ final class ChangeLog: @unchecked Sendable {
       for found in contents.segments {
         full.append((try LogSegment(opening: found), contents.lastNumber))
       }
-      current = try LogSegment.create(last + 1, size: segmentSize, lineage: lineage, in: files)
+      current = try LogSegment.create(
+        last + 1, size: segmentSize, lineage: lineage, filled: synchronizes, in: files)
       place = LogSegment.headerLength
     }
     shared = Mutex(
@@ -133,9 +134,10 @@ final class ChangeLog: @unchecked Sendable {
       let next: LogSegment
       if let reserved = shared.withLock({ $0.spare }) {
         next = reserved
-        if next.size < size { try next.grow(to: size, lineage: lineage) }
+        if next.size < size { try next.grow(to: size, lineage: lineage, filled: false) }
       } else {
-        next = try .create(current.number + 1, size: size, lineage: lineage, in: files)
+        next = try .create(
+          current.number + 1, size: size, lineage: lineage, filled: false, in: files)
       }
       let old = current
       shared.withLock {
@@ -189,7 +191,9 @@ final class ChangeLog: @unchecked Sendable {
     making.withLock { _ in
       guard let number = missingSpare else { return }
       do throws(StoreError) {
-        take(try .create(number, size: segmentSize, lineage: lineage, in: files))
+        take(
+          try .create(
+            number, size: segmentSize, lineage: lineage, filled: synchronizes, in: files))
       } catch {
         shared.withLock { $0.problem = error }
       }
