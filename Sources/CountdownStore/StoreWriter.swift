@@ -18,7 +18,8 @@ package final class StoreWriter: @unchecked Sendable {
   private let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let failed: @Sendable (StoreError) -> Void
   private let commits = DispatchQueue(label: "countdownd.store", qos: .userInitiated)
-  /// The next segment is reserved while older ones are folded, or the loop would have to wait for it.
+  /// The next segment is reserved while older ones are folded, or the loop would have to wait for
+  /// it.
   private let reserving = DispatchQueue(label: "countdownd.reserve")
   private let upkeep: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let log: ChangeLog

@@ -37,8 +37,8 @@ final class LogSegment: @unchecked Sendable {
 
   /// Creates a new segment. It gets its name once its room is reserved.
   ///
-  /// - Parameter filled: with zeros. Then later writes change no metadata of the file system, so waiting
-  ///   for the disk is much faster.
+  /// - Parameter filled: with zeros. Then later writes change no metadata of the file system, so
+  ///   waiting for the disk is much faster.
   static func create(
     _ number: UInt64, size: Int, lineage: Int64, filled: Bool, in files: StateFiles
   ) throws(StoreError) -> LogSegment {
