@@ -44,7 +44,9 @@ final class LogSegment: @unchecked Sendable {
   ) throws(StoreError) -> LogSegment {
     let path = files.segment(number)
     let unfinished = files.unfinishedSegment
-    unlink(unfinished)
+    guard unlink(unfinished) == 0 || errno == ENOENT else {
+      throw StoreError(systemError: errno, path: unfinished, doing: "remove")
+    }
     let descriptor = open(
       unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
