@@ -1,0 +1,143 @@
+"""The daemon's event loop: many connections, clients that vanish in any phase, and no idle work."""
+
+import contextlib
+import os
+import resource
+import socket
+import time
+
+import pytest
+
+from countdownd import Client, Simple, eventually, request
+
+LONG = request("ECHO", "x" * 60_000)
+
+
+def connect(daemon):
+    connection = socket.socket(socket.AF_UNIX)
+    # It waits while the socket's queue is full.
+    connection.connect(str(daemon.path))
+    connection.settimeout(10)
+    return connection
+
+
+def send_what_fits(connection, data):
+    connection.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while data:
+            data = data[connection.send(data) :]
+
+
+def idle(connection, daemon):
+    pass
+
+
+def half_a_command(connection, daemon):
+    connection.sendall(request("COUNTDOWN", "START", "half")[:-4])
+
+
+def unread_replies(connection, daemon):
+    send_what_fits(connection, LONG * 100)
+
+
+def input_ended_with_unread_replies(connection, daemon):
+    send_what_fits(connection, LONG * 10)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def output_ended(connection, daemon):
+    connection.shutdown(socket.SHUT_RD)
+    send_what_fits(connection, request("PING") * 10)
+
+
+def long_pipeline(connection, daemon):
+    send_what_fits(connection, request("PING") * 20_000)
+
+
+def unread_events(connection, daemon):
+    connection.sendall(request("PSUBSCRIBE", "countdown:*"))
+    with daemon.connect() as other:
+        for number in range(2_000):
+            other.send("COUNTDOWN", "START", f"e{number}")
+        for number in range(2_000):
+            other.receive()
+
+
+def part_of_a_long_command(connection, daemon):
+    channels = [f"channel-{number}" for number in range(5_000)]
+    connection.sendall(request("SUBSCRIBE", *channels))
+
+
+def unread_backup(connection, daemon):
+    connection.sendall(request("BACKUP", "BEGIN"))
+
+
+PHASES = [
+    idle,
+    half_a_command,
+    unread_replies,
+    input_ended_with_unread_replies,
+    output_ended,
+    long_pipeline,
+    unread_events,
+    part_of_a_long_command,
+    unread_backup,
+]
+
+
+def cpu_seconds(daemon):
+    fields = open(f"/proc/{daemon.pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def connection_count(daemon):
+    return int(daemon.info("clients")["connected_clients"])
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_client_may_vanish_in_any_phase(daemon, phase):
+    for _ in range(20):
+        connection = connect(daemon)
+        phase(connection, daemon)
+        connection.close()
+    eventually(lambda: connection_count(daemon) == 1, "their connections are closed")
+    with Client(daemon.path) as client:
+        assert client("PING") == Simple("PONG")
+
+
+def test_the_loop_sleeps_whatever_state_connections_are_in(daemon):
+    """A socket that stays ready, and is not read from or written to, would wake it for ever."""
+    connections = []
+    for phase in PHASES:
+        connections.append(connect(daemon))
+        phase(connections[-1], daemon)
+    time.sleep(1)
+    before = cpu_seconds(daemon)
+    time.sleep(1)
+    assert cpu_seconds(daemon) - before < 0.1
+    for connection in connections:
+        connection.close()
+
+
+def test_each_of_20000_connections_is_served(start_daemon):
+    """Or as many as the hard limit of descriptors allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = min(20_500, hard)
+    count = needed - 500
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    try:
+        limits = "limits: {max-connections: 20100, max-connections-per-uid: 20100}"
+        daemon = start_daemon(config=limits, descriptors=needed)
+        descriptors = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+        connections = [connect(daemon) for _ in range(count)]
+        for connection in connections:
+            connection.sendall(request("PING"))
+        for connection in connections:
+            assert connection.recv(64) == b"+PONG\r\n"
+        assert connection_count(daemon) == count + 1
+        for connection in connections:
+            connection.close()
+        eventually(lambda: connection_count(daemon) == 1, "their connections are closed")
+        assert len(os.listdir(f"/proc/{daemon.pid}/fd")) <= descriptors + 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
