@@ -45,7 +45,8 @@ actor LoginService {
         return (
           .failed, try await daemon.refundCountdown(key(phone), generation: answer.generation)
         )
-      } catch CountdownClientError.server(code: "STALE", _) {
+      } catch {
+        guard error.isServer("STALE") else { throw error }
         // Sending took so long that a newer code was sent.
         return (.failed, try await status(phone))
       }
@@ -63,13 +64,20 @@ actor LoginService {
       let pass = try await daemon.passCountdown(key(phone), generation: generation)
       guard pass.accepted == true else { return .refused(.expired) }
       guard pass.reason != .duplicate else { return .refused(.passed) }
-    } catch CountdownClientError.server(code: "STALE", _),
-      CountdownClientError.server(code: "NOTFOUND", _)
-    {
+    } catch {
+      guard error.isServer("STALE") || error.isServer("NOTFOUND") else { throw error }
       return .refused(.expired)
     }
     return .right
   }
 
   private func key(_ phone: String) -> String { "login:\(phone)" }
+}
+
+extension CountdownClientError {
+  /// Whether the daemon replied with this error.
+  func isServer(_ code: String) -> Bool {
+    guard case .server(code, _) = self else { return false }
+    return true
+  }
 }
