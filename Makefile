@@ -16,7 +16,8 @@ packages: ## Install the Debian packages that building needs
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
-	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev chromium-driver
+	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev chromium-driver \
+	  nodejs node-redis golang-go
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.
@@ -151,6 +152,12 @@ sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `ma
 	@swift build -c release --sanitize=address --scratch-path .build-address --product fuzz
 	@ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
 	  .build-address/release/fuzz $(SECONDS_OF_FUZZ) $(SEED) $(FUZZ)
+
+.PHONY: walk
+walk: test-packages ## Follow README and tutorials in a fresh clone, as a newcomer does
+	@rm -rf .build/walk && git clone --quiet . .build/walk
+	@CLONE=$(CURDIR)/.build/walk COUNTDOWND=$(CURDIR)/.build/walk/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh Tests/Integration/test_pages.py -q -k reader
 
 .PHONY: nightly
 nightly: ## Everything that takes long, about an hour: run it before a large change (SEED=today's date)

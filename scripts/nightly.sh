@@ -17,6 +17,7 @@ step() {
 
 step test-deb
 step check-tarball
+step walk
 step simulate STEPS=1000000 SEED="$seed"
 step fuzz SECONDS_OF_FUZZ=480 SEED="$seed"
 step torture ROUNDS=200 SEED="$seed"

@@ -1,0 +1,175 @@
+"""What README and tutorials show is what happens: their programs run, and a reader who types their
+commands sees the output that they show.
+
+With `CLONE=directory` the reader starts as a newcomer does: in that clone, with `make run`.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from countdownd import PATIENCE, PROJECT, binary, view
+from pages import Reader, blocks, matches
+
+README = PROJECT / "README.md"
+# These start their own daemon.
+WALKED = ["README.md", "docs/tutorial/login.md", "docs/tutorial/virtual-time.md", "docs/howto/migrate.md"]
+PAGE_OF_POLICIES = PROJECT / "docs/explanation/policies.md"
+# The blocks of the page, as one file: each begins with `policies:`.
+POLICIES = "policies:\n" + "".join(
+    block.text.removeprefix("policies:\n") for block in blocks(PAGE_OF_POLICIES) if block.language == "yaml"
+)
+CLONE = os.environ.get("CLONE")
+RUN = "mkdir -p .build/run && countdownd --socket .build/run/countdownd.sock --state-directory .build/run/state"
+
+
+def environment(**more):
+    """Programs are found as after an installation, and Python has what `pip install` would bring."""
+    path = [str(binary().parent), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COUNTDOWND")}
+    return plain | {"PATH": ":".join(path), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **more}
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_a_reader_sees_what_the_page_shows(name, tmp_path):
+    place = pathlib.Path(CLONE) if CLONE and name == "README.md" else tmp_path
+    instead = {}
+    if not CLONE:
+        (place / ".build").mkdir()
+        (place / ".build/release").symlink_to(binary().parent)
+        (place / "config").symlink_to(PROJECT / "config")
+        instead["make run"] = RUN
+    with Reader(place, environment(), instead, PATIENCE * (40 if CLONE else 1)) as reader:
+        reader.follow((PROJECT if not CLONE else pathlib.Path(CLONE)) / name)
+
+
+@pytest.mark.parametrize("name", ["docs/explanation/policies.md", "docs/explanation/ui.md"])
+def test_the_commands_of_a_page_print_what_it_shows(name, daemon, tmp_path):
+    with Reader(tmp_path, environment(COUNTDOWND_SOCKET=str(daemon.path))) as reader:
+        reader.follow(PROJECT / name)
+
+
+# Programs
+
+
+def programs(page, language):
+    """The programs of a page, each with the output that the page shows above it."""
+    found, shown = [], None
+    for block in blocks(page):
+        if block.language == "text":
+            shown = block.text
+        if block.language == language and not block.notes:
+            found.append((block.text, shown))
+    return found
+
+
+def needs(program, package):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed: Debian's {package}")
+
+
+def python(text, directory):
+    (directory / "program.py").write_text(text)
+    return [sys.executable, "program.py"]
+
+
+def node(text, directory):
+    needs("node", "nodejs")
+    if not pathlib.Path("/usr/share/nodejs/redis").exists():
+        pytest.skip("node-redis is not installed: Debian's node-redis")
+    (directory / "program.mjs").write_text(text)
+    (directory / "node_modules").symlink_to("/usr/share/nodejs")
+    return ["node", "program.mjs"]
+
+
+def go(text, directory):
+    needs("go", "golang-go")
+    (directory / "program.go").write_text(text)
+    subprocess.run(["go", "vet", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
+    subprocess.run(["go", "build", "program.go"], cwd=directory, check=True, timeout=10 * PATIENCE)
+    return [directory / "program"]
+
+
+def swift(text, directory):
+    """Compiled against what `swift build` has built: a package of its own would build all of it again."""
+    needs("swiftc", "toolchain, of swift.org")
+    built = binary().parent
+    listed = (built / "countdownctl.product/Objects.LinkFileList").read_text().splitlines()
+    # Of this project the client alone, and what it needs.
+    own = {path.name for path in (PROJECT / "Sources").iterdir()} - {"CountdownClient", "Wire"}
+    objects = [path for path in listed if not own & {part.removesuffix(".build") for part in path.split("/")}]
+    (directory / "objects").write_text("\n".join(objects))
+    maps = [*built.glob("*.build/module.modulemap")]
+    maps += (PROJECT / ".build/checkouts").glob("*/Sources/*/include/module.modulemap")
+    (directory / "main.swift").write_text(text)
+    subprocess.run(
+        [
+            "swiftc", "-swift-version", "6", "-warnings-as-errors", "-I", built / "Modules",
+            *(word for path in maps for word in ("-Xcc", f"-fmodule-map-file={path}")),
+            "main.swift", "@objects", "-o", "program",
+        ],
+        cwd=directory, check=True, timeout=10 * PATIENCE,
+    )  # fmt: skip
+    return [directory / "program"]
+
+
+LANGUAGES = {"python": python, "js": node, "go": go, "swift": swift}
+
+
+def run(command, directory, path):
+    return subprocess.run(
+        [str(word) for word in command], cwd=directory,
+        env=environment(COUNTDOWND_SOCKET=str(path), NODE_PATH="/usr/share/nodejs"),
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_programs_of_the_readme_print_what_it_shows(language, daemon, tmp_path):
+    ((text, shown),) = programs(README, language)
+    command = LANGUAGES[language](text, tmp_path)
+    done = run(command, tmp_path, daemon.path)
+    assert (done.stdout, done.returncode) == (shown, 0), done
+    (key,) = {item["key"] for item in map(view, daemon.connect()("COUNTDOWN", "LIST")[1])}
+    daemon.connect()("COUNTDOWN", "START", key, "COUNT", 2)
+    again = run(command, tmp_path, daemon.path)
+    assert again.stdout.startswith("refused: try again in "), again
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_programs_of_the_readme_report_a_daemon_that_does_not_run(language, tmp_path):
+    ((text, _),) = programs(README, language)
+    done = run(LANGUAGES[language](text, tmp_path), tmp_path, tmp_path / "none")
+    assert done.returncode == 1 and "countdownd" in done.stderr + done.stdout, done
+
+
+# Timelines
+
+
+@pytest.mark.daemon(virtual_time=True, config=POLICIES)
+def test_timelines_of_the_policies_are_what_happens(daemon):
+    """Each line: minutes and seconds, a command, two blanks, its output."""
+    lines = [line for block in blocks(PAGE_OF_POLICIES) if block.language == "timeline"
+             for line in block.text.splitlines()]  # fmt: skip
+    assert len(lines) > 25
+    client, now = daemon.connect(), 0
+    for line in lines:
+        time, command, shown = re.fullmatch(r"(\d+:\d\d) +(\S.*?)  +(\S.*)", line).groups()
+        minutes, seconds = map(int, time.split(":"))
+        client("CLOCK", "ADVANCE", f"{minutes * 60 + seconds - now}s")
+        now = minutes * 60 + seconds
+        done = run(["countdownctl", *command.split()], daemon.directory, daemon.path)
+        assert re.split("  +", (done.stdout + done.stderr).strip()) == re.split("  +", shown), line
+
+
+def test_numbers_that_differ_are_those_with_a_fraction_or_in_milliseconds():
+    assert matches("again in 58.3 s", "again in 57 s")
+    assert matches("in 100 µs", "in 90 µs")
+    assert matches("counts … in 60 s", "counts 60 × 1 s; ready in 60 s")
+    assert not matches("again in 58 s", "again in 57 s")
+    assert not matches("again in 58.3 s", "again in a while")
