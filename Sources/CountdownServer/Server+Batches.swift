@@ -17,18 +17,19 @@ extension Server {
     isBatchOpen = false
     dispatcher.beginRound()
     passTime()
-    continueSnapshots()
+    let hasSnapshots = continueSnapshots()
     commitBatch()
     resumeHeldBack()
     armAlarms()
     returnMemory()
+    if isBehind || hasSnapshots { openBatch() }
   }
 
   // MARK: Time
 
   private func passTime() {
     // What fell due while nobody was there happens once everything is.
-    if !dispatcher.isLoading, !isBehind { passSlice() }
+    if !dispatcher.isLoading { passSlice() }
     if let due = watchdogDue, let interval = settings.watchdogInterval,
       Moment.present.boot >= due
     {
@@ -44,22 +45,14 @@ extension Server {
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
     var steps = 1
     repeat {
-      if dispatcher.advance(to: now, budget: steps) { return }
+      isBehind = !dispatcher.advance(to: now, budget: steps)
       steps = min(steps * 2, Self.stepsPerLook)
-    } while Int64(BootClock.now) < end
-    isBehind = true
-    loop.putOff { [self] in catchUp() }
-  }
-
-  /// Continues with due work.
-  func catchUp() {
-    isBehind = false
-    openBatch()
+    } while isBehind && Int64(BootClock.now) < end
   }
 
   func armAlarms() {
     // What is due while it loads happens after that; and while more is due than is done in a slice
-    // its alarm would only bring turns between which nobody looks at sockets.
+    // the next batch follows at once.
     if virtualClock == nil, !dispatcher.isLoading, !isBehind {
       let (boot, wall) = dispatcher.engine.nextDeadline
       if let wall { wallAlarm.arm(at: wall.tick) }
@@ -73,8 +66,10 @@ extension Server {
   }
 
   /// Continues with snapshots for half a millisecond, one connection after the other.
-  private func continueSnapshots() {
-    guard dispatcher.engine.isAnySnapshotAwaited else { return }
+  ///
+  /// - Returns: whether there are more.
+  private func continueSnapshots() -> Bool {
+    guard dispatcher.engine.isAnySnapshotAwaited else { return false }
     let now = now
     let end = Int64(BootClock.now) + Self.sliceMicroseconds
     // From the one on that comes after the last.
@@ -93,7 +88,7 @@ extension Server {
         guard Int64(BootClock.now) < end else { break }
       }
     } while goesOn && Int64(BootClock.now) < end
-    if goesOn { loop.putOff { [self] in openBatch() } }
+    return goesOn
   }
 
   // MARK: Memory

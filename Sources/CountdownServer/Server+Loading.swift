@@ -25,7 +25,7 @@ extension Server {
     guard let loading else { return }
     // There is always another portion: sockets are looked at first, or nobody would be told
     // anything.
-    defer { loop.putOff { loading.taken() } }
+    defer { loop.enqueue { loading.taken() } }
     switch portion {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):

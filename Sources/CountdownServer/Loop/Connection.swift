@@ -13,6 +13,8 @@ import Wire
 final class Connection: EventSource {
   /// What may wait even where `max-output` is little, and at most however much that is.
   private static let waiting = 64 << 10...4 << 20
+  /// About ten commands.
+  private static let fewBytes = 512
   /// How long a connection that is being closed may take to read the rest.
   private static let lingerMilliseconds: UInt64 = 2_000
 
@@ -92,8 +94,8 @@ final class Connection: EventSource {
     let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
     if count > 0 {
       decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
-      // It has had its turn; the rest of what came is done in the next one.
-      if !willGoOn { process() }
+      // Clients that send much wait for those that send little.
+      if count > Self.fewBytes { goOnLater() } else if !willGoOn { process() }
     } else if count == 0 {
       inputHasEnded = true
       if willGoOn { updateInterest() } else { process() }
@@ -136,7 +138,7 @@ final class Connection: EventSource {
         ])
     }
     hasMore = !isDrained
-    if hasMore, !session.isClosing, !isStuck { goOnLater(hadTurn: left < share) }
+    if hasMore, !session.isClosing, !isStuck { goOnLater(isOverlooked: left == share) }
     if isDrained, inputHasEnded { session.isClosing = true }
     if session.isClosing { dispatcher.touch(session) }
     waitForRoom()
@@ -144,11 +146,11 @@ final class Connection: EventSource {
 
   /// Others come first.
   ///
-  /// - Parameter hadTurn: something was executed for it in this iteration.
-  private func goOnLater(hadTurn: Bool = true) {
+  /// - Parameter isOverlooked: nothing could be executed for it in this iteration.
+  private func goOnLater(isOverlooked: Bool = false) {
     guard !willGoOn else { return }
     willGoOn = true
-    server.loop.putOff(hadTurn: hadTurn) { [self] in
+    server.loop.enqueue(isOverlooked: isOverlooked) { [self] in
       willGoOn = false
       process()
     }

@@ -14,10 +14,9 @@ protocol EventSource: AnyObject {
 
 /// Waits for sockets, for other threads and for delays, on the one thread that calls `runOnce`.
 ///
-/// An iteration has these phases: wait; work that had no turn in the last one; each source that is
-/// ready reads, executes and writes; tasks of other threads; delayed work; work that was put off
-/// until all sockets had their turn. So whatever puts itself off again and again never keeps a
-/// socket waiting for more than one iteration.
+/// An iteration has these phases: wait; each source that is ready reads, and executes if that is
+/// little; tasks of other threads; delayed work; the queue of long work, for a millisecond. So a
+/// client that asks for little is served in the next iteration, whatever others send.
 ///
 /// Everything but `execute` belongs to that thread.
 final class EventLoop: @unchecked Sendable {
@@ -32,6 +31,8 @@ final class EventLoop: @unchecked Sendable {
   let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
 
   private static let eventsPerIteration = 512
+  /// How long the queue may take before sockets are looked at again.
+  private static let sliceMicroseconds: UInt64 = 1_000
 
   private let epoll: Int32
   private let wake: Int32
@@ -42,8 +43,9 @@ final class EventLoop: @unchecked Sendable {
   private let inbox = Mutex<[() -> Void]>([])
   /// Soonest first.
   private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
-  private var beforeSockets: [() -> Void] = []
-  private var afterSockets: [() -> Void] = []
+  private var queue: Deque<() -> Void> = []
+  /// To be put before the queue.
+  private var overlooked: [() -> Void] = []
 
   private struct Slot {
     var source: (any EventSource)?
@@ -147,33 +149,29 @@ final class EventLoop: @unchecked Sendable {
     delayed.insert((due, body), at: index)
   }
 
-  /// Runs `body` in the next iteration.
+  /// Runs `body` after what is in the queue.
   ///
-  /// - Parameter hadTurn: it comes after sockets then; otherwise before them.
-  func putOff(hadTurn: Bool = true, _ body: @escaping () -> Void) {
-    if hadTurn { afterSockets.append(body) } else { beforeSockets.append(body) }
+  /// - Parameter isOverlooked: it could do nothing in its turn, so it goes before what had one.
+  func enqueue(isOverlooked: Bool = false, _ body: @escaping () -> Void) {
+    if isOverlooked { overlooked.append(body) } else { queue.append(body) }
   }
 
   // MARK: Iterations
 
   /// - Parameter waits: false to look at what is ready, and return.
   func runOnce(waits: Bool) {
-    let count = wait(waits)
-    let late = afterSockets
-    if !late.isEmpty { afterSockets = [] }
-    if !beforeSockets.isEmpty {
-      let early = beforeSockets
-      beforeSockets = []
-      for body in early { body() }
-    }
-    if dispatch(count) { runInbox() }
+    if dispatch(wait(waits)) { runInbox() }
     if !delayed.isEmpty { runDelayed() }
-    for body in late { body() }
+    if !queue.isEmpty { runQueue() }
+    if !overlooked.isEmpty {
+      queue.prepend(contentsOf: overlooked)
+      overlooked = []
+    }
   }
 
   private func wait(_ waits: Bool) -> Int {
     var timeout: Int32 = -1
-    if !waits || !beforeSockets.isEmpty || !afterSockets.isEmpty {
+    if !waits || !queue.isEmpty {
       timeout = 0
     } else if let due = delayed.first?.due {
       let now = BootClock.now
@@ -218,5 +216,15 @@ final class EventLoop: @unchecked Sendable {
       delayed.removeFirst()
       first.body()
     }
+  }
+
+  private func runQueue() {
+    // What is added meanwhile has to wait for the next iteration.
+    var left = queue.count
+    let end = BootClock.now + Self.sliceMicroseconds
+    repeat {
+      queue.removeFirst()()
+      left -= 1
+    } while left > 0 && BootClock.now < end
   }
 }
