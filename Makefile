@@ -195,6 +195,11 @@ bench-wheel: ## Measure the timer wheel beside other timers; writes docs/dev/ben
 bench-store: build ## Measure commits, folds and loading of the store
 	@d=$$(mktemp -d -p .build) && trap "rm -rf $$d" EXIT && $(RELEASE)/store-bench $$d
 
+.PHONY: callgrind
+callgrind: build ## Count the daemon's instructions for each command; writes docs/dev/instructions.md
+	@scripts/install-packages.sh valgrind binutils python3
+	@Benchmarks/daemon/instructions.py --write docs/dev/instructions.md
+
 .PHONY: callgrind-wheel
 callgrind-wheel: ## Count the instructions of the timer wheel's operations
 	@scripts/install-packages.sh valgrind binutils
