@@ -115,6 +115,7 @@ package final class Engine {
 
   /// Once there are an eighth of the timers left, what a peak took is given back.
   private func releaseUnusedMemory() {
+    countdowns.releaseUnusedMemory()
     mostArmed = max(mostArmed, armedCount)
     guard armedCount < mostArmed / 8, mostArmed > Self.few else { return }
     wheel.releaseUnusedMemory()
@@ -150,9 +151,19 @@ package final class Engine {
 
   // MARK: Alarms
 
-  /// When an alarm on the boot clock is to go off.
-  func due(_ alarm: TimerWheel.Token?) -> Instant? {
-    alarm.flatMap { wheel.deadline(of: $0) }.map(Instant.init(tick:))
+  /// When a countdown's timer is to go off.
+  func due(ofCountdown index: UInt32) -> Instant? {
+    guard let timer = countdowns.timers[index] else { return nil }
+    return wheel.deadline(of: wheel.token(ofRecord: timer)).map(Instant.init(tick:))
+  }
+
+  /// Arms, moves or disarms a countdown's one timer. O(1).
+  func arm(countdown index: UInt32, for deadline: Instant?) {
+    let timers = countdowns.timers
+    let alarm = timers[index].map { wheel.token(ofRecord: $0) }
+    guard alarm != nil || deadline != nil else { return }
+    timers[index] =
+      Self.arm(alarm, for: deadline, EntityRef(.countdown, index), in: &wheel)?.record
   }
 
   /// Arms, moves or disarms an entity's one timer. O(1).

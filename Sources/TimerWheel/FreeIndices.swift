@@ -61,10 +61,21 @@ package struct FreeIndices: ~Copyable {
   }
 
   /// Calls `body` with each region of `size` that is free as a whole; `size` is a multiple of 64.
-  func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
+  package func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     for start in stride(from: 0, to: end - size + 1, by: size) {
       let regionWords = start / 64..<(start + size) / 64
       if regionWords.allSatisfy({ bits.cells[$0] == ~0 }) { body(start..<start + size) }
+    }
+  }
+
+  /// Calls `body` with each that is taken, in order. O(end / 64), and O(1) for each.
+  package func forEachTaken(_ body: (UInt32) -> Void) {
+    for word in 0..<end / 64 {
+      var taken = ~bits.cells[word]
+      while taken != 0 {
+        body(UInt32(truncatingIfNeeded: word &<< 6 | taken.trailingZeroBitCount))
+        taken &= taken &- 1
+      }
     }
   }
 

@@ -57,7 +57,7 @@ package struct GrowingArray<Element: BitwiseCopyable>: ~Copyable {
 
   /// Gives back the memory of a range whose values are not needed any more; they are zero then, or
   /// what they were.
-  func giveBack(_ range: Range<Int>) {
+  package func giveBack(_ range: Range<Int>) {
     let stride = MemoryLayout<Element>.stride
     mapping?.giveBack(range.lowerBound * stride..<min(range.upperBound * stride, allocatedBytes))
   }

@@ -42,14 +42,9 @@ public struct TimerWheel: ~Copyable {
       self.generation = generation
     }
 
-    /// What `rawValue` was.
-    package init(rawValue: UInt64) {
-      index = UInt32(truncatingIfNeeded: rawValue)
-      generation = UInt32(truncatingIfNeeded: rawValue >> 32)
-    }
-
-    /// To keep it where every byte counts.
-    package var rawValue: UInt64 { UInt64(generation) << 32 | UInt64(index) }
+    /// Where its timer is, for as long as that is armed: half of it, where every byte counts. See
+    /// `token(ofRecord:)`.
+    package var record: UInt32 { index }
   }
 
   /// A timer whose deadline has come.
@@ -191,6 +186,11 @@ public struct TimerWheel: ~Copyable {
   /// Whether the token names a timer that is still armed. O(1).
   public func isArmed(_ token: Token) -> Bool {
     records.holds(token.index, token.generation)
+  }
+
+  /// The token of a timer that is armed. O(1).
+  package func token(ofRecord index: UInt32) -> Token {
+    Token(index: index, generation: records.all[Int(index)].generation)
   }
 
   /// The deadline of an armed timer, in ticks; nil if the token names none. O(1).

@@ -28,19 +28,13 @@ package struct RESPEncoder: Sendable {
   }
 
   package mutating func integer(_ value: Int64) {
-    byte(":")
-    decimal(value)
-    newline()
+    append(atMost: 32) { $0.integer(value) }
   }
 
   package mutating func bulk(_ value: [UInt8]) { bulk(value.span) }
 
   package mutating func bulk(_ value: Span<UInt8>) {
-    byte("$")
-    decimal(Int64(value.count))
-    newline()
-    bytes.append(contentsOf: value)
-    newline()
+    append(atMost: value.count + 32) { $0.bulk(value) }
   }
 
   package mutating func bulk(_ value: String) { bulk(value.utf8.span) }
@@ -111,11 +105,12 @@ package struct RESPEncoder: Sendable {
     bytes.append(atMost: most, body)
   }
 
-  /// An array of three integers.
-  package mutating func integers(_ first: Int64, _ second: Int64, _ third: Int64) {
+  /// An array of three integers, the first of which has one digit.
+  package mutating func integers(_ digit: UInt8, _ second: Int64, _ third: Int64) {
     append(atMost: 80) {
-      $0.raw("*3\r\n")
-      $0.integer(first)
+      $0.raw("*3\r\n:")
+      $0.byte(UInt8(ascii: "0") + digit)
+      $0.newline()
       $0.integer(second)
       $0.integer(third)
     }
@@ -136,10 +131,6 @@ package struct RESPEncoder: Sendable {
   }
 
   package mutating func pair(_ name: StaticString, _ value: Span<UInt8>) {
-    guard value.count <= 512 else {
-      bulk(name)
-      return bulk(value)
-    }
     append(atMost: name.utf8CodeUnitCount + value.count + 48) {
       $0.bulk(name)
       $0.bulk(value)
@@ -157,9 +148,11 @@ package struct RESPEncoder: Sendable {
   // MARK: Bytes
 
   private mutating func header(_ type: Unicode.Scalar, _ count: Int) {
-    byte(type)
-    decimal(Int64(count))
-    newline()
+    append(atMost: 32) {
+      $0.byte(UInt8(ascii: type))
+      $0.decimal(UInt64(count))
+      $0.newline()
+    }
   }
 
   private mutating func byte(_ scalar: Unicode.Scalar) { bytes.append(UInt8(ascii: scalar)) }
@@ -190,14 +183,17 @@ extension [UInt8] {
     append(atMost: 20) { $0.decimal(magnitude) }
   }
 
-  /// Appends what `body` writes.
+  /// Appends what `body` writes. Public, as `ShortText` is.
   ///
   /// - Parameter most: how many bytes it may be.
   @inlinable @inline(__always)
-  package mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
-    ShortText.withTemporary(atMost: most) {
-      body(&$0)
-      append(contentsOf: $0.bytes)
+  public mutating func append(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    append(addingCapacity: most) { output in
+      unsafe output.withUnsafeMutableBufferPointer { memory, count in
+        var text = unsafe ShortText(UnsafeMutableRawBufferPointer(memory))
+        body(&text)
+        count = text.count
+      }
     }
   }
 }

@@ -11,23 +11,25 @@ package struct RequestDecoder: ~Copyable {
   package let limits: RESPLimits
 
   private var buffer = ByteQueue()
-  private var state = State.start
+  /// Where the arguments so far are; behind them are places that were needed before.
   private var ranges: [ArgumentRange] = []
-  /// How far the request has been read, from its first byte.
-  private var position = 0
-  /// The bytes of all arguments so far.
-  private var argumentBytes = 0
+  private var cursor = Cursor()
+  /// A request has been handed out; its bytes go when the next one is asked for.
+  private var isDone = false
   /// Where inline arguments are put together, as quotes and escapes have to go.
   private var inline: [UInt8] = []
   private var isInline = false
 
-  private enum State {
-    case start
-    /// How many arguments are still to come.
-    case length(Int)
-    case bulk(Int, then: Int)
-    /// A request has been handed out; its bytes go when the next one is asked for.
-    case done
+  /// How far a request has been read.
+  private struct Cursor {
+    /// From the request's first byte.
+    var position = 0
+    /// Arguments so far, their bytes, and how many are still to come.
+    var count = 0
+    var bytes = 0
+    var missing = 0
+    /// Of the argument that comes next; nil as long as it has not said so.
+    var length: Int?
   }
 
   package init(limits: RESPLimits = RESPLimits()) { self.limits = limits }
@@ -39,108 +41,134 @@ package struct RequestDecoder: ~Copyable {
 
   /// Lends the arguments of the request that `next` found.
   package func withArguments<R>(_ body: (Arguments) -> R) -> R {
-    body(Arguments(isInline ? inline.span : buffer.bytes, ranges.span))
+    let ranges = ranges.span.extracting(first: cursor.count)
+    return body(Arguments(isInline ? inline.span : buffer.bytes, ranges))
   }
 
   /// Looks for the next request; false if more bytes are needed for one.
   package mutating func next() throws(RESPProtocolError) -> Bool {
-    if case .done = state { reset() }
-    while true {
-      switch state {
-      case .start:
-        guard buffer.count > 0 else { return false }
-        if buffer[0] != UInt8(ascii: "*") {
-          guard try readInline() else { return false }
-          if ranges.isEmpty {
-            reset()
-            continue
-          }
-          state = .done
+    if isDone { reset() }
+    while cursor.missing == 0 {
+      guard buffer.count > 0 else { return false }
+      guard buffer[0] == UInt8(ascii: "*") else {
+        guard try readInline() else { return false }
+        guard cursor.count == 0 else {
+          isDone = true
           return true
         }
-        guard let (count, end) = try Self.length(in: buffer.bytes, at: 0, Self.badCount) else {
-          return false
-        }
-        position = end
-        if count <= 0 {
-          reset()
-          continue
-        }
-        guard count <= limits.arguments else {
-          throw RESPProtocolError(
-            description: "\(count) arguments, max-arguments is \(limits.arguments)")
-        }
-        state = .length(count)
+        reset()
+        continue
+      }
+      guard let line = try Self.number(in: buffer.bytes, at: 0, Self.badCount) else { return false }
+      guard line.value <= limits.arguments else {
+        throw RESPProtocolError(
+          description: "\(line.value) arguments, max-arguments is \(limits.arguments)")
+      }
+      cursor.position = line.end
+      cursor.missing = max(line.value, 0)
+      if cursor.missing == 0 { reset() }
+    }
+    // Here, so that they are in registers meanwhile.
+    var (cursor, ranges) = (cursor, [] as [ArgumentRange])
+    swap(&ranges, &self.ranges)
+    defer {
+      self.cursor = cursor
+      swap(&ranges, &self.ranges)
+    }
+    isDone = try Self.readArguments(buffer.bytes, limits, &cursor, &ranges)
+    return isDone
+  }
 
-      case .length(let remaining):
-        guard buffer.count > position else { return false }
-        guard buffer[position] == UInt8(ascii: "$") else {
+  /// Reads arguments as far as they have come; false if there is more to come.
+  @inline(__always)
+  private static func readArguments(
+    _ bytes: Span<UInt8>, _ limits: RESPLimits, _ cursor: inout Cursor,
+    _ ranges: inout [ArgumentRange]
+  ) throws(RESPProtocolError) -> Bool {
+    while cursor.missing > 0 {
+      let length: Int
+      if let known = cursor.length {
+        length = known
+      } else {
+        guard bytes.count > cursor.position else { return false }
+        guard bytes[cursor.position] == UInt8(ascii: "$") else {
           throw RESPProtocolError(
-            description: "expected '$', got '\(printable(buffer[position]))'")
+            description: "expected '$', got '\(printable(bytes[cursor.position]))'")
         }
-        guard let (length, end) = try Self.length(in: buffer.bytes, at: position, Self.badBulk)
-        else { return false }
-        position = end
-        guard length >= 0 else { throw Self.badBulk }
-        guard length <= limits.bulkLength else {
+        guard let line = try number(in: bytes, at: cursor.position, badBulk) else { return false }
+        guard line.value >= 0 else { throw badBulk }
+        guard line.value <= limits.bulkLength else {
           throw RESPProtocolError(
-            description: "bulk of \(length) bytes, max-bulk-length is \(limits.bulkLength)")
+            description: "bulk of \(line.value) bytes, max-bulk-length is \(limits.bulkLength)")
         }
-        argumentBytes += length
-        guard argumentBytes <= limits.requestLength else {
+        cursor.position = line.end
+        cursor.bytes += line.value
+        guard cursor.bytes <= limits.requestLength else {
           throw RESPProtocolError(
             description: "request too long, max-request-length is \(limits.requestLength)")
         }
-        state = .bulk(length, then: remaining - 1)
-
-      case .bulk(let length, then: let remaining):
-        guard buffer.count >= position + length + 2 else { return false }
-        guard
-          buffer[position + length] == UInt8(ascii: "\r"),
-          buffer[position + length + 1] == UInt8(ascii: "\n")
-        else { throw RESPProtocolError(description: "bulk does not end where its length says") }
-        ranges.append(ArgumentRange(start: UInt32(position), count: UInt32(length)))
-        position += length + 2
-        if remaining == 0 {
-          state = .done
-          return true
-        }
-        state = .length(remaining)
-
-      case .done:
-        reset()
+        length = line.value
+        cursor.length = length
       }
+      let end = cursor.position + length
+      guard bytes.count >= end + 2 else { return false }
+      guard bytes[end] == UInt8(ascii: "\r"), bytes[end + 1] == UInt8(ascii: "\n") else {
+        throw RESPProtocolError(description: "bulk does not end where its length says")
+      }
+      let range = ArgumentRange(start: UInt32(cursor.position), count: UInt32(length))
+      if cursor.count < ranges.count {
+        ranges[cursor.count] = range
+      } else {
+        ranges.append(range)
+      }
+      cursor.count += 1
+      cursor.missing -= 1
+      cursor.position = end + 2
+      cursor.length = nil
     }
+    return true
   }
 
   private static let badCount = RESPProtocolError(description: "invalid multibulk length")
   private static let badBulk = RESPProtocolError(description: "invalid bulk length")
 
   private mutating func reset() {
-    buffer.removeFirst(position)
-    ranges.removeAll(keepingCapacity: ranges.count <= 64)
-    position = 0
-    argumentBytes = 0
+    buffer.removeFirst(cursor.position)
+    cursor = Cursor()
+    isDone = false
+    if ranges.count > 64 { ranges = [] }
+    guard isInline else { return }
     isInline = false
     if inline.count > 512 { inline = [] } else { inline.removeAll(keepingCapacity: true) }
-    state = .start
   }
 
   // MARK: Lengths
 
-  /// Reads `*3\r\n` or `$12\r\n`, and where that ends; nil if its end has not come yet. Saturates
-  /// instead of overflowing: what is too big is refused by its limit.
-  private static func length(
+  /// Reads `*3\r\n` or `$12\r\n`, and where that ends; nil if its end has not come yet.
+  @inline(__always)
+  private static func number(
+    in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
+  ) throws(RESPProtocolError) -> (value: Int, end: Int)? {
+    // Most often it is one digit, or two.
+    if bytes.count - start >= 5 {
+      let word = UInt32(truncatingIfNeeded: bytes.word(at: start + 1, count: 4))
+      let first = word & 0xFF &- 0x30
+      if first < 10 {
+        if word &>> 8 & 0xFFFF == 0x0A0D { return (Int(first), start + 4) }
+        let second = word &>> 8 & 0xFF &- 0x30
+        if second < 10, word &>> 16 == 0x0A0D { return (Int(first &* 10 &+ second), start + 5) }
+      }
+    }
+    return try longNumber(in: bytes, at: start, malformed())
+  }
+
+  /// Any number. Saturates instead of overflowing: what is too big is refused by its limit.
+  @inline(never)
+  private static func longNumber(
     in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
   ) throws(RESPProtocolError) -> (value: Int, end: Int)? {
     let longestLine = 24
     var index = start + 1
-    // Most often it is one digit.
-    if bytes.count > index + 2, bytes[index + 1] == UInt8(ascii: "\r"),
-      bytes[index + 2] == UInt8(ascii: "\n"), bytes[index] &- UInt8(ascii: "0") < 10
-    {
-      return (Int(bytes[index] &- UInt8(ascii: "0")), index + 3)
-    }
     var negative = false
     if index < bytes.count, bytes[index] == UInt8(ascii: "-") {
       negative = true
@@ -172,16 +200,20 @@ package struct RequestDecoder: ~Copyable {
   /// Reads a line that someone typed; false if its end has not come yet.
   private mutating func readInline() throws(RESPProtocolError) -> Bool {
     // `position` remembers how far the end of the line has been looked for.
-    while position < buffer.count, buffer[position] != UInt8(ascii: "\n") { position += 1 }
+    while cursor.position < buffer.count, buffer[cursor.position] != UInt8(ascii: "\n") {
+      cursor.position += 1
+    }
     // A carriage return at the end belongs to the line's end, also where that has only half come.
-    let end = position > 0 && buffer[position - 1] == UInt8(ascii: "\r") ? position - 1 : position
+    let end =
+      cursor.position > 0 && buffer[cursor.position - 1] == UInt8(ascii: "\r")
+      ? cursor.position - 1 : cursor.position
     guard end <= limits.inlineLength else {
       throw RESPProtocolError(
         description: "inline command too long, max-inline-length is \(limits.inlineLength)")
     }
-    guard position < buffer.count else { return false }
+    guard cursor.position < buffer.count else { return false }
     isInline = true
-    position += 1
+    cursor.position += 1
     var text = inline
     inline = []
     let words = try InlineWords.split(buffer.bytes.extracting(first: end), into: &text)
@@ -191,6 +223,7 @@ package struct RequestDecoder: ~Copyable {
         description: "\(words.count) arguments, max-arguments is \(limits.arguments)")
     }
     ranges = words
+    cursor.count = words.count
     return true
   }
 }

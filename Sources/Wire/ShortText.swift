@@ -69,8 +69,15 @@ public struct ShortText {
 
   @inlinable @inline(__always)
   public mutating func raw(_ text: Span<UInt8>) {
-    guard !text.isEmpty else { return }
+    // Names and most keys, without a call: one word, or two that overlap if they have to.
+    if text.count < 8 { return word(text.word(at: 0, count: text.count), count: text.count) }
     let target = unsafe take(text.count)
+    if text.count <= 16 {
+      let last = text.count &- 8
+      unsafe target.storeBytes(of: text.word(at: 0).littleEndian, as: UInt64.self)
+      unsafe (target + last).storeBytes(of: text.word(at: last).littleEndian, as: UInt64.self)
+      return
+    }
     unsafe text.withUnsafeBytes {
       unsafe target.copyMemory(from: $0.baseAddress!, byteCount: $0.count)
     }
@@ -141,6 +148,7 @@ public struct ShortText {
   // MARK: Replies
 
   public mutating func integer(_ value: Int64) {
+    if value >= 0, value < 10 { return word(0x0A0D_303A | UInt64(value) << 8, count: 4) }
     byte(UInt8(ascii: ":"))
     decimal(value)
     newline()
@@ -152,20 +160,28 @@ public struct ShortText {
   }
 
   public mutating func bulk(_ text: Span<UInt8>) {
-    byte(UInt8(ascii: "$"))
-    decimal(UInt64(text.count))
-    newline()
+    bulkHeader(text.count)
     raw(text)
     newline()
   }
 
   /// Two parts of one string.
   public mutating func bulk(_ first: Span<UInt8>, _ second: Span<UInt8>) {
-    byte(UInt8(ascii: "$"))
-    decimal(UInt64(first.count + second.count))
-    newline()
+    bulkHeader(first.count + second.count)
     raw(first)
     raw(second)
+    newline()
+  }
+
+  /// Where a string begins: `$16\r\n`.
+  private mutating func bulkHeader(_ count: Int) {
+    let number = UInt64(count)
+    guard number >= 10 else { return word(0x0A0D_3024 | number << 8, count: 4) }
+    guard number >= 100 else {
+      return word(0x0A_0D30_3024 | (number / 10) << 8 | (number % 10) << 16, count: 5)
+    }
+    byte(UInt8(ascii: "$"))
+    decimal(number)
     newline()
   }
 }

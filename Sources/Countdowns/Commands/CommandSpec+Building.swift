@@ -94,7 +94,7 @@ extension CommandSpec {
   ) -> CommandSpec {
     CommandSpec(
       K.commandName, name, parameter.isEmpty ? K.keyName : "\(K.keyName) \(parameter)",
-      [.generation(\.self)], group: .entities(K.kind), flags, complexity: complexity, summary,
+      [.generation({ $0 = $1 })], group: .entities(K.kind), flags, complexity: complexity, summary,
       into: nil as Generation?
     ) { call, generation throws(CommandError) in
       let value = try argument(call)
@@ -121,7 +121,7 @@ extension Kind {
 }
 
 private let listOptions: [Option<ListQuery>] = [
-  .text("MATCH", "glob", \.pattern, atMost: 1_024),
+  .text("MATCH", "glob", { $0.pattern = $1 }, atMost: 1_024),
   Option("OWNER", "none|connection|connection:ID|scope:ID") {
     query, reader, call throws(CommandError) in
     query.owner = try call.listedOwner(try reader.value())

@@ -3,10 +3,36 @@ import Wire
 /// All commands, found by name without regard to case.
 package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
-  private var single: [CommandName: Int] = [:]
-  private var families: [CommandName: [CommandName: Int]] = [:]
-  /// What was found last: most often it is what is looked for next.
-  private var last: (name: CommandName, subcommand: CommandName, index: Int)?
+  private var families: [CommandName: Family] = [:]
+  /// The one of the last command, and how it was written: most often it is the next one's, too.
+  private var last: (name: CommandName.Words, family: Family)?
+
+  /// The commands that begin with the same word.
+  private struct Family {
+    /// The one that has no second word.
+    var single: Int?
+    /// Whether that takes a key, which can be any word.
+    var takesKey = false
+    var members: [(subcommand: CommandName, index: Int)] = []
+
+    func find(_ second: Span<UInt8>?) -> Lookup {
+      if members.isEmpty || second == nil { return single.map { .found($0) } ?? .unknownSubcommand }
+      guard let second else { return .unknownSubcommand }
+      // Most are written in capitals.
+      let words = CommandName.Words(second)
+      for member in members where member.subcommand.isWritten(as: words) {
+        return .found(member.index)
+      }
+      if let name = CommandName(second),
+        let member = members.first(where: { $0.subcommand == name })
+      {
+        return .found(member.index)
+      }
+      // COMMAND and THROTTLE are both: a command, and a family.
+      if takesKey, let single { return .found(single) }
+      return .unknownSubcommand
+    }
+  }
 
   package init() {
     let commands =
@@ -18,9 +44,10 @@ package struct CommandTable: Sendable {
     for (index, row) in rows.enumerated() {
       let name = CommandName(row.name)!
       if let subcommand = row.subcommand {
-        families[name, default: [:]][CommandName(subcommand)!] = index
+        families[name, default: Family()].members.append((CommandName(subcommand)!, index))
       } else {
-        single[name] = index
+        families[name, default: Family()].single = index
+        families[name]!.takesKey = row.keyPosition > 0
       }
     }
   }
@@ -33,21 +60,11 @@ package struct CommandTable: Sendable {
   }
 
   mutating func find(_ name: Span<UInt8>, _ second: Span<UInt8>?) -> Lookup {
-    guard let name = CommandName(name) else { return .unknown }
-    let subcommand: CommandName? = if let second { CommandName(second) } else { nil }
-    if let last, name == last.name, subcommand == last.subcommand { return .found(last.index) }
-    if let family = families[name] {
-      if let subcommand, let index = family[subcommand] {
-        last = (name, subcommand, index)
-        return .found(index)
-      }
-      // COMMAND and THROTTLE are both: a command, and a family. What is no subcommand can be a key.
-      if let index = single[name], second == nil || rows[index].keyPosition > 0 {
-        return .found(index)
-      }
-      return .unknownSubcommand
-    }
-    return single[name].map { .found($0) } ?? .unknown
+    let words = CommandName.Words(name)
+    if let last, last.name == words { return last.family.find(second) }
+    guard let name = CommandName(name), let family = families[name] else { return .unknown }
+    last = (words, family)
+    return family.find(second)
   }
 
   func row(_ fullName: String) -> CommandSpec? {
@@ -87,10 +104,24 @@ struct CommandName: Hashable, Sendable {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
+  /// The bytes of a word of up to 16, and how many they are.
+  struct Words: Equatable {
+    fileprivate var low: UInt64
+    fileprivate var high: UInt64
+    fileprivate var count: Int
+
+    @inline(__always)
+    init(_ bytes: Span<UInt8>) {
+      count = bytes.count
+      low = bytes.word(at: 0, count: min(count, 8))
+      high = count > 8 ? bytes.word(at: 8, count: min(count &- 8, 8)) : 0
+    }
+  }
+
   /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: Span<UInt8>) {
     guard bytes.count <= 16 else { return nil }
-    let words = Self.words(bytes)
+    let words = Words(bytes)
     guard !(words.low | ~Self.mask(bytes.count)).hasZeroByte,
       !(words.high | ~Self.mask(bytes.count - 8)).hasZeroByte
     else { return nil }
@@ -103,10 +134,15 @@ struct CommandName: Hashable, Sendable {
     count <= 0 ? 0 : count >= 8 ? .max : (1 &<< UInt64(count &* 8)) &- 1
   }
 
+  /// Whether it is written like that, in capitals.
   @inline(__always)
-  private static func words(_ bytes: Span<UInt8>) -> (low: UInt64, high: UInt64) {
-    guard bytes.count > 8 else { return (bytes.word(at: 0, count: bytes.count), 0) }
-    return (bytes.word(at: 0), bytes.word(at: 8, count: bytes.count &- 8))
+  func isWritten(as words: Words) -> Bool {
+    words.low == low && words.high == high && words.count == length
+  }
+
+  private var length: Int {
+    high == 0
+      ? 8 - low.leadingZeroBitCount / 8 : 16 - high.leadingZeroBitCount / 8
   }
 
   /// In capitals.
@@ -120,7 +156,8 @@ struct CommandName: Hashable, Sendable {
   /// How a `switch` over names finds its case. The pattern is in capitals.
   @inline(__always)
   static func ~= (pattern: StaticString, name: CommandName) -> Bool {
-    words(pattern.bytes) == (name.low, name.high)
+    let words = Words(pattern.bytes)
+    return words.low == name.low && words.high == name.high
   }
 
   static func == (name: CommandName, text: StaticString) -> Bool { text ~= name }
@@ -134,6 +171,13 @@ extension UInt64 {
   private static let highBits = 0x80 * ones
 
   var hasZeroByte: Bool { (self &- Self.ones) & ~self & Self.highBits != 0 }
+
+  /// Whether all bytes are ASCII that a string of JSON has as they are.
+  var isPlainText: Bool {
+    self & Self.highBits == 0 && (self &+ 0x60 * Self.ones) & Self.highBits == Self.highBits
+      && !(self ^ UInt64(UInt8(ascii: "\"")) * Self.ones).hasZeroByte
+      && !(self ^ UInt64(UInt8(ascii: "\\")) * Self.ones).hasZeroByte
+  }
 
   /// ASCII letters in capitals; other bytes as they are.
   var uppercased: UInt64 {

@@ -19,76 +19,60 @@ struct Option<Request>: Sendable {
     self.read = read
   }
 
-  typealias Path<Value> = any WritableKeyPath<Request, Value> & Sendable
+  /// Puts a value where it belongs. (A key path would be slower than the rest of the option.)
+  typealias Put<Value> = @Sendable (inout Request, Value) -> Void
 
-  static func flag(_ name: String, _ path: Path<Bool>) -> Option {
-    Option(name, "") { request, _, _ in request[keyPath: path] = true }
+  static func flag(_ name: String, _ put: @escaping Put<Bool>) -> Option {
+    Option(name, "") { request, _, _ in put(&request, true) }
   }
 
   /// - Parameter lasting: it is at least a millisecond.
   static func duration(
-    _ name: String, _ path: Path<Interval?>, lasting: Bool = false, isRequired: Bool = false
+    _ name: String, _ put: @escaping Put<Interval>, lasting: Bool = false, isRequired: Bool = false
   ) -> Option {
     Option(name, "d", isRequired: isRequired) { request, reader, call throws(CommandError) in
       let value = try reader.duration()
-      request[keyPath: path] = lasting ? try call.lasting(value, name) : value
-    }
-  }
-
-  static func duration(
-    _ name: String, _ path: Path<Interval>, lasting: Bool = false
-  ) -> Option {
-    Option(name, "d") { request, reader, call throws(CommandError) in
-      let value = try reader.duration()
-      request[keyPath: path] = lasting ? try call.lasting(value, name) : value
+      put(&request, lasting ? try call.lasting(value, name) : value)
     }
   }
 
   static func integer(
-    _ name: String, _ path: Path<Int64?>, in range: ClosedRange<Int64>, value: String = "n",
+    _ name: String, _ put: @escaping Put<Int64>, in range: ClosedRange<Int64>, value: String = "n",
     isRequired: Bool = false
   ) -> Option {
     Option(name, value, isRequired: isRequired) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.integer(in: range)
+      put(&request, try reader.integer(in: range))
     }
   }
 
   /// Any bytes up to a length.
   static func text(
-    _ name: String, _ value: String, _ path: Path<[UInt8]?>, atMost most: Int
+    _ name: String, _ value: String, _ put: @escaping Put<[UInt8]>, atMost most: Int
   ) -> Option {
     Option(name, value) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.text(atMost: most)
+      put(&request, try reader.text(atMost: most))
     }
   }
 
   /// Bytes that are handed on, up to `max-payload-length`.
-  static func payload(_ path: Path<[UInt8]?>) -> Option {
+  static func payload(_ put: @escaping Put<[UInt8]>) -> Option {
     Option("PAYLOAD", "!bytes") { request, reader, call throws(CommandError) in
-      request[keyPath: path] = try call.payload(try reader.value(), "PAYLOAD")
+      put(&request, try call.payload(try reader.value(), "PAYLOAD"))
     }
   }
 
   /// The name of something else.
-  static func key(_ name: String, _ value: String, _ path: Path<[UInt8]?>) -> Option {
+  static func key(_ name: String, _ value: String, _ put: @escaping Put<[UInt8]>) -> Option {
     Option(name, value) { request, reader, call throws(CommandError) in
-      request[keyPath: path] = Array(try call.key(try reader.value(), name))
+      put(&request, Array(try call.key(try reader.value(), name)))
     }
   }
 
   static func choice<T: RawRepresentable & CaseIterable & SendableMetatype>(
-    _ name: String, _ path: Path<T>
+    _ name: String, _ put: @escaping Put<T>
   ) -> Option where T.RawValue == String {
     Option(name, choices(T.self)) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.choice()
-    }
-  }
-
-  static func choice<T: RawRepresentable & CaseIterable & SendableMetatype>(
-    _ name: String, _ path: Path<T?>
-  ) -> Option where T.RawValue == String {
-    Option(name, choices(T.self)) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.choice() as T
+      put(&request, try reader.choice())
     }
   }
 
@@ -98,27 +82,21 @@ struct Option<Request>: Sendable {
     T.allCases.map(\.rawValue).joined(separator: "|")
   }
 
-  static func switched(_ name: String, _ path: Path<Bool>) -> Option {
+  static func switched(_ name: String, _ put: @escaping Put<Bool>) -> Option {
     Option(name, choices(Switch.self)) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.choice() as Switch == .on
+      put(&request, try reader.choice() as Switch == .on)
     }
   }
 
-  static func owner(_ path: Path<Owner>) -> Option {
+  static func owner(_ put: @escaping Put<Owner>) -> Option {
     Option("OWNER", "none|connection|scope:ID") { request, reader, call throws(CommandError) in
-      request[keyPath: path] = try call.owner(try reader.value())
+      put(&request, try call.owner(try reader.value()))
     }
   }
 
-  static func owner(_ path: Path<Owner?>) -> Option {
-    Option("OWNER", "none|connection|scope:ID") { request, reader, call throws(CommandError) in
-      request[keyPath: path] = try call.owner(try reader.value())
-    }
-  }
-
-  static func generation(_ path: Path<Generation?>, isRequired: Bool = false) -> Option {
+  static func generation(_ put: @escaping Put<Generation>, isRequired: Bool = false) -> Option {
     Option("GENERATION", "g", isRequired: isRequired) { request, reader, _ throws(CommandError) in
-      request[keyPath: path] = try reader.generation()
+      put(&request, try reader.generation())
     }
   }
 }
@@ -129,9 +107,21 @@ extension Call {
     _ options: [Option<Request>], from index: Int, into request: inout Request
   ) throws(CommandError) {
     var reader = self.options(from: index)
-    while let name = try reader.next() {
-      guard let option = options.first(where: { $0.name == name }) else { throw reader.unknown() }
-      try option.read(&request, &reader, self)
+    var seen: UInt64 = 0
+    while let word = reader.nextWord() {
+      // By index, as an option that is looked at is copied.
+      guard let place = Self.place(of: word, in: options) else { throw reader.unknown() }
+      try reader.begin(options[place].name, isFirst: seen & 1 << UInt64(place) == 0)
+      seen |= 1 << UInt64(place)
+      try options[place].read(&request, &reader, self)
     }
+  }
+
+  private static func place<Request>(of word: Span<UInt8>, in options: [Option<Request>]) -> Int? {
+    // Most are written in capitals.
+    let words = CommandName.Words(word)
+    for place in options.indices where options[place].name.isWritten(as: words) { return place }
+    guard let name = CommandName(word) else { return nil }
+    return options.indices.first { options[$0].name == name }
   }
 }

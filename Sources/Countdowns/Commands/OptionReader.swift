@@ -5,10 +5,9 @@ struct OptionReader: ~Escapable {
   private let arguments: Arguments
   private let spec: CommandSpec
   private var index: Int
-  /// Most often there is one, which takes no memory.
-  private var first: CommandName?
-  private var others: Set<CommandName>?
+  /// The names so far, the last one apart: most often there is only one.
   private var current: CommandName?
+  private var others: [CommandName] = []
 
   @_lifetime(copy arguments)
   init(_ arguments: Arguments, _ spec: CommandSpec, from index: Int) {
@@ -19,20 +18,28 @@ struct OptionReader: ~Escapable {
 
   /// The next option's name in capitals; nil when there is none.
   mutating func next() throws(CommandError) -> CommandName? {
-    guard index < arguments.count else { return nil }
-    let word = arguments[index]
-    index += 1
+    guard let word = nextWord() else { return nil }
     guard let name = CommandName(word) else { throw unknown(word) }
-    if first == nil {
-      first = name
-    } else {
-      guard name != first, others?.contains(name) != true else {
-        throw .syntax("\(quoted(word).uppercased()) is given twice", spec)
-      }
-      others = (others ?? []).union([name])
+    let isFirst = name != current && !others.contains(name)
+    if let current { others.append(current) }
+    try begin(name, isFirst: isFirst)
+    return name
+  }
+
+  /// The next option's name as it is written.
+  @_lifetime(copy self)
+  mutating func nextWord() -> Span<UInt8>? {
+    guard index < arguments.count else { return nil }
+    index += 1
+    return arguments[index - 1]
+  }
+
+  /// An option of that name follows.
+  mutating func begin(_ name: CommandName, isFirst: Bool) throws(CommandError) {
+    guard isFirst else {
+      throw .syntax("\(quoted(arguments[index - 1]).uppercased()) is given twice", spec)
     }
     current = name
-    return name
   }
 
   /// The value of the option that `next` returned.

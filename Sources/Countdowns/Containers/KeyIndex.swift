@@ -7,18 +7,21 @@ import TimerWheel
 /// Extendible hashing: the first bits of a hash name, through a directory, one of many small
 /// segments; in it, open addressing with linear probing. A full segment is split in two, so the
 /// index grows by small steps and never moves all of its entries at once. A slot holds an index and
-/// five bits of the hash, so that few keys are looked at which are not the one; what a split needs
-/// of hashes is computed again.
+/// five bits of the hash, so that few keys are looked at which are not the one; a split asks for
+/// the hashes again.
 ///
 /// The hash has a key of each process (SipHash), so that nobody can choose keys that collide.
 ///
 /// Source: R. Fagin, J. Nievergelt, N. Pippenger, H. R. Strong, "Extendible Hashing" (ACM TODS
 /// 1979).
 struct KeyIndex: ~Copyable {
+  typealias Hash = UInt32
+
   /// How many entries it can hold, at most: what fits into a slot beside the tag.
   static let mostEntries = (1 << indexBits) - 2
 
-  private static let placeBits: UInt64 = 10
+  private static let hashBits: UInt32 = 32
+  private static let placeBits: UInt32 = 10
   private static let slots = 1 << Int(placeBits)
   private static let placeMask = slots - 1
   private static let indexBits = 27
@@ -37,37 +40,49 @@ struct KeyIndex: ~Copyable {
     var used: UInt16 = 0
     var alive: UInt16 = 0
     /// How many bits of the hash all its entries have in common.
-    var depth: UInt8 = 0
+    var depth: UInt16 = 0
   }
 
   /// Of each segment, its slots in a row.
-  private var memory = GrowingArray<UInt32>(capacity: slots)
+  private var slotMemory = GrowingArray<UInt32>(capacity: slots)
   private var slots: Cells<UInt32>
-  private var segments = [Segment()]
+  private var segmentMemory = GrowingArray<Segment>(capacity: 1)
+  private var segments: Cells<Segment>
+  private var segmentCount = 1
   /// By the first `depth` bits of a hash.
   private var directory: [UInt32] = [0]
-  private var depth: UInt64 = 0
+  private var depth: UInt32 = 0
   private(set) var count = 0
 
-  init() { slots = memory.cells }
-
-  static func hash(_ key: Span<UInt8>) -> UInt64 { SipHash.ofProcess(key) }
-
-  private func segment(_ hash: UInt64) -> Int {
-    // A shift by 64 gives 0, as it should.
-    Int(directory[Int(hash >> (64 - depth))])
+  init() {
+    slots = slotMemory.cells
+    segments = segmentMemory.cells
   }
 
-  private static func entry(_ index: UInt32, _ hash: UInt64) -> UInt32 {
-    (index + 1) | UInt32(truncatingIfNeeded: hash >> placeBits) << UInt32(indexBits)
+  static func hash(_ key: Span<UInt8>) -> Hash {
+    Hash(truncatingIfNeeded: SipHash.ofProcess(key))
   }
+
+  @inline(__always)
+  private func segment(_ hash: Hash) -> Int {
+    // In 64 bits, as a shift by all of 32 is to give 0.
+    Int(directory[Int(UInt64(hash) &>> UInt64(Self.hashBits &- depth))])
+  }
+
+  @inline(__always)
+  private static func tag(_ hash: Hash) -> UInt32 {
+    (hash >> placeBits) << UInt32(indexBits)
+  }
+
+  @inline(__always)
+  private static func place(_ hash: Hash) -> Int { Int(hash) & placeMask }
 
   /// O(1).
   @inline(__always)
-  func find(hash: UInt64, where matches: (UInt32) -> Bool) -> UInt32? {
+  func find(hash: Hash, where matches: (UInt32) -> Bool) -> UInt32? {
     let start = segment(hash) << Int(Self.placeBits)
-    let tag = UInt32(truncatingIfNeeded: hash >> Self.placeBits) << UInt32(Self.indexBits)
-    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    let tag = Self.tag(hash)
+    var place = Self.place(hash)
     while true {
       let slot = slots[start | place]
       if slot == Self.empty { return nil }
@@ -79,17 +94,18 @@ struct KeyIndex: ~Copyable {
     }
   }
 
-  /// O(1), amortized; a split looks at the keys of a segment.
+  /// O(1), amortized; a split asks for the hashes of a segment.
   ///
-  /// - Parameter hashes: of what was inserted before, for up to a segment of it at a time.
-  mutating func insert(_ index: UInt32, hash: UInt64, hashes: ([UInt32]) -> [UInt64]) {
+  /// - Parameter hashOf: of what was inserted before.
+  @inline(__always)
+  mutating func insert(_ index: UInt32, hash: Hash, hashOf: (UInt32) -> Hash) {
     precondition(Int(index) < Self.mostEntries, "the index is full")
     var segment = segment(hash)
     while segments[segment].used >= Self.mostUsed {
-      if segments[segment].alive < Self.fewAlive {
-        refill(segment, hashes)
-      } else {
-        split(segment, hash, hashes)
+      let all = makeRoom(in: segment, hash)
+      for index in all {
+        let hash = hashOf(index)
+        place(index, hash, in: self.segment(hash))
       }
       segment = self.segment(hash)
     }
@@ -98,11 +114,11 @@ struct KeyIndex: ~Copyable {
   }
 
   /// `index` must be there. O(1).
-  mutating func remove(_ index: UInt32, hash: UInt64) {
+  mutating func remove(_ index: UInt32, hash: Hash) {
     let segment = segment(hash)
     let start = segment << Int(Self.placeBits)
-    let entry = Self.entry(index, hash)
-    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    let entry = (index + 1) | Self.tag(hash)
+    var place = Self.place(hash)
     while slots[start | place] != entry {
       precondition(slots[start | place] != Self.empty, "what is removed was there")
       place = (place &+ 1) & Self.placeMask
@@ -121,25 +137,29 @@ struct KeyIndex: ~Copyable {
     } while slots[start | place] == Self.removed
   }
 
-  private mutating func place(_ index: UInt32, _ hash: UInt64, in segment: Int) {
+  @inline(__always)
+  private func place(_ index: UInt32, _ hash: Hash, in segment: Int) {
     let start = segment << Int(Self.placeBits)
-    var place = Int(truncatingIfNeeded: hash) & Self.placeMask
+    var place = Self.place(hash)
     while slots[start | place] != Self.empty, slots[start | place] != Self.removed {
       place = (place &+ 1) & Self.placeMask
     }
-    if slots[start | place] == Self.empty { segments[segment].used += 1 }
-    segments[segment].alive += 1
-    slots[start | place] = Self.entry(index, hash)
+    if slots[start | place] == Self.empty { segments[segment].used &+= 1 }
+    segments[segment].alive &+= 1
+    slots[start | place] = (index &+ 1) | Self.tag(hash)
   }
 
-  /// Takes out all that is in a segment.
-  private mutating func takeAll(_ segment: Int) -> [UInt32] {
+  /// Takes out all that is in a segment, to be placed again: in half as many slots, where it is not
+  /// just full of what was removed.
+  @inline(never)
+  private mutating func makeRoom(in segment: Int, _ hash: Hash) -> [UInt32] {
+    if segments[segment].alive >= Self.fewAlive { split(segment, hash) }
     let start = segment << Int(Self.placeBits)
     var all: [UInt32] = []
     all.reserveCapacity(Self.slots)
-    for place in 0..<Self.slots
-    where slots[start | place] != Self.empty && slots[start | place] != Self.removed {
-      all.append(slots[start | place] & Self.indexMask - 1)
+    for place in start..<start + Self.slots
+    where slots[place] != Self.empty && slots[place] != Self.removed {
+      all.append(slots[place] & Self.indexMask - 1)
     }
     slots.fill(start..<start + Self.slots, with: Self.empty)
     segments[segment].used = 0
@@ -147,19 +167,18 @@ struct KeyIndex: ~Copyable {
     return all
   }
 
-  private mutating func refill(_ segment: Int, _ hashes: ([UInt32]) -> [UInt64]) {
-    let all = takeAll(segment)
-    for (index, hash) in zip(all, hashes(all)) { place(index, hash, in: segment) }
-  }
-
-  private mutating func split(_ old: Int, _ hash: UInt64, _ hashes: ([UInt32]) -> [UInt64]) {
-    let new = segments.count
-    let bits = UInt64(segments[old].depth) + 1
-    precondition(bits < 48, "hashes that differ")
-    segments[old].depth = UInt8(bits)
-    segments.append(Segment(depth: UInt8(bits)))
-    memory.grow(atLeast: segments.count << Int(Self.placeBits))
-    slots = memory.cells
+  /// Names a new segment by half of what names a full one.
+  private mutating func split(_ old: Int, _ hash: Hash) {
+    let new = segmentCount
+    segmentCount += 1
+    segmentMemory.grow(atLeast: segmentCount)
+    segments = segmentMemory.cells
+    slotMemory.grow(atLeast: segmentCount << Int(Self.placeBits))
+    slots = slotMemory.cells
+    let bits = UInt32(segments[old].depth) + 1
+    precondition(bits < 26, "hashes that differ")
+    segments[old].depth = UInt16(bits)
+    segments[new] = Segment(depth: UInt16(bits))
     if bits > depth {
       var longer: [UInt32] = []
       longer.reserveCapacity(directory.count * 2)
@@ -172,12 +191,7 @@ struct KeyIndex: ~Copyable {
     }
     // Of the names of the old segment, which follow each other, the second half names the new one.
     let names = 1 << Int(depth - bits)
-    let first = Int(hash >> (64 - bits) | 1) << Int(depth - bits)
+    let first = Int(hash >> (Self.hashBits - bits) | 1) << Int(depth - bits)
     for name in first..<first + names { directory[name] = UInt32(new) }
-    let all = takeAll(old)
-    for (index, hash) in zip(all, hashes(all)) {
-      // The bit that the old segment's entries do not have in common.
-      place(index, hash, in: hash >> (64 - bits) & 1 == 0 ? old : new)
-    }
   }
 }

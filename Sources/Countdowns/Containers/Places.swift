@@ -32,6 +32,14 @@ struct Places: ~Copyable {
   @inline(__always)
   mutating func giveBack(_ place: UInt32) { free.insert(place) }
 
+  /// Calls `body` with each that is taken. O(end / 64), and O(1) for each.
+  func forEachTaken(_ body: (UInt32) -> Void) { free.forEachTaken(body) }
+
+  /// Calls `body` with each region of that size in which none is taken.
+  func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
+    free.forEachFreeRegion(of: size, body)
+  }
+
   /// None is taken: cursors start over.
   mutating func startOver() { end = 0 }
 }

@@ -10,6 +10,8 @@ final class EntityTable<Entity: KeyedEntity> {
   private var entities = PagedTable<Entity>()
   private var places = Places()
   private var index = KeyIndex()
+  /// Of the keys, so that the index can grow without a look at them.
+  private var hashes = GrowingArray<KeyIndex.Hash>(capacity: 64)
   /// As few do not take enough memory to be worth it: they may come and go all the time.
   private static var few: Int { 64 }
 
@@ -52,20 +54,17 @@ final class EntityTable<Entity: KeyedEntity> {
   }
 
   private func enter(_ entity: Entity, at new: UInt32) {
+    let hash = KeyIndex.hash(entity.key.span)
     entities.insert(entity, at: new)
-    index.insert(new, hash: hash(new)) { [entities = entities.contents] in
-      $0.map { KeyIndex.hash(entities[$0].key.span) }
-    }
-  }
-
-  private func hash(_ index: UInt32) -> UInt64 {
-    KeyIndex.hash(entities[index].key.span)
+    if new >= hashes.capacity { hashes.grow(atLeast: Int(new) + 1) }
+    hashes.cells[Int(new)] = hash
+    index.insert(new, hash: hash) { [hashes = hashes.cells] in hashes[Int($0)] }
   }
 
   /// O(1).
   @discardableResult
   func remove(_ old: UInt32) -> Entity {
-    index.remove(old, hash: hash(old))
+    index.remove(old, hash: hashes.cells[Int(old)])
     let entity = entities.remove(old)
     places.giveBack(old)
     startOverIfEmpty()
@@ -79,6 +78,7 @@ final class EntityTable<Entity: KeyedEntity> {
       entities = PagedTable()
       places = Places()
       index = KeyIndex()
+      hashes = GrowingArray(capacity: 64)
     }
     places.startOver()
   }

@@ -1,3 +1,5 @@
+import Wire
+
 /// Values as bytes. Integers are big-endian, as wide as they are; a text has its length before it,
 /// what may be missing a byte that says whether it is there. Names are not written.
 extension Stored {
@@ -36,30 +38,39 @@ package struct StoredByteWriter: StorageVisitor {
 
   package mutating func fail() {}
 
-  package mutating func field(_ name: StaticString, _ value: inout UInt8) { bytes.append(value) }
+  @inline(__always)
+  package mutating func field(_ name: StaticString, _ value: inout UInt8) { integer(value) }
+  @inline(__always)
   package mutating func field(_ name: StaticString, _ value: inout UInt32) { integer(value) }
+  @inline(__always)
   package mutating func field(_ name: StaticString, _ value: inout Int64) { integer(value) }
 
+  @inline(__always)
   package mutating func field(_ name: StaticString, _ value: inout Int64?) {
-    bytes.append(value == nil ? 0 : 1)
+    integer(value == nil ? 0 : 1 as UInt8)
     if let value { integer(value) }
   }
 
   package mutating func field(_ name: StaticString, _ value: inout [UInt8]) { text(value) }
 
+  @inline(__always)
   package mutating func field(_ name: StaticString, _ value: inout [UInt8]?) {
-    bytes.append(value == nil ? 0 : 1)
+    integer(value == nil ? 0 : 1 as UInt8)
     if let value { text(value) }
   }
 
   mutating func text(_ text: [UInt8]) {
-    integer(UInt32(text.count))
-    bytes += text
+    bytes.append(atMost: text.count + 8) {
+      $0.word(UInt64(UInt32(text.count).bigEndian), count: 4)
+      $0.raw(text.span)
+    }
   }
 
   @inline(__always)
   mutating func integer(_ value: some FixedWidthInteger) {
-    unsafe withUnsafeBytes(of: value.bigEndian) { unsafe bytes.append(contentsOf: $0) }
+    bytes.append(atMost: 8) {
+      $0.word(UInt64(truncatingIfNeeded: value.bigEndian), count: value.bitWidth / 8)
+    }
   }
 
   /// Writes what `body` writes, with its length before it.

@@ -21,44 +21,40 @@ enum EventCoding {
   // MARK: Writing
 
   /// - Parameters:
-  ///   - size: of what `rest` writes: all fields after `seq`.
+  ///   - size: of what `rest` writes, at most: all fields after `seq`.
   @inline(__always)
   static func append(
     _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>,
-    to bytes: inout [UInt8], _ words: inout Words, _ size: FieldSize,
-    _ rest: (inout Writer) -> Void
+    to bytes: inout [UInt8], _ words: Words, _ size: Int, _ rest: (inout Writer) -> Void
   ) {
     let around = 96
-    bytes.append(atMost: around + key.count + size.bytes) { text in
-      var writer = Writer(text, &words)
+    bytes.append(atMost: around + key.count + size) { text in
+      var writer = Writer(text, words)
       writer.integer(head.sequence)
       writer.byte(kind.rawValue)
       writer.bytes(key)
       writer.word(head.name.text)
       writer.integer(head.generation.value &- head.sequence)
       rest(&writer)
-      text = writer.finish(&words)
+      text = writer.finish()
     }
   }
 
   /// Fields as the log keeps them, in memory that `FieldSize` has found large enough.
   struct Writer: FieldWriter, ~Copyable {
     private var text: ShortText
-    private var words = Words(isEmpty: true)
+    private let words: Words
 
     /// The length of the record comes first, once it is known.
-    ///
-    /// - Parameter words: taken until `finish` gives them back.
     @inline(__always)
-    fileprivate init(_ text: ShortText, _ words: inout Words) {
+    fileprivate init(_ text: ShortText, _ words: Words) {
       self.text = text
       self.text.word(0, count: 4)
-      swap(&self.words, &words)
+      self.words = words
     }
 
     @inline(__always)
-    fileprivate consuming func finish(_ words: inout Words) -> ShortText {
-      swap(&self.words, &words)
+    fileprivate consuming func finish() -> ShortText {
       text.overwrite(at: 0, with: UInt32(text.count - 4))
       return text
     }
@@ -66,12 +62,18 @@ enum EventCoding {
     @inline(__always)
     fileprivate mutating func byte(_ byte: UInt8) { text.byte(byte) }
 
+    /// The bits of an integer, and how many bytes they are.
+    @inline(__always)
+    private static func zigzag(_ value: Int64) -> (bits: UInt64, length: UInt64) {
+      let bits = UInt64(bitPattern: value &<< 1 ^ value &>> 63)
+      return (bits, UInt64(truncatingIfNeeded: (71 &- bits.leadingZeroBitCount) &>> 3))
+    }
+
     @inline(__always)
     fileprivate mutating func integer(_ value: Int64, _ tag: UInt8 = 0) {
-      let bits = UInt64(bitPattern: value << 1 ^ value >> 63)
-      let length = (71 - bits.leadingZeroBitCount) >> 3
-      let first = UInt64(tag) | UInt64(truncatingIfNeeded: length) << 4
-      if length < 8 { return text.word(first | bits << 8, count: length + 1) }
+      let (bits, length) = Self.zigzag(value)
+      let first = UInt64(tag) | length << 4
+      if length < 8 { return text.word(first | bits << 8, count: Int(length) + 1) }
       text.word(first, count: 1)
       text.word(bits, count: 8)
     }
@@ -90,7 +92,17 @@ enum EventCoding {
       if code == Words.none { bytes(word.bytes) }
     }
 
+    @inline(__always)
     mutating func field(_ name: StaticString, _ value: Int64) {
+      let code = words.code(of: name)
+      let (bits, length) = Self.zigzag(value)
+      guard length <= 6, code != Words.none else { return anyField(name, value) }
+      let first = UInt64(code) | UInt64(Tag.integer.rawValue) << 8 | UInt64(length) << 12
+      text.word(first | bits << 16, count: Int(length) + 2)
+    }
+
+    @inline(never)
+    private mutating func anyField(_ name: StaticString, _ value: Int64) {
       word(name)
       integer(value, Tag.integer.rawValue)
     }
@@ -111,12 +123,14 @@ enum EventCoding {
       bytes(value.utf8.span, Tag.text.rawValue)
     }
 
+    @inline(__always)
     mutating func field(_ name: StaticString, _ value: StaticString) {
       word(name)
       byte(Tag.word.rawValue)
       word(value)
     }
 
+    @inline(__always)
     mutating func field(_ name: StaticString, bytes value: [UInt8]) {
       word(name)
       bytes(value.span, Tag.text.rawValue)
@@ -128,6 +142,7 @@ enum EventCoding {
       for element in list { bytes(element.span) }
     }
 
+    @inline(__always)
     mutating func null(_ name: StaticString) {
       word(name)
       byte(Tag.null.rawValue)

@@ -4,7 +4,7 @@ import DequeModule
 ///
 /// Events are encoded as they come, and sealed into chunks. A store, where there is one, receives
 /// each chunk once.
-package struct EventLog: Sendable {
+package struct EventLog {
   /// What a store receives.
   package struct Portion: Equatable, Sendable {
     /// Of the last event in it.
@@ -56,7 +56,9 @@ package struct EventLog: Sendable {
   private var chunks: Deque<Chunk> = []
   /// Takes what comes.
   private var open = Chunk()
-  private var words = Words()
+  /// Longer memory than this is not kept for the next chunk.
+  private static let mostKept = 256 << 10
+  private let words = Words.Owner()
 
   /// - Parameter sequence: nothing is known of events up to this number.
   init(limit: Int, after sequence: Int64) {
@@ -103,25 +105,25 @@ package struct EventLog: Sendable {
   mutating func append(
     _ head: Event.Head, key: Span<UInt8>, _ view: some EntityView
   ) {
-    var size = FieldSize()
-    head.writeRest(of: view, to: &size)
-    append(head, view.kind, key: key, size) { head.writeRest(of: view, to: &$0) }
+    append(head, view.kind, key: key, view.mostEventBytes(head)) {
+      head.writeRest(of: view, to: &$0)
+    }
   }
 
   /// The same for what time does to countdowns, of which there may be many at one moment.
   mutating func append(_ event: TimedEvent, key: Span<UInt8>, title: [UInt8]?) {
     var size = FieldSize()
     event.writeRest(title: title, to: &size)
-    append(event.head, .countdown, key: key, size) { event.writeRest(title: title, to: &$0) }
+    append(event.head, .countdown, key: key, size.bytes) { event.writeRest(title: title, to: &$0) }
   }
 
   @inline(__always)
   private mutating func append(
-    _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>, _ size: FieldSize,
+    _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>, _ size: Int,
     _ rest: (inout EventCoding.Writer) -> Void
   ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
-    EventCoding.append(head, kind, key: key, to: &open.content.bytes, &words, size, rest)
+    EventCoding.append(head, kind, key: key, to: &open.content.bytes, words.words, size, rest)
     open.content.lastSequence = head.sequence
     open.content.count += 1
     count += 1
@@ -130,8 +132,13 @@ package struct EventLog: Sendable {
 
   private mutating func seal() {
     guard open.content.count > 0 else { return }
+    let bytes = open.content.bytes
+    // A copy, which takes no more memory than it needs; what it came in takes the next chunk.
+    open.content.bytes = Array(bytes.span)
     chunks.append(open)
     open = Chunk()
+    open.content.bytes = bytes
+    open.content.bytes.removeAll(keepingCapacity: bytes.count <= Self.mostKept)
     trim()
   }
 

@@ -1,3 +1,4 @@
+import TimerWheel
 import Wire
 
 /// The codes of words that the event log has many of: names of fields and events, states, reasons.
@@ -30,46 +31,44 @@ struct Words {
     all.indices.contains(Int(code) - 1) ? all[Int(code) - 1] : nil
   }
 
-  /// What was found before, by where the words are in memory: an open hash table. There are as many
-  /// as the program has literals of them, far fewer than there are places.
-  private var found: [Found]
+  /// What was found before, by where the words are in memory: an open hash table of addresses, each
+  /// with its code in the low byte. There are as many as the program has literals of them, far
+  /// fewer than there are places.
+  private let found = Cells<UInt64>.allocate(1 << placeBits)
   private static let placeBits = 10
 
-  /// - Parameter isEmpty: it is only there until another takes its place.
-  init(isEmpty: Bool = false) {
-    found =
-      isEmpty
-      ? [] : Array(repeating: Found(address: 0, code: Self.none), count: 1 << Self.placeBits)
-  }
+  /// Whose it is. The writers of events are lent what it has, as plain values.
+  final class Owner {
+    let words = Words()
 
-  struct Found {
-    fileprivate var address: UInt
-    fileprivate var code: UInt8
+    deinit { words.found.deallocate() }
   }
 
   @inline(__always)
-  mutating func code(of word: StaticString) -> UInt8 {
-    let place = Self.firstPlace(word.address)
-    return found[place].address == word.address ? found[place].code : find(word)
+  func code(of word: StaticString) -> UInt8 {
+    let entry = found[Self.firstPlace(word.address)]
+    return entry &>> 8 == UInt64(word.address) ? UInt8(truncatingIfNeeded: entry) : find(word)
   }
 
   /// The upper bits of the product, as neighbours in memory are not to be neighbours here.
   @inline(__always)
   private static func firstPlace(_ address: UInt) -> Int {
-    Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) >> (64 - UInt(placeBits)))
+    Int(truncatingIfNeeded: (address &* 0x9E37_79B9_7F4A_7C15) &>> (64 &- UInt(placeBits)))
   }
 
   @inline(never)
-  private mutating func find(_ word: StaticString) -> UInt8 {
+  private func find(_ word: StaticString) -> UInt8 {
     var place = Self.firstPlace(word.address)
     for _ in 0..<found.count / 2 {
-      if found[place].address == word.address { return found[place].code }
-      if found[place].address == 0 { break }
+      if found[place] >> 8 == UInt64(word.address) {
+        return UInt8(truncatingIfNeeded: found[place])
+      }
+      if found[place] == 0 { break }
       place = (place + 1) & (found.count - 1)
     }
     let index = Self.all.firstIndex { $0.bytes.hasSameBytes(as: word.bytes) }
     let code = index.map { UInt8($0 + 1) } ?? Self.none
-    found[place] = Found(address: word.address, code: code)
+    found[place] = UInt64(word.address) << 8 | UInt64(code)
     return code
   }
 }

@@ -81,15 +81,26 @@ protocol DurableKind: Kind {
 
   /// What is stored of an entity; nil if nothing is.
   static func record(_ index: UInt32, in engine: Engine) -> Record?
+  /// The same in place of another record, whose memory can be used again; false if nothing is.
+  static func copyRecord(_ index: UInt32, of engine: Engine, to record: inout Record) -> Bool
 }
 
 extension DurableKind {
   static var canBeDurable: Bool { true }
 
+  static func copyRecord(_ index: UInt32, of engine: Engine, to record: inout Record) -> Bool {
+    guard let new = self.record(index, in: engine) else { return false }
+    record = new
+    return true
+  }
+
   static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
-    for index in engine.changes.take(kind) {
+    let changed = engine.changes.take(kind)
+    guard !changed.isEmpty else { return }
+    var record = Record.blank
+    for index in changed {
       let entity = EntityRef(kind, index)
-      if var record = record(index, in: engine) {
+      if copyRecord(index, of: engine, to: &record) {
         engine.changes.setKept(entity, true)
         batch.append(&record, kind, at: index)
       } else if engine.changes.isKept(entity) {

@@ -7,12 +7,13 @@ extension Dispatcher {
     guard let user = session.user else { return false }
     // Also of one that is being closed, for as long as it takes memory.
     let pending = session.isGone ? session.heldBytes : session.pendingOutput
-    user.unreadBytes += pending - session.accountedOutput
-    unreadBytes += pending - session.accountedOutput
-    mostUnread = max(mostUnread, unreadBytes)
+    let change = pending - session.accountedOutput
+    user.unreadBytes += change
+    unreadBytes += change
+    if unreadBytes > mostUnread { mostUnread = unreadBytes }
     session.accountedOutput = pending
     if user.unreadBytes < settings.maxOutputPerUser {
-      user.fullSince = nil
+      if user.fullSince != nil { user.fullSince = nil }
       if !user.heldBack.isEmpty {
         roomFreed.append(contentsOf: user.heldBack)
         user.heldBack = []

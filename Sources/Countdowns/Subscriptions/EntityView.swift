@@ -14,6 +14,18 @@ package protocol EntityView: Sendable {
   func write(to writer: inout some FieldWriter & ~Copyable, answer: Answer?)
   /// What an event of that name reports, after the fields that all events have.
   func writeEvent(_ name: Event.Name, to writer: inout some FieldWriter & ~Copyable)
+  /// How many bytes the fields of an event take in the event log, at most.
+  func mostEventBytes(_ head: Event.Head) -> Int
+}
+
+extension EntityView {
+  package func mostEventBytes(_ head: Event.Head) -> Int { fieldBytes(head) }
+
+  func fieldBytes(_ head: Event.Head) -> Int {
+    var size = FieldSize()
+    head.writeRest(of: self, to: &size)
+    return size.bytes
+  }
 }
 
 /// A key that names nothing: in snapshots only.

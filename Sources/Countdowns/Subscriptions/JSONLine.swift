@@ -139,9 +139,14 @@ private enum JSONString {
 
   /// Whether nothing of it has to be escaped, or looked at twice.
   static func isPlain(_ bytes: Span<UInt8>) -> Bool {
-    bytes.allSatisfy {
-      $0 >= 0x20 && $0 < 0x80 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+    var position = 0
+    while position < bytes.count {
+      let count = min(bytes.count - position, 8)
+      let blanks: UInt64 = count == 8 ? 0 : 0x2020_2020_2020_2020 << UInt64(count * 8)
+      guard (bytes.word(at: position, count: count) | blanks).isPlainText else { return false }
+      position += count
     }
+    return true
   }
 
   static func writePlain(_ bytes: Span<UInt8>, to text: inout ShortText) {

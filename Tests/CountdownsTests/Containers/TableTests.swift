@@ -136,11 +136,11 @@ import TimerWheel
   func keyIndex(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     var index = KeyIndex()
-    var model: [UInt32: UInt64] = [:]
-    // Few places, at the end of a segment too, so that clusters wrap around; and what differs in its
-    // first bits only, or nowhere.
-    let places: [UInt64] = [0, 1, 2, 1_021, 1_022, 1_023]
-    let starts: [UInt64] = [0, 1 << 63, 1 << 62, 3 << 62, 0xFFFF << 10]
+    var model: [UInt32: KeyIndex.Hash] = [:]
+    // Few places, at the end of a segment too, so that clusters wrap around; and what differs in
+    // its first bits only, or nowhere.
+    let places: [KeyIndex.Hash] = [0, 1, 2, 1_021, 1_022, 1_023]
+    let starts: [KeyIndex.Hash] = [0, 1 << 31, 1 << 30, 3 << 30, 0xFFFF << 10]
     for step in 0..<6_000 {
       let entity = UInt32.random(in: 0..<300, using: &generator)
       if let hash = model[entity] {
@@ -155,8 +155,8 @@ import TimerWheel
         let hash =
           step < 2_000
           ? places.randomElement(using: &generator)! | starts.randomElement(using: &generator)!
-          : UInt64.random(in: 0...UInt64.max, using: &generator)
-        index.insert(entity, hash: hash) { [model] in $0.map { model[$0]! } }
+          : KeyIndex.Hash.random(in: 0...KeyIndex.Hash.max, using: &generator)
+        index.insert(entity, hash: hash) { [model] in model[$0]! }
         model[entity] = hash
       }
       #expect(index.count == model.count)
@@ -174,11 +174,10 @@ import TimerWheel
     let hash = { (entity: UInt32) in
       KeyIndex.hash("\(entity)".utf8.span)
     }
-    let hashes = { (entities: [UInt32]) in entities.map(hash) }
     let count: UInt32 = 50_000
-    for entity in 0..<count { index.insert(entity, hash: hash(entity), hashes: hashes) }
+    for entity in 0..<count { index.insert(entity, hash: hash(entity), hashOf: hash) }
     for entity in 0..<count where entity % 7 != 0 { index.remove(entity, hash: hash(entity)) }
-    for entity in count..<2 * count { index.insert(entity, hash: hash(entity), hashes: hashes) }
+    for entity in count..<2 * count { index.insert(entity, hash: hash(entity), hashOf: hash) }
     for entity in 0..<2 * count {
       let isThere = entity >= count || entity % 7 == 0
       let found = index.find(hash: hash(entity)) { $0 == entity }
@@ -196,7 +195,6 @@ import TimerWheel
       var uid: UInt32
       var titles: Titles?
       var meta: [UInt8]?
-      var alarm: TimerWheel.Token?
 
       init(_ entity: CountdownEntity) {
         machine = entity.machine
@@ -205,7 +203,6 @@ import TimerWheel
         uid = entity.uid
         titles = entity.titles
         meta = entity.annotations.meta
-        alarm = entity.alarm
       }
     }
 
@@ -224,15 +221,14 @@ import TimerWheel
         machine: Countdown(
           plan, phase, sends: pick(0, 1, 1 << 28 - 1), isRefunded: pick(true, false)),
         generation: Generation(pick(0, 1_790_000_000_000_000, .max)), uid: pick(0, .max),
-        titles: Titles.of(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])),
-        alarm: pick(nil, TimerWheel.Token(rawValue: pick(0, 7, .max))))
+        titles: Titles.of(counting: pick(nil, Array("%ds".utf8)), ready: pick(nil, [0xFF])))
       entity.owner = pick(.none, .none, .connection(.max))
       entity.annotations.meta = pick(nil, nil, [1, 2, 3])
       return entity
     }
 
     var table = CountdownTable()
-    var model: [[UInt8]: (index: UInt32, known: Known)] = [:]
+    var model: [[UInt8]: (index: UInt32, known: Known, timer: UInt32?)] = [:]
     let keyCount = [3, 50, 3_000][Int(seed % 3)]
     for step in 0..<6_000 {
       let number = Int.random(in: 0..<keyCount, using: &generator)
@@ -246,6 +242,7 @@ import TimerWheel
         #expect(table.owner(found) == model[wanted]?.known.owner)
         #expect(table.generation(found) == model[wanted]?.known.generation)
         #expect(table.key(found) == wanted)
+        #expect(table.timers[found] == model[wanted]?.timer)
         if !grows {
           table.remove(found)
           model[wanted] = nil
@@ -255,8 +252,11 @@ import TimerWheel
           let new = entity()
           table[found] = new
           model[wanted]?.known = Known(new)
-          table.alarms[found] = nil
-          model[wanted]?.known.alarm = nil
+          // The timer stays; it is armed apart from the rest.
+          #expect(table.timers[found] == model[wanted]?.timer)
+          let timer: UInt32? = pick(nil, 0, 7, .max)
+          table.timers[found] = timer
+          model[wanted]?.timer = timer
         }
       } else {
         #expect(model[wanted] == nil)
@@ -264,7 +264,7 @@ import TimerWheel
           let new = entity()
           let index = table.insert(wanted.span, hash: KeyIndex.hash(wanted.span), new)!
           #expect(!model.values.contains { $0.index == index })
-          model[wanted] = (index, Known(new))
+          model[wanted] = (index, Known(new), nil)
         }
       }
       #expect(table.count == model.count)
@@ -277,6 +277,41 @@ import TimerWheel
     #expect(table.count == 0)
     #expect(table.indexEnd == 0)
     #expect(table.entity(at: 0) == nil)
+  }
+
+  @Test("The few countdowns that a peak leaves are all there once its memory is given back")
+  func countdownTableAfterAPeak() {
+    func key(_ number: Int) -> [UInt8] { Array("peak \(number)".utf8) }
+    func entity(_ number: Int) -> CountdownEntity {
+      CountdownEntity(
+        machine: Countdown(
+          Countdown.Plan(count: 1, every: .seconds(1))!, at: Instant(microseconds: Int64(number))),
+        generation: Generation(Int64(number)), uid: 0, titles: nil)
+    }
+    var table = CountdownTable()
+    let count = 100_000
+    for number in 0..<count {
+      let hash = KeyIndex.hash(key(number).span)
+      #expect(table.insert(key(number).span, hash: hash, entity(number)) == UInt32(number))
+    }
+    table.releaseUnusedMemory()
+    for number in 0..<count where number % 1_000 != 7 { table.remove(UInt32(number)) }
+    table.releaseUnusedMemory()
+    #expect(table.count == count / 1_000)
+    for number in 0..<count {
+      let isLeft = number % 1_000 == 7
+      #expect(table.find(key(number)) == (isLeft ? UInt32(number) : nil))
+      guard isLeft else { continue }
+      #expect(table.key(UInt32(number)) == key(number))
+      #expect(table.generation(UInt32(number)) == Generation(Int64(number)))
+    }
+    // The places between are used again.
+    for number in 0..<count where number % 1_000 != 7 {
+      let hash = KeyIndex.hash(key(number).span)
+      #expect(table.insert(key(number).span, hash: hash, entity(number)) != nil)
+    }
+    #expect(table.count == count)
+    for number in 0..<count { #expect(table.find(key(number)) != nil) }
   }
 
   @Test("Keys keep their bytes while others are added and removed", arguments: 0..<8)
@@ -386,5 +421,15 @@ import TimerWheel
     #expect(table.count == 0)
     let again = table.take(try terms(7))
     #expect(try table[again] == terms(7))
+  }
+}
+
+extension CountdownTable {
+  fileprivate mutating func insert(
+    _ key: Span<UInt8>, hash: KeyIndex.Hash, _ entity: CountdownEntity
+  ) -> UInt32? {
+    insert(
+      key, hash: hash, entity.machine, entity.generation, uid: entity.uid, titles: entity.titles,
+      entity.extras)
   }
 }

@@ -1,5 +1,6 @@
-import Countdowns
 import Testing
+
+@testable import Countdowns
 
 /// What the engine hands a store, batch by batch.
 @Suite struct DurableTests {
@@ -55,5 +56,23 @@ import Testing
     desk.at(120_000)
     desk.engine.isReadOnly = false
     #expect(take() == ["timer 0 gone"])
+  }
+
+  @Test func aBatchStoresEachCountdownAsItIsStoredAlone() throws {
+    try desk.start("plain")
+    try desk.start("rich", token: "t", meta: "m", title: "%ds")
+    try desk.start("a plain one with a longer key", count: 7)
+    try desk.start("owned", owner: .connection(1))
+    try desk.start("last")
+    let batch = ChangeWriter(offset: 0)
+    desk.engine.takeChanges(into: batch)
+    var places: [UInt32] = []
+    let isWhole = ChangeEntry.forEach(of: batch.bytes[...]) { entry in
+      guard case .current(.countdown, let place, let bytes) = entry else { return }
+      places.append(place)
+      let stored = DurableCountdown(bytes: Array(bytes), offset: 0)
+      #expect(stored != nil && stored == CountdownKind.record(place, in: desk.engine))
+    }
+    #expect(isWhole && places == [0, 1, 2, 4])
   }
 }

@@ -1,24 +1,20 @@
-import TimerWheel
-
 /// A countdown as it is taken out of its table; its key stays there.
 struct CountdownEntity {
   var machine: Countdown
   var generation: Generation
   let uid: UInt32
   var titles: Titles?
-  var alarm: TimerWheel.Token?
   /// Beside it, and the same as long as it lives.
   fileprivate(set) var extras: CountdownExtras?
 
   init(
     machine: Countdown, generation: Generation, uid: UInt32, titles: Titles?,
-    alarm: TimerWheel.Token? = nil, extras: CountdownExtras? = nil
+    extras: CountdownExtras? = nil
   ) {
     self.machine = machine
     self.generation = generation
     self.uid = uid
     self.titles = titles
-    self.alarm = alarm
     self.extras = extras
   }
 
@@ -58,6 +54,22 @@ final class CountdownExtras {
   var sending: Sending?
   var annotations = Annotations()
   var tokens: [SentToken] = []
+
+  /// Nil if a start has nothing to be kept beside it.
+  static func of(
+    _ start: CountdownStart, _ generation: Generation, _ sending: Sending?
+  ) -> CountdownExtras? {
+    guard
+      sending != nil || start.token != nil || start.annotations != Annotations()
+        || start.owner != .none
+    else { return nil }
+    let extras = CountdownExtras()
+    extras.owner = start.owner
+    extras.sending = sending
+    extras.annotations = start.annotations
+    extras.tokens = start.token.map { [SentToken($0, generation)] } ?? []
+    return extras
+  }
 }
 
 /// The token of a start that was accepted.

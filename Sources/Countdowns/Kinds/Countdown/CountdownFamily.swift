@@ -30,16 +30,16 @@ let countdownCommands: [CommandSpec] = [
       Option("POLICY", "p") { request, reader, call throws(CommandError) in
         request.start.policy = try call.policy(try reader.value())
       },
-      .integer("COUNT", \.count, in: 1...Int64(Int32.max)),
-      .duration("EVERY", \.every),
-      .flag("FIRE", \.start.plan.firesAtOnce),
+      .integer("COUNT", { $0.count = $1 }, in: 1...Int64(Int32.max)),
+      .duration("EVERY", { $0.every = $1 }),
+      .flag("FIRE", { $0.start.plan.firesAtOnce = $1 }),
       Option("TITLE", "fmt") { request, reader, call throws(CommandError) in
         request.start.title = try call.title(try reader.value())
       },
-      .text("READYTITLE", "s", \.start.readyTitle, atMost: TextLimits.title),
-      .owner(\.start.owner),
-      .text("META", "!bytes", \.start.annotations.meta, atMost: TextLimits.meta),
-      .token, .flag("BRIEF", \.isBrief),
+      .text("READYTITLE", "s", { $0.start.readyTitle = $1 }, atMost: TextLimits.title),
+      .owner({ $0.start.owner = $1 }),
+      .text("META", "!bytes", { $0.start.annotations.meta = $1 }, atMost: TextLimits.meta),
+      .token, .flag("BRIEF", { $0.isBrief = $1 }),
     ],
     group: .entities(.countdown), [.write, .fast],
     "Start a countdown, or refuse and report how long to wait.",
@@ -56,25 +56,25 @@ let countdownCommands: [CommandSpec] = [
     else { throw call.problem("EVERY is at least 1ms, and COUNT times EVERY at most 3650d") }
     request.start.plan = plan
     let key = try call.key()
-    let (decision, view) = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.startCountdown(
-        key, request.start, isBrief: request.isBrief, by: call.session.client, at: call.now)
+    let answer = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.start(
+        key, &request.start, by: call.session.client, at: call.now)
     }
-    call.reply(decision, view, isBrief: request.isBrief)
+    call.reply(answer, isBrief: request.isBrief)
   },
 
   CommandSpec(
-    "COUNTDOWN", "RESEND", "key", [.token, .flag("BRIEF", \.isBrief)],
+    "COUNTDOWN", "RESEND", "key", [.token, .flag("BRIEF", { $0.isBrief = $1 })],
     group: .entities(.countdown), [.write, .fast],
     "Start a ready countdown again with the options of its last START.",
     request: StartRequest.of
   ) { call, request throws(CommandError) in
     let key = try call.key()
-    let (decision, view) = try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.resendCountdown(
+    let answer = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.resend(
         key, token: request.start.token, by: call.session.client, at: call.now)
     }
-    call.reply(decision, view, isBrief: request.isBrief)
+    call.reply(answer, isBrief: request.isBrief)
   },
 
   .get(CountdownKind.self, "Read a countdown."),
@@ -95,7 +95,7 @@ let countdownCommands: [CommandSpec] = [
     Engine.retimeCountdown, reply: Call.view),
 
   CommandSpec(
-    "COUNTDOWN", "REFUND", "key", [.generation(\.self, isRequired: true)],
+    "COUNTDOWN", "REFUND", "key", [.generation({ $0 = $1 }, isRequired: true)],
     group: .entities(.countdown), [.write, .fast],
     "Give a failed send back: its cooldown and its place in the windows.",
     into: nil as Generation?
@@ -131,15 +131,19 @@ extension Option<StartRequest> {
 
 extension Call {
   /// The whole view; or what has to be known before a code is sent, for a client that asks often.
-  fileprivate func reply(_ decision: StartDecision, _ view: CountdownView, isBrief: Bool) {
-    guard isBrief else { return session.output.view(view, Answer(decision)) }
-    let accepted: Int64 =
-      switch decision {
+  fileprivate func reply(_ answer: StartAnswer, isBrief: Bool) {
+    let engine = dispatcher.engine
+    guard isBrief else {
+      return session.output.view(engine.view(of: answer, at: now), Answer(answer.decision))
+    }
+    let accepted: UInt8 =
+      switch answer.decision {
       case .refused: 0
       case .accepted: 1
       case .acceptedBefore: 2
       }
-    session.output.integers(accepted, view.generation.value, view.retryAfterMS)
+    let brief = engine.brief(of: answer, at: now)
+    session.output.integers(accepted, brief.generation.value, brief.retryAfterMS)
   }
 
   /// A title with the fields that one can have.

@@ -4,8 +4,8 @@ import TimerWheel
 /// of millions of them. 36 bytes for each, and beside them its key, its place in the index, and
 /// what only some have.
 ///
-/// A countdown is taken out as a `CountdownEntity` and put back; what is asked most can be had
-/// alone.
+/// What is asked most can be had alone, and is changed in place; all of a countdown is taken out as
+/// a `CountdownEntity` and put back.
 struct CountdownTable: ~Copyable {
   private let inPlace = InPlace()
   private var memory = GrowingArray<CountdownRecord>(capacity: 64)
@@ -15,6 +15,12 @@ struct CountdownTable: ~Copyable {
   private var index = KeyIndex()
   private var terms = TermsTable()
   private var extras: [UInt32: CountdownExtras] = [:]
+  /// The most there were since memory was given back last.
+  private var most = 0
+  /// As few do not take enough memory to be worth it.
+  private static let few = 1 << 16
+  /// How many records are given back at once: whole pages.
+  private static let region = 1 << 14
 
   /// - Parameter keyMemory: bytes that keys may take.
   init(keyMemory: Int = KeyArena.mostBytes) {
@@ -40,7 +46,7 @@ struct CountdownTable: ~Copyable {
   /// O(1).
   func find(_ key: Span<UInt8>) -> UInt32? { find(key, hash: KeyIndex.hash(key)) }
 
-  func find(_ key: Span<UInt8>, hash: UInt64) -> UInt32? {
+  func find(_ key: Span<UInt8>, hash: KeyIndex.Hash) -> UInt32? {
     index.find(hash: hash) { keys[records[Int($0)].key].hasSameBytes(as: key) }
   }
 
@@ -56,15 +62,25 @@ struct CountdownTable: ~Copyable {
 
   func generation(_ index: UInt32) -> Generation { record(index).generation }
 
-  func owner(_ index: UInt32) -> Owner {
-    record(index).flags.contains(.hasExtras) ? extras[index]!.owner : .none
+  /// Whether there is such a countdown, and nothing beside its record but its plan and its user.
+  func isPlain(_ index: UInt32) -> Bool {
+    contains(index) && !records[Int(index)].flags.contains(.hasExtras)
+      && terms[records[Int(index)].terms].titles == nil
   }
 
-  /// Whether a send that is remembered outlives the owner.
-  func hasSends(_ index: UInt32) -> Bool {
-    record(index).flags.contains(.hasExtras)
-      && extras[index]!.sending?.record.sends.isEmpty == false
+  private func extras(_ index: UInt32) -> CountdownExtras? {
+    record(index).flags.contains(.hasExtras) ? extras[index] : nil
   }
+
+  func owner(_ index: UInt32) -> Owner { extras(index)?.owner ?? .none }
+
+  /// Whether a send that is remembered outlives the owner.
+  func hasSends(_ index: UInt32) -> Bool { sending(index)?.record.sends.isEmpty == false }
+
+  /// What was sent under a policy; nil if it never had one.
+  func sending(_ index: UInt32) -> Sending? { extras(index)?.sending }
+
+  func uid(_ index: UInt32) -> UInt32 { terms[record(index).terms].uid }
 
   func machine(_ index: UInt32) -> Countdown {
     let record = record(index)
@@ -79,9 +95,15 @@ struct CountdownTable: ~Copyable {
 
   func titles(_ index: UInt32) -> Titles? { terms[record(index).terms].titles }
 
-  /// What was sent under a policy; nil if it never had one.
-  func sending(_ index: UInt32) -> Sending? {
-    record(index).flags.contains(.hasExtras) ? extras[index]!.sending : nil
+  /// - Parameter key: whether the view is to have its key.
+  func view(
+    _ index: UInt32, key: Bool = true, code: Generation?, retryAt: Instant?, at now: Moment
+  ) -> CountdownView {
+    let record = record(index)
+    return CountdownView(
+      record.machine(terms.plan(record.terms)), record.generation,
+      key: key ? Array(keys[record.key]) : [], titles: terms[record.terms].titles,
+      extras(index), code: code, retryAt: retryAt, at: now)
   }
 
   subscript(index: UInt32) -> CountdownEntity {
@@ -90,12 +112,14 @@ struct CountdownTable: ~Copyable {
       let terms = terms[record.terms]
       return CountdownEntity(
         machine: record.machine(terms.plan), generation: record.generation, uid: terms.uid,
-        titles: terms.titles, alarm: record.armed,
-        extras: record.flags.contains(.hasExtras) ? extras[index] : nil)
+        titles: terms.titles, extras: extras(index))
     }
     set {
       let old = record(index)
-      var new = CountdownRecord(newValue, key: old.key, terms: old.terms)
+      var new = old
+      new.update(newValue.machine)
+      new.generation = newValue.generation
+      new.setHasExtras(newValue.extras != nil)
       let terms = newValue.terms
       if self.terms[old.terms] != terms {
         new.terms = self.terms.take(terms)
@@ -108,14 +132,14 @@ struct CountdownTable: ~Copyable {
     }
   }
 
-  /// Its one timer, without taking all of it out.
-  var alarms: Alarms { Alarms(records: records) }
+  /// The wheel's timer of each; nil if it has none.
+  var timers: Timers { Timers(records: records) }
 
-  struct Alarms {
+  struct Timers {
     let records: Cells<CountdownRecord>
 
-    subscript(index: UInt32) -> TimerWheel.Token? {
-      get { records[Int(index)].armed }
+    subscript(index: UInt32) -> UInt32? {
+      get { records[Int(index)].timer }
       nonmutating set { records[Int(index)].arm(newValue) }
     }
   }
@@ -128,12 +152,13 @@ struct CountdownTable: ~Copyable {
 
   /// Nil if there is no room for its key, which must not be in the table yet. O(1).
   mutating func insert(
-    _ key: Span<UInt8>, hash: UInt64, _ entity: CountdownEntity
+    _ key: Span<UInt8>, hash: KeyIndex.Hash, _ machine: Countdown, _ generation: Generation,
+    uid: UInt32, titles: Titles?, _ extras: CountdownExtras?
   ) -> UInt32? {
     guard let cell = keys.add(key) else { return nil }
     let place = places.take()
-    makeRoom()
-    fill(place, cell, hash, entity)
+    let terms = terms.take(Terms(plan: machine.plan, uid: uid, titles: titles))
+    fill(place, CountdownRecord(machine, generation, cell, hash, terms), extras)
     return place
   }
 
@@ -142,47 +167,61 @@ struct CountdownTable: ~Copyable {
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {
     guard let cell = keys.add(key.span) else { return false }
     places.take(place)
-    makeRoom()
-    fill(place, cell, KeyIndex.hash(key.span), entity)
+    let record = CountdownRecord(
+      entity.machine, entity.generation, cell, KeyIndex.hash(key.span), terms.take(entity.terms))
+    fill(place, record, entity.extras)
     return true
   }
 
   @inline(__always)
-  private mutating func makeRoom() {
-    guard places.end > memory.capacity else { return }
-    memory.grow(atLeast: places.end)
-    records = memory.cells
-  }
-
   private mutating func fill(
-    _ place: UInt32, _ key: KeyArena.Place, _ hash: UInt64, _ entity: CountdownEntity
+    _ place: UInt32, _ record: CountdownRecord, _ extras: CountdownExtras?
   ) {
-    records[Int(place)] = CountdownRecord(entity, key: key, terms: terms.take(entity.terms))
-    if let extras = entity.extras { self.extras[place] = extras }
-    let (records, keys) = (records, keys.contents)
-    index.insert(place, hash: hash) { indices in
-      // Where the keys are, then a look at each, then their hashes: so that the memory they are in
-      // is fetched at once, not one after the other.
-      let places = indices.map { records[Int($0)].key }
-      let bytes = places.reduce(0) { $0 &+ keys[$1].count }
-      precondition(bytes <= indices.count * KeyArena.longestKey, "keys have a bounded length")
-      return places.map { KeyIndex.hash(keys[$0]) }
+    if places.end > memory.capacity {
+      memory.grow(atLeast: places.end)
+      records = memory.cells
     }
+    records[Int(place)] = record
+    if let extras {
+      records[Int(place)].setHasExtras(true)
+      self.extras[place] = extras
+    }
+    // A segment that splits looks at records only, so their memory is fetched at once.
+    index.insert(place, hash: record.hash) { [records] in records[Int($0)].hash }
   }
 
   /// O(1).
-  @discardableResult
-  mutating func remove(_ old: UInt32) -> CountdownEntity {
-    let entity = self[old]
+  mutating func remove(_ old: UInt32) {
     let record = record(old)
-    index.remove(old, hash: KeyIndex.hash(keys[record.key]))
+    index.remove(old, hash: record.hash)
     keys.remove(record.key)
     terms.giveBack(record.terms)
-    if entity.extras != nil { extras[old] = nil }
+    if record.flags.contains(.hasExtras) { extras[old] = nil }
     records[Int(old)] = CountdownRecord()
     places.giveBack(old)
     startOverIfEmpty()
-    return entity
+  }
+
+  /// Gives back what a peak took, once hardly any countdowns are left. Keys move together, and the
+  /// index begins anew; records stay where they are. O(peak / 64), and little where there is no
+  /// peak to get over.
+  mutating func releaseUnusedMemory() {
+    most = max(most, count)
+    guard most > Self.few, count < most / 64 else { return }
+    most = count
+    var keys = KeyArena(limit: keys.limit)
+    var index = KeyIndex()
+    places.forEachTaken { place in
+      let record = records[Int(place)]
+      guard let key = keys.add(self.keys[record.key]) else {
+        preconditionFailure("what had room has room again")
+      }
+      records[Int(place)].key = key
+      index.insert(place, hash: record.hash) { [records] in records[Int($0)].hash }
+    }
+    swap(&self.keys, &keys)
+    swap(&self.index, &index)
+    places.forEachFreeRegion(of: Self.region) { memory.giveBack($0) }
   }
 
   private mutating func startOverIfEmpty() {
@@ -208,25 +247,27 @@ struct CountdownRecord: BitwiseCopyable {
   private var timeHigh: UInt32 = 0
   private var generationLow: UInt32 = 0
   private var generationHigh: UInt32 = 0
-  private var alarmLow: UInt32 = 0
-  private var alarmHigh: UInt32 = 0
+  /// The wheel's record. It is the countdown's own for as long as the flag says that it is armed.
+  private var alarm: UInt32 = 0
   var terms: TermsTable.ID = 0
-  private(set) var key: KeyArena.Place = 0
+  var key: KeyArena.Place = 0
+  /// Of the key, so that the index can grow without a look at it.
+  private(set) var hash: KeyIndex.Hash = 0
   private var sendsAndFlags: UInt32 = 0
 
   init() {}
 
-  init(_ entity: CountdownEntity, key: KeyArena.Place, terms: TermsTable.ID) {
+  @inline(__always)
+  init(
+    _ machine: Countdown, _ generation: Generation, _ key: KeyArena.Place, _ hash: KeyIndex.Hash,
+    _ terms: TermsTable.ID
+  ) {
     self.key = key
+    self.hash = hash
     self.terms = terms
-    let generation = UInt64(bitPattern: entity.generation.value)
-    generationLow = UInt32(truncatingIfNeeded: generation)
-    generationHigh = UInt32(truncatingIfNeeded: generation >> 32)
-    var flags: Flags = .isUsed
-    if entity.extras != nil { flags.insert(.hasExtras) }
-    sendsAndFlags = flags.rawValue
-    update(entity.machine)
-    arm(entity.alarm)
+    sendsAndFlags = Flags.isUsed.rawValue
+    self.generation = generation
+    update(machine)
   }
 
   /// The plan is in the terms.
@@ -249,21 +290,27 @@ struct CountdownRecord: BitwiseCopyable {
   var flags: Flags { Flags(rawValue: sendsAndFlags & ~Self.mostSends) }
 
   var generation: Generation {
-    Generation(Int64(bitPattern: UInt64(generationHigh) << 32 | UInt64(generationLow)))
+    get { Generation(Int64(bitPattern: UInt64(generationHigh) << 32 | UInt64(generationLow))) }
+    set {
+      let value = UInt64(bitPattern: newValue.value)
+      generationLow = UInt32(truncatingIfNeeded: value)
+      generationHigh = UInt32(truncatingIfNeeded: value >> 32)
+    }
   }
 
-  var armed: TimerWheel.Token? {
-    guard flags.contains(.isArmed) else { return nil }
-    return TimerWheel.Token(rawValue: UInt64(alarmHigh) << 32 | UInt64(alarmLow))
+  mutating func setHasExtras(_ hasExtras: Bool) {
+    let others = sendsAndFlags & ~Flags.hasExtras.rawValue
+    sendsAndFlags = hasExtras ? others | Flags.hasExtras.rawValue : others
   }
 
-  mutating func arm(_ alarm: TimerWheel.Token?) {
-    guard let alarm else {
+  var timer: UInt32? { flags.contains(.isArmed) ? alarm : nil }
+
+  mutating func arm(_ timer: UInt32?) {
+    guard let timer else {
       sendsAndFlags &= ~Flags.isArmed.rawValue
       return
     }
-    alarmLow = UInt32(truncatingIfNeeded: alarm.rawValue)
-    alarmHigh = UInt32(truncatingIfNeeded: alarm.rawValue >> 32)
+    alarm = timer
     sendsAndFlags |= Flags.isArmed.rawValue
   }
 

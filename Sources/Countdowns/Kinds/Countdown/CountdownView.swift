@@ -23,30 +23,50 @@ package struct CountdownView: EntityView, Equatable {
   package var nowUnixMS: Int64
   package var count: UInt32
   package var everyMS: Int64
-  package var title: [UInt8]?
   package var sends: UInt32
-  package var owner: Owner
-  package var annotations: Annotations
-  private var quotaBox: QuotaBox
+  private var rest: Rest?
 
-  /// Elsewhere in memory, so that views of countdowns without a policy stay small.
-  private indirect enum QuotaBox: Equatable, Sendable {
-    case none
-    case some(QuotaView)
+  /// What most countdowns do not have. Elsewhere in memory, so that a view costs little to hand on.
+  private struct Others: Equatable, Sendable {
+    var title: [UInt8]?
+    var owner = Owner.none
+    var annotations = Annotations()
+    var quota: QuotaView?
+  }
+
+  private indirect enum Rest: Equatable, Sendable {
+    case some(Others)
+  }
+
+  private var others: Others {
+    get {
+      switch rest {
+      case .some(.some(let others)): others
+      case nil: Others()
+      }
+    }
+    set { rest = newValue == Others() ? nil : .some(newValue) }
   }
 
   package var kind: EntityKind { .countdown }
   package var isDurable: Bool { owner == .none }
 
+  package var title: [UInt8]? {
+    get { rest == nil ? nil : others.title }
+    set { if newValue != nil || rest != nil { others.title = newValue } }
+  }
+  package internal(set) var owner: Owner {
+    get { rest == nil ? .none : others.owner }
+    set { if newValue != .none || rest != nil { others.owner = newValue } }
+  }
+  package internal(set) var annotations: Annotations {
+    get { rest == nil ? Annotations() : others.annotations }
+    set { if newValue != Annotations() || rest != nil { others.annotations = newValue } }
+  }
   /// What the policy says; nil for a countdown that was started without one.
   package internal(set) var quota: QuotaView? {
-    get {
-      switch quotaBox {
-      case .none: nil
-      case .some(let quota): quota
-      }
-    }
-    set { quotaBox = newValue.map { .some($0) } ?? .none }
+    get { rest == nil ? nil : others.quota }
+    set { if newValue != nil || rest != nil { others.quota = newValue } }
   }
 
   /// Of nobody's countdown, to be filled in.
@@ -61,60 +81,67 @@ package struct CountdownView: EntityView, Equatable {
     count = 0
     everyMS = 0
     sends = 0
-    owner = .none
-    annotations = Annotations()
-    quotaBox = .none
   }
 
   /// - Parameters:
   ///   - code: the generation whose code it is about, if not the newest.
   ///   - retryAt: when a start is accepted, where that has just been found out.
   init(
-    _ entity: CountdownEntity, key: [UInt8], code: Generation? = nil, retryAt: Instant? = nil,
-    at now: Moment
+    _ machine: Countdown, _ generation: Generation, key: [UInt8], titles: Titles?,
+    _ extras: CountdownExtras?, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
-    let machine = entity.machine
     self.key = key
-    generation = entity.generation
+    self.generation = generation
     remaining = machine.remainingSteps(at: now.boot)
     let left = machine.remainingTime(at: now.boot)
     remainingMS = left.millisecondsRoundedUp
-    let steps = remaining
-    func countingTitle() -> [UInt8]? {
-      entity.titles?.counting.map { Title.text($0, remaining: steps, left: left) }
-    }
     switch machine.phase {
     case .counting(let deadline) where deadline > now.boot:
       state = .counting
       deadlineUnixMS = now.unixMilliseconds(of: deadline)
-      title = countingTitle()
     case .paused:
       state = .paused
-      title = countingTitle()
     // With no time left it is ready; `ready` is the next event.
     case .counting(let since), .ready(let since):
       state = .ready
       deadlineUnixMS = now.unixMilliseconds(of: since)
-      title = entity.titles?.ready
     case .idle:
       state = .idle
     }
     nowUnixMS = now.unixMilliseconds
     count = machine.plan.count
     everyMS = machine.plan.every.millisecondsRoundedUp
-    owner = entity.owner
-    annotations = entity.annotations
-    guard let sending = entity.sending, sending.isInForce else {
-      sends = machine.sends
-      quotaBox = .none
-      retryAfterMS = retryAt.map { ($0 - now.boot).millisecondsRoundedUp } ?? remainingMS
-      return
+    retryAfterMS = Self.retryAfterMS(machine, extras?.sending, retryAt: retryAt, at: now)
+    sends = machine.sends
+    if titles == nil, extras == nil { return }
+    var others = Others()
+    switch state {
+    case .counting, .paused:
+      others.title = titles?.counting.map { Title.text($0, remaining: remaining, left: left) }
+    case .ready: others.title = titles?.ready
+    case .idle: break
     }
-    let record = sending.record
-    sends = record.sendCount(by: sending.policy, at: now.boot)
-    quotaBox = .some(QuotaView(record, sending.policy, code: code, at: now.boot))
-    let until = retryAt ?? machine.refusal(by: sending.policy, record, at: now.boot)?.until
-    retryAfterMS = until.map { ($0 - now.boot).millisecondsRoundedUp } ?? 0
+    if let extras {
+      others.owner = extras.owner
+      others.annotations = extras.annotations
+      if let sending = extras.sending, sending.isInForce {
+        sends = sending.record.sendCount(by: sending.policy, at: now.boot)
+        others.quota = QuotaView(sending.record, sending.policy, code: code, at: now.boot)
+      }
+    }
+    self.others = others
+  }
+
+  /// How long until a start is accepted.
+  static func retryAfterMS(
+    _ machine: Countdown, _ sending: Sending?, retryAt: Instant?, at now: Moment
+  ) -> Int64 {
+    if let retryAt { return (retryAt - now.boot).millisecondsRoundedUp }
+    guard let sending, sending.isInForce else {
+      return machine.remainingTime(at: now.boot).millisecondsRoundedUp
+    }
+    let until = machine.refusal(by: sending.policy, sending.record, at: now.boot)?.until
+    return until.map { ($0 - now.boot).millisecondsRoundedUp } ?? 0
   }
 
   // MARK: Fields
@@ -151,6 +178,9 @@ package struct CountdownView: EntityView, Equatable {
       break
     }
   }
+
+  /// Most have nothing but numbers to report.
+  package func mostEventBytes(_ head: Event.Head) -> Int { rest == nil ? 2_048 : fieldBytes(head) }
 
   /// What a tick changes.
   func writeState(to writer: inout some FieldWriter & ~Copyable) {

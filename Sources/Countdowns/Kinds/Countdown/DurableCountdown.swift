@@ -17,6 +17,12 @@ package struct DurableCountdown: Equatable, Sendable {
     self.generation = generation
     self.uid = uid
   }
+
+  /// Whether it has none of what only some have.
+  var isPlain: Bool {
+    title == nil && readyTitle == nil && annotations == Annotations() && tokens.isEmpty
+      && sending == nil
+  }
 }
 
 extension DurableCountdown: StoredRecord {

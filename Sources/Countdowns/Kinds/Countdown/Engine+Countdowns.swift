@@ -29,7 +29,7 @@ enum CountdownKind: DurableKind {
   }
 
   static func expire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    engine.countdowns.alarms[index] = nil
+    engine.countdowns.timers[index] = nil
     engine.expireCountdown(index, due: due, at: now)
   }
 
@@ -74,6 +74,23 @@ enum CountdownKind: DurableKind {
     }
     return record
   }
+
+  static func copyRecord(
+    _ index: UInt32, of engine: Engine, to record: inout DurableCountdown
+  ) -> Bool {
+    guard engine.countdowns.isPlain(index) else {
+      guard let new = self.record(index, in: engine) else { return false }
+      record = new
+      return true
+    }
+    if !record.isPlain { record = .blank }
+    record.machine = engine.countdowns.machine(index)
+    record.generation = engine.countdowns.generation(index)
+    record.uid = engine.countdowns.uid(index)
+    record.key.removeAll(keepingCapacity: true)
+    engine.countdowns.withKey(index) { record.key.append(contentsOf: $0) }
+    return true
+  }
 }
 
 /// What START says, beyond the key.
@@ -113,21 +130,46 @@ package enum StartDecision: Equatable, Sendable {
   }
 }
 
+/// What a start was answered, and what is to be reported of it.
+struct StartAnswer {
+  var decision: StartDecision
+  var index: UInt32
+  /// The send that was accepted before.
+  var sent: Generation?
+  /// When a start is accepted, where that has just been found out.
+  var retryAt: Instant?
+  /// How it was, if it is forgotten already.
+  var last: CountdownView?
+}
+
 extension Engine {
   // MARK: Commands
 
-  /// - Parameter isBrief: the view need not have a key.
   package func startCountdown(
-    _ key: Span<UInt8>, _ start: CountdownStart, isBrief: Bool = false,
-    by client: Client, at now: Moment
+    _ key: Span<UInt8>, _ start: CountdownStart, by client: Client, at now: Moment
   ) throws(EngineError) -> (StartDecision, CountdownView) {
+    var start = start
+    let answer = try self.start(key, &start, by: client, at: now)
+    return (answer.decision, view(of: answer, at: now))
+  }
+
+  package func resendCountdown(
+    _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
+  ) throws(EngineError) -> (StartDecision, CountdownView) {
+    let answer = try resend(key, token: token, by: client, at: now)
+    return (answer.decision, view(of: answer, at: now))
+  }
+
+  /// - Parameter start: stays as it is. (A copy would count its references up and down.)
+  func start(
+    _ key: Span<UInt8>, _ start: inout CountdownStart, by client: Client, at now: Moment
+  ) throws(EngineError) -> StartAnswer {
     try checkWritable(start.owner)
     if start.policy != nil { try checkWritable(.none) }
     let hash = KeyIndex.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
-      let shown = isBrief ? [] : Array(key)
-      return (.accepted, try insertCountdown(key, hash, shown, start, by: client, at: now))
+      return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
     }
     try checkSendsWritable(index)
     return restart(
@@ -142,14 +184,33 @@ extension Engine {
     }
   }
 
-  package func resendCountdown(
+  func resend(
     _ key: Span<UInt8>, token: [UInt8]?, by client: Client, at now: Moment
-  ) throws(EngineError) -> (StartDecision, CountdownView) {
+  ) throws(EngineError) -> StartAnswer {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try checkSendsWritable(index)
     return restart(
-      index, plan: countdowns[index].machine.plan, policy: policyInForce(index)?.policy,
+      index, plan: countdowns.machine(index).plan, policy: policyInForce(index)?.policy,
       token: token, at: now)
+  }
+
+  /// All of it.
+  func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
+    if let last = answer.last { return last }
+    var view = countdownView(answer.index, code: answer.sent, retryAt: answer.retryAt, at: now)
+    if let sent = answer.sent { view.generation = sent }
+    return view
+  }
+
+  /// What has to be known before a code is sent.
+  func brief(
+    of answer: StartAnswer, at now: Moment
+  ) -> (generation: Generation, retryAfterMS: Int64) {
+    if let last = answer.last { return (last.generation, last.retryAfterMS) }
+    let retryAfterMS = CountdownView.retryAfterMS(
+      countdowns.machine(answer.index), countdowns.sending(answer.index), retryAt: answer.retryAt,
+      at: now)
+    return (answer.sent ?? countdowns.generation(answer.index), retryAfterMS)
   }
 
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
@@ -159,7 +220,7 @@ extension Engine {
   ) throws(EngineError) -> Bool {
     guard let index = settledCountdown(key, at: now) else { return false }
     try check(generation, against: countdowns.generation(index))
-    if case .idle = countdowns[index].machine.phase { return false }
+    if case .idle = countdowns.machine(index).phase { return false }
     try checkWritable(countdowns.owner(index))
     cancelCountdown(index, reason: .cancelled, at: now)
     return true
@@ -224,19 +285,14 @@ extension Engine {
       }
       guard let next = nextExpiry(ofCountdown: index, machine, sending, at: now) else { break }
       due = next
-      if due > now.boot { return armCountdown(index, for: due) }
+      if due > now.boot { return arm(countdown: index, for: due) }
     }
     armCountdown(index, at: now)
   }
 
   /// Somebody may have begun to watch: its next tick counts now.
   func armCountdown(_ index: UInt32, at now: Moment) {
-    armCountdown(index, for: nextExpiry(ofCountdown: index, at: now))
-  }
-
-  private func armCountdown(_ index: UInt32, for next: Instant?) {
-    let alarms = countdowns.alarms
-    alarms[index] = arm(alarms[index], for: next, EntityRef(.countdown, index))
+    arm(countdown: index, for: nextExpiry(ofCountdown: index, at: now))
   }
 
   func cancelCountdown(_ index: UInt32, reason: Event.Reason, at now: Moment) {
@@ -262,7 +318,7 @@ extension Engine {
   }
 
   private func settledCountdown(
-    _ key: Span<UInt8>, hash: UInt64, at now: Moment
+    _ key: Span<UInt8>, hash: KeyIndex.Hash, at now: Moment
   ) -> UInt32? {
     guard let index = countdowns.find(key, hash: hash), settleCountdown(index, at: now) else {
       return nil
@@ -277,7 +333,13 @@ extension Engine {
       cancelCountdown(index, reason: .ownerGone, at: now)
       return countdowns.contains(index)
     }
-    guard let due = due(countdowns.alarms[index]), due <= now.boot else { return true }
+    // Most often it still counts, and there is nothing but its deadline to wait for.
+    if case .counting(let deadline) = countdowns.machine(index).phase, deadline > now.boot,
+      !subscriptions.isAnythingWatched, countdowns.sending(index) == nil
+    {
+      return true
+    }
+    guard let due = due(ofCountdown: index), due <= now.boot else { return true }
     expireCountdown(index, due: due, at: now)
     return countdowns.contains(index)
   }
@@ -295,6 +357,11 @@ extension Engine {
   private func nextExpiry(
     ofCountdown index: UInt32, _ machine: Countdown, _ sending: Sending?, at now: Moment
   ) -> Instant? {
+    if case .counting(let deadline) = machine.phase, sending == nil,
+      !subscriptions.isAnythingWatched
+    {
+      return deadline
+    }
     let next = machine.nextExpiry(
       at: now.boot, watched: machine.ticks && isWatched(countdown: index),
       kept: kept(machine, sending, at: now))
@@ -303,9 +370,9 @@ extension Engine {
   }
 
   private func insertCountdown(
-    _ key: Span<UInt8>, _ hash: UInt64, _ shown: [UInt8], _ start: CountdownStart,
-    by client: Client, at now: Moment
-  ) throws(EngineError) -> CountdownView {
+    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ start: inout CountdownStart, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> UInt32 {
     let generation = newGeneration()
     var sending: Sending?
     let machine: Countdown
@@ -317,36 +384,31 @@ extension Engine {
     } else {
       machine = Countdown(start.plan, at: now.boot)
     }
-    var entity = CountdownEntity(
-      machine: machine, generation: generation, uid: client.uid, titles: .of(start))
-    entity.owner = start.owner
-    entity.sending = sending
-    entity.annotations = start.annotations
-    entity.tokens = start.token.map { [SentToken($0, generation)] } ?? []
-    guard let index = countdowns.insert(key, hash: hash, entity) else {
+    let index = countdowns.insert(
+      key, hash: hash, machine, generation, uid: client.uid, titles: .of(start),
+      .of(start, generation, sending))
+    guard let index else {
       throw .limit(name: "max-key-memory", value: settings.limits.keyMemory)
     }
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
-    return started(index, CountdownView(entity, key: shown, at: now), at: now)
+    return index
   }
 
   private func restart(
     _ index: UInt32, plan: Countdown.Plan, policy: SendPolicy?, token: [UInt8]?, at now: Moment,
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
-  ) -> (StartDecision, CountdownView) {
+  ) -> StartAnswer {
     if let token, let sent = countdowns[index].tokens.first(where: { $0.token == token }) {
-      var view = countdownView(index, code: sent.generation, at: now)
-      view.generation = sent.generation
-      return (.acceptedBefore, view)
+      return StartAnswer(decision: .acceptedBefore, index: index, sent: sent.generation)
     }
     if let refusal = refusal(of: index, by: policy, at: now) {
       statistics.refused += 1
       publish(
         countdown: index, .refused, reason: Event.Reason(refusal.reason),
         retryAt: refusal.until, at: now)
-      let view = countdownView(index, retryAt: refusal.until, at: now)
-      return (.refused(refusal.reason), view)
+      return StartAnswer(
+        decision: .refused(refusal.reason), index: index, retryAt: refusal.until)
     }
     let generation = newGeneration()
     countdowns[index].generation = generation
@@ -356,19 +418,22 @@ extension Engine {
         countdowns[index].tokens.suffix(SentToken.most - 1) + [SentToken(token, generation)]
     }
     change(&countdowns[index], &connections)
-    return (.accepted, started(index, countdownView(index, at: now), at: now))
+    return started(index, at: now)
   }
 
-  /// - Parameter view: does for the event and the reply, unless there is nothing to be waited for.
-  ///   Its key may be left out.
-  private func started(
-    _ index: UInt32, _ view: consuming CountdownView, at now: Moment
-  ) -> CountdownView {
+  private func started(_ index: UInt32, at now: Moment) -> StartAnswer {
     statistics.accepted += 1
-    publish(countdown: index, Event.Head(.started, view.generation, at: now), view)
-    if wake(index, at: now) { return view }
-    // It may be forgotten already.
-    return countdowns.contains(index) ? countdownView(index, at: now) : view
+    publish(countdown: index, .started, at: now)
+    var answer = StartAnswer(decision: .accepted, index: index)
+    let next = nextExpiry(ofCountdown: index, at: now)
+    if let next, next <= now.boot {
+      let last = countdownView(index, at: now)
+      expireCountdown(index, due: next, at: now)
+      if !countdowns.contains(index) { answer.last = last }
+    } else {
+      arm(countdown: index, for: next)
+    }
+    return answer
   }
 
   private func changeCountdown(
@@ -378,43 +443,38 @@ extension Engine {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
     try check(generation, against: countdowns.generation(index))
     try checkWritable(countdowns.owner(index))
-    let before = countdowns[index].machine
+    let before = countdowns.machine(index)
     guard change(&countdowns[index].machine) else { throw .isReady }
     if let sending = policyInForce(index) {
       sending.record.hold(&countdowns[index].machine, by: sending.policy, at: now.boot)
     }
-    if countdowns[index].machine != before {
+    if countdowns.machine(index) != before {
       publish(countdown: index, event, at: now)
       wake(index, at: now)
     }
     return countdownView(index, at: now)
   }
 
-  /// Arms a countdown that has changed; one that has no time left is ready at once. Returns whether
-  /// nothing was due.
-  @discardableResult
-  func wake(_ index: UInt32, at now: Moment) -> Bool {
+  /// Arms a countdown that has changed; one that has no time left is ready at once.
+  func wake(_ index: UInt32, at now: Moment) {
     let next = nextExpiry(ofCountdown: index, at: now)
-    if let next, next <= now.boot {
-      expireCountdown(index, due: next, at: now)
-      return false
-    }
-    armCountdown(index, for: next)
-    return true
+    if let next, next <= now.boot { return expireCountdown(index, due: next, at: now) }
+    arm(countdown: index, for: next)
   }
 
   func removeCountdown(_ index: UInt32) {
     let reference = EntityRef(.countdown, index)
     changes.note(reference, isKept: false)
-    _ = arm(countdowns.alarms[index], for: nil, reference)
-    let entity = countdowns.remove(index)
-    connections.disown(reference, entity.owner)
-    connections.count(-1, for: entity.uid)
+    arm(countdown: index, for: nil)
+    connections.disown(reference, countdowns.owner(index))
+    connections.count(-1, for: countdowns.uid(index))
+    countdowns.remove(index)
   }
 
   /// What happens to a countdown is noted where it is published; this is for what is not. Of what
   /// somebody owns only the sends are stored.
   func noteChange(ofCountdown index: UInt32, toSends: Bool) {
+    guard changes.isOn else { return }
     if !toSends, countdowns.owner(index) != .none, countdowns.hasSends(index) { return }
     changes.note(EntityRef(.countdown, index), isKept: CountdownKind.isDurable(index, in: self))
   }
@@ -424,28 +484,18 @@ extension Engine {
     countdown index: UInt32, _ name: Event.Name, _ generation: Generation? = nil,
     due: Instant? = nil, reason: Event.Reason? = nil, retryAt: Instant? = nil, at now: Moment
   ) {
-    let head = Event.Head(
+    var head = Event.Head(
       name, generation ?? countdowns.generation(index), due: due, reason: reason, at: now)
-    noteEvent(head.name, ofCountdown: index)
-    // Most often nobody listens, and the key is not needed.
-    let key = subscriptions.isAnythingWatched ? countdowns.key(index) : []
-    publish(.countdown, key, head, isLogged: isLogged(name, ofCountdown: index)) {
-      countdownView(index, code: generation, retryAt: retryAt, at: now)
-    }
-  }
-
-  /// The same with a view that is there.
-  private func publish(countdown index: UInt32, _ head: Event.Head, _ view: CountdownView) {
-    noteEvent(head.name, ofCountdown: index)
-    var head = head
+    noteEvent(name, ofCountdown: index)
     head.sequence = newSequence()
-    if isLogged(head.name, ofCountdown: index), eventLog.isOn {
-      countdowns.withKey(index) { eventLog.append(head, key: $0, view) }
-    }
-    guard let audience = audience(ofCountdown: index) else { return }
-    var view = view
-    view.key = countdowns.key(index)
-    send(Event(head, view), .countdown, view.key, to: audience)
+    let audience = audience(ofCountdown: index)
+    let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
+    guard isForLog || audience != nil else { return }
+    // Most often nobody listens, and the log is lent the key.
+    let view = countdowns.view(
+      index, key: audience != nil, code: generation, retryAt: retryAt, at: now)
+    if isForLog { countdowns.withKey(index) { eventLog.append(head, key: $0, view) } }
+    if let audience { send(Event(head, view), .countdown, view.key, to: audience) }
   }
 
   private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
@@ -485,14 +535,14 @@ extension Engine {
   }
 
   private func audience(ofCountdown index: UInt32) -> Audience? {
-    countdowns.withKey(index) { audience(.countdown, $0) }
+    guard subscriptions.isAnythingWatched else { return nil }
+    return countdowns.withKey(index) { audience(.countdown, $0) }
   }
 
   func countdownView(
     _ index: UInt32, code: Generation? = nil, retryAt: Instant? = nil, at now: Moment
   ) -> CountdownView {
-    CountdownView(
-      countdowns[index], key: countdowns.key(index), code: code, retryAt: retryAt, at: now)
+    countdowns.view(index, code: code, retryAt: retryAt, at: now)
   }
 }
 

@@ -51,15 +51,14 @@ extension Engine {
 
   /// The policy that the last start named, if it did.
   func policyInForce(_ index: UInt32) -> Sending? {
-    guard let sending = countdowns[index].sending, sending.isInForce else { return nil }
+    guard let sending = countdowns.sending(index), sending.isInForce else { return nil }
     return sending
   }
 
   /// Why a start is refused; nil if it is accepted.
   func refusal(of index: UInt32, by policy: SendPolicy?, at now: Moment) -> Refusal? {
-    let entity = countdowns[index]
-    let record = policy.flatMap { entity.sending?.record(for: $0, at: now.boot) }
-    return entity.machine.refusal(by: policy, record, at: now.boot)
+    let record = policy.flatMap { countdowns.sending(index)?.record(for: $0, at: now.boot) }
+    return countdowns.machine(index).refusal(by: policy, record, at: now.boot)
   }
 
   /// Refuses to change what was sent, which is stored whoever owns it, when it could not be stored.
@@ -73,11 +72,11 @@ extension Engine {
   ) {
     guard let policy else {
       // The quota is not asked for this time; it is remembered for when it is.
-      countdowns[index].sending?.isInForce = false
+      countdowns.sending(index)?.isInForce = false
       _ = countdowns[index].machine.start(plan, at: now.boot)
       return
     }
-    let sending = countdowns[index].sending ?? Sending(policy)
+    let sending = countdowns.sending(index) ?? Sending(policy)
     sending.record = sending.record(for: policy, at: now.boot)
     sending.policy = policy
     sending.isInForce = true
@@ -125,7 +124,7 @@ extension Engine {
     of key: Span<UInt8>, _ generation: Generation?, at now: Moment
   ) throws(EngineError) -> (UInt32, Sending, Generation?) {
     guard let index = settledCountdown(key, at: now) else { throw .notFound }
-    guard let sending = countdowns[index].sending else { throw .noPolicy }
+    guard let sending = countdowns.sending(index) else { throw .noPolicy }
     guard sending.policy.rules.validity != nil else { throw .noCodes(policy: sending.policy.name) }
     if let generation, sending.record.code(generation, at: now.boot) == nil {
       try check(generation, against: countdowns.generation(index))

@@ -8,7 +8,9 @@ extension TimedEvent {
   func write(
     key: Span<UInt8>, title: Span<UInt8>?, to line: inout JSONLine
   ) {
-    line.field("event", isReady ? "ready" : "tick")
+    line.fields(atMost: 32) {
+      $0.raw(isReady ? "\"event\":\"ready\"" : "\"event\":\"tick\"")
+    }
     line.field("key", bytes: key)
     line.fields(atMost: Self.mostBytes) { text in
       text.raw(",\"generation\":")
@@ -29,6 +31,10 @@ extension TimedEvent {
       text.raw(",\"now_unix_ms\":")
       text.decimal(nowUnixMS)
     }
-    if let title { line.field("title", bytes: title) } else { line.null("title") }
+    if let title {
+      line.field("title", bytes: title)
+    } else {
+      line.fields(atMost: 32) { $0.raw(",\"title\":null") }
+    }
   }
 }

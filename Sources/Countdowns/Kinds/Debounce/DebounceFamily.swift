@@ -26,8 +26,9 @@ private func debounce(_ subcommand: String?, _ summary: String) -> CommandSpec {
   CommandSpec(
     "DEBOUNCE", subcommand, "key d",
     [
-      .payload(\.payload), .flag("LEADING", \.isLeading), .duration("MAXWAIT", \.longest),
-      .owner(\.owner),
+      .payload({ $0.payload = $1 }), .flag("LEADING", { $0.isLeading = $1 }),
+      .duration("MAXWAIT", { $0.longest = $1 }),
+      .owner({ $0.owner = $1 }),
     ],
     group: .entities(.debounce), [.write, .fast], summary, into: DebounceRequest()
   ) { call, request throws(CommandError) in

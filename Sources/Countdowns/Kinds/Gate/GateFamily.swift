@@ -4,8 +4,8 @@ let gateCommands: [CommandSpec] = [
   CommandSpec(
     "GATE", "CHECK", "session action",
     [
-      .payload(\.action.payload), .switched("REQUIRED", \.isRequired),
-      .duration("TTL", \.ttl, lasting: true), .owner(\.owner),
+      .payload({ $0.action.payload = $1 }), .switched("REQUIRED", { $0.isRequired = $1 }),
+      .duration("TTL", { $0.ttl = $1 }, lasting: true), .owner({ $0.owner = $1 }),
     ],
     group: .entities(.gate), [.write, .fast],
     "Ask whether an action may run now; if not, hold it until the session opens.",
@@ -19,7 +19,7 @@ let gateCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "GATE", "OPEN", "session", [.duration("TTL", \.self, lasting: true)],
+    "GATE", "OPEN", "session", [.duration("TTL", { $0 = $1 }, lasting: true)],
     group: .entities(.gate), [.write, .fast],
     "Open a session, for TTL or until CLOSE, and run the pending action once.",
     into: nil as Interval?

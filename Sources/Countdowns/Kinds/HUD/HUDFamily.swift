@@ -23,19 +23,21 @@ let hudCommands: [CommandSpec] = [
   CommandSpec(
     "HUD", "SHOW", "screen",
     [
-      .choice("KIND", \.presentation.kind),
-      .text("STATUS", "s", \.presentation.status, atMost: TextLimits.status),
-      .duration("GRACE", \.presentation.grace),
+      .choice("KIND", { $0.presentation.kind = $1 }),
+      .text("STATUS", "s", { $0.presentation.status = $1 }, atMost: TextLimits.status),
+      .duration("GRACE", { $0.presentation.grace = $1 }),
       Option("MIN", "d") { request, reader, _ throws(CommandError) in
         request.presentation.minimum = try reader.duration()
         request.presentation.messageMinimum = request.presentation.minimum
       },
-      .duration("MAX", \.presentation.maximum),
-      .duration("FADEIN", \.presentation.fadeIn), .duration("FADEOUT", \.presentation.fadeOut),
-      .choice("MINFROM", \.presentation.minimumFrom), .choice("EARLY", \.presentation.early),
-      .choice("MASK", \.mask), .choice("LEVEL", \.level),
-      .text("REQUEST", "url", \.url, atMost: TextLimits.url),
-      .owner(\.owner), .flag("DURABLE", \.presentation.isDurable),
+      .duration("MAX", { $0.presentation.maximum = $1 }),
+      .duration("FADEIN", { $0.presentation.fadeIn = $1 }),
+      .duration("FADEOUT", { $0.presentation.fadeOut = $1 }),
+      .choice("MINFROM", { $0.presentation.minimumFrom = $1 }),
+      .choice("EARLY", { $0.presentation.early = $1 }),
+      .choice("MASK", { $0.mask = $1 }), .choice("LEVEL", { $0.level = $1 }),
+      .text("REQUEST", "url", { $0.url = $1 }, atMost: TextLimits.url),
+      .owner({ $0.owner = $1 }), .flag("DURABLE", { $0.presentation.isDurable = $1 }),
     ],
     group: .entities(.hud), [.write],
     "Show a HUD, with a grace period and minimum and maximum display times.",
@@ -58,7 +60,7 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "PROGRESS", "Set the progress of the work, from 0 to 1.", takes: "fraction",
-    [.text("STATUS", "s", \.status, atMost: TextLimits.status)]
+    [.text("STATUS", "s", { $0.status = $1 }, atMost: TextLimits.status)]
   ) { call, key, change throws(CommandError) in
     let fraction = try call.fraction(call.arguments[3])
     return try call.run { () throws(EngineError) in
@@ -79,7 +81,7 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "DISMISS", "Dismiss a HUD, at the earliest when MIN is over.",
-    [.duration("DELAY", \.delay)]
+    [.duration("DELAY", { $0.delay = $1 })]
   ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.dismissHUD(key, change.target, delay: change.delay, at: call.now)
@@ -96,7 +98,7 @@ let hudCommands: [CommandSpec] = [
 
   hud(
     "TAP", "Report a tap; a tap outside a HUD without a mask dismisses it.",
-    [.flag("INSIDE", \.isInside)]
+    [.flag("INSIDE", { $0.isInside = $1 })]
   ) { call, key, change throws(CommandError) in
     try call.run { () throws(EngineError) in
       try call.dispatcher.engine.tapHUD(key, change.target, inside: change.isInside, at: call.now)
@@ -116,7 +118,8 @@ let hudCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "HUD", "GET", "screen", [.choice("LEVEL", \.self)], group: .entities(.hud), [.readOnly, .fast],
+    "HUD", "GET", "screen", [.choice("LEVEL", { $0 = $1 })], group: .entities(.hud),
+    [.readOnly, .fast],
     "Read the front HUD of a screen, or the one on a level.",
     into: nil as Level?
   ) { call, level throws(CommandError) in
@@ -134,7 +137,9 @@ private func hud(
 ) -> CommandSpec {
   CommandSpec(
     "HUD", name, parameter.map { "screen \($0)" } ?? "screen",
-    options + [.choice("LEVEL", \.target.level), .generation(\.target.generation)],
+    options + [
+      .choice("LEVEL", { $0.target.level = $1 }), .generation({ $0.target.generation = $1 }),
+    ],
     group: .entities(.hud), [.write, .fast], summary,
     into: HUDChange()
   ) { call, change throws(CommandError) in

@@ -15,8 +15,9 @@ let navigationCommands: [CommandSpec] = [
         push.edge = try call.points(try reader.value(), "EDGE")
         guard push.edge >= 0 else { throw call.problem("EDGE is not negative; 0 is anywhere") }
       },
-      .switched("POP", \.pops), .choice("BAR", \.bar), .key("PARENT", "scope", \.opening.parent),
-      .owner(\.opening.owner),
+      .switched("POP", { $0.pops = $1 }), .choice("BAR", { $0.bar = $1 }),
+      .key("PARENT", "scope", { $0.opening.parent = $1 }),
+      .owner({ $0.opening.owner = $1 }),
     ],
     group: .entities(.nav), [.write],
     "Push a page, which is a scope; the first page creates the stack.",
@@ -44,7 +45,8 @@ let navigationCommands: [CommandSpec] = [
   CommandSpec(
     "NAV", "SWIPE", "stack",
     [
-      .points("X", \.x), .points("DX", \.dx), .duration("TIMEOUT", \.timeout, lasting: true),
+      .points("X", { $0.x = $1 }), .points("DX", { $0.dx = $1 }),
+      .duration("TIMEOUT", { $0.timeout = $1 }, lasting: true),
     ],
     group: .entities(.nav), [.write, .fast], "Ask whether a swipe back may begin, and begin it.",
     into: SwipeRequest()
@@ -86,9 +88,9 @@ extension PagePush {
 }
 
 extension Option<SwipeRequest> {
-  fileprivate static func points(_ name: String, _ path: Path<Double?>) -> Option {
+  fileprivate static func points(_ name: String, _ put: @escaping Put<Double>) -> Option {
     Option(name, "pts", isRequired: true) { request, reader, call throws(CommandError) in
-      request[keyPath: path] = try call.points(try reader.value(), name)
+      put(&request, try call.points(try reader.value(), name))
     }
   }
 }

@@ -24,7 +24,9 @@ let onceCommands: [CommandSpec] = [
 private func once(_ subcommand: String?, _ summary: String) -> CommandSpec {
   CommandSpec(
     "ONCE", subcommand, "key",
-    [.duration("TTL", \.ttl, lasting: true, isRequired: true), .owner(\.owner)],
+    [
+      .duration("TTL", { $0.ttl = $1 }, lasting: true, isRequired: true), .owner({ $0.owner = $1 }),
+    ],
     group: .entities(.once), [.write, .fast], summary, into: OnceRequest()
   ) { call, request throws(CommandError) in
     guard let ttl = request.ttl else { throw call.problem("TTL is needed") }

@@ -11,9 +11,10 @@ let pageCommands: [CommandSpec] = [
   CommandSpec(
     "PAGE", "APPEAR", "page",
     [
-      .choice("REFRESH", \.refresh), .duration("TIMEOUT", \.timeout),
-      .key("SCREEN", "s", \.screen), .duration("GRACE", \.grace), .duration("MIN", \.minimum),
-      .owner(\.owner),
+      .choice("REFRESH", { $0.refresh = $1 }), .duration("TIMEOUT", { $0.timeout = $1 }),
+      .key("SCREEN", "s", { $0.screen = $1 }), .duration("GRACE", { $0.grace = $1 }),
+      .duration("MIN", { $0.minimum = $1 }),
+      .owner({ $0.owner = $1 }),
     ],
     group: .entities(.page), [.write],
     "Report that a page appeared: it loads the first time, and later refreshes silently.",
@@ -39,14 +40,14 @@ let pageCommands: [CommandSpec] = [
   },
 
   load(
-    "LOADED", [.integer("ITEMS", \.items, in: 0...Int64.max)],
+    "LOADED", [.integer("ITEMS", { $0.items = $1 }, in: 0...Int64.max)],
     "Report that a load succeeded; 0 items shows the no-data view."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.pageLoaded(key, items: end.items, generation: end.generation, by: client, at: now)
   },
 
   load(
-    "FAILED", [.text("MESSAGE", "m", \.message, atMost: TextLimits.status)],
+    "FAILED", [.text("MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)],
     "Report that a load failed; an animated load shows the error page."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.pageFailed(
@@ -81,7 +82,7 @@ private func load(
     ) throws(EngineError) -> Engine.PageAnswer
 ) -> CommandSpec {
   CommandSpec(
-    "PAGE", name, "page", options + [.generation(\.generation)], group: .entities(.page),
+    "PAGE", name, "page", options + [.generation({ $0.generation = $1 })], group: .entities(.page),
     [.write, .fast], summary, into: LoadEnd()
   ) { call, end throws(CommandError) in
     let key = try call.key()

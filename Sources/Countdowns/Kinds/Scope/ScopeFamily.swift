@@ -10,7 +10,8 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "OPEN", "scope",
     [
-      .key("PARENT", "scope", \.parent), .owner(\.owner), .duration("TTL", \.ttl, lasting: true),
+      .key("PARENT", "scope", { $0.parent = $1 }), .owner({ $0.owner = $1 }),
+      .duration("TTL", { $0.ttl = $1 }, lasting: true),
     ],
     group: .entities(.scope), [.write, .fast],
     "Open a scope, or renew the lease of an open one.",
@@ -31,7 +32,7 @@ let scopeCommands: [CommandSpec] = [
 
   CommandSpec(
     "SCOPE", "TOUCH", "scope",
-    [.duration("TTL", \.ttl, lasting: true), .generation(\.generation)],
+    [.duration("TTL", { $0.ttl = $1 }, lasting: true), .generation({ $0.generation = $1 })],
     group: .entities(.scope), [.write, .fast], "Renew the lease of a scope.",
     into: (ttl: nil as Interval?, generation: nil as Generation?)
   ) { call, request throws(CommandError) in
@@ -49,8 +50,8 @@ let scopeCommands: [CommandSpec] = [
   CommandSpec(
     "SCOPE", "TREE", "scope",
     [
-      .integer("CURSOR", \.cursor, in: 0...Int64.max, value: "c"),
-      .integer("LIMIT", \.limit, in: 1...1_000),
+      .integer("CURSOR", { $0.cursor = $1 }, in: 0...Int64.max, value: "c"),
+      .integer("LIMIT", { $0.limit = $1 }, in: 1...1_000),
     ],
     group: .entities(.scope), [.readOnly], complexity: "O(LIMIT)",
     "List a scope and all scopes below it, parents first, page by page.", into: TreeRequest()
@@ -64,7 +65,7 @@ let scopeCommands: [CommandSpec] = [
   },
 
   CommandSpec(
-    "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", \.self)], group: .entities(.scope),
+    "SCOPE", "HANDLE", "scope event", [.flag("CAPTURE", { $0 = $1 })], group: .entities(.scope),
     [.write, .fast, .whileSubscribed],
     "Handle an event, or all events (*), at a scope on this connection.",
     into: false

@@ -26,11 +26,12 @@ private func take(_ subcommand: String?, _ summary: String) -> CommandSpec {
   CommandSpec(
     "THROTTLE", subcommand, "key",
     [
-      .integer("BURST", \.burst, in: 1...Throttle.Rate.most, isRequired: true),
+      .integer("BURST", { $0.burst = $1 }, in: 1...Throttle.Rate.most, isRequired: true),
       Option("RATE", "n/d", isRequired: true) { request, reader, call throws(CommandError) in
         request.rate = try call.rate(try reader.value())
       },
-      .integer("COST", \.cost, in: 1...Throttle.Rate.most), .flag("PEEK", \.isPeek),
+      .integer("COST", { $0.cost = $1 }, in: 1...Throttle.Rate.most),
+      .flag("PEEK", { $0.isPeek = $1 }),
     ],
     group: .entities(.throttle), [.write, .fast], summary, into: TakeRequest()
   ) { call, request throws(CommandError) in

@@ -4,9 +4,10 @@ let timerCommands: [CommandSpec] = [
   CommandSpec(
     "TIMER", "SET", "key d",
     [
-      .duration("EVERY", \.every, lasting: true),
-      .text("PAYLOAD", "!bytes", \.payload, atMost: TextLimits.payload),
-      .owner(\.owner), .choice("LATE", \.late), .choice("CLOCK", \.clock),
+      .duration("EVERY", { $0.every = $1 }, lasting: true),
+      .text("PAYLOAD", "!bytes", { $0.payload = $1 }, atMost: TextLimits.payload),
+      .owner({ $0.owner = $1 }), .choice("LATE", { $0.late = $1 }),
+      .choice("CLOCK", { $0.clock = $1 }),
     ],
     group: .entities(.timer), [.write, .fast],
     "Set a timer that fires once or repeatedly; replaces one of the same key.",
