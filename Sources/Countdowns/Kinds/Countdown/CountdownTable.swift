@@ -203,7 +203,7 @@ struct CountdownTable: ~Copyable {
   }
 
   /// Gives back what a peak took, once hardly any countdowns are left. Keys move together, and the
-  /// index begins anew; records stay where they are. O(peak / 64), and little where there is no
+  /// index begins again; records stay where they are. O(peak / 64), and little where there is no
   /// peak to get over.
   mutating func releaseUnusedMemory() {
     most = max(most, count)
