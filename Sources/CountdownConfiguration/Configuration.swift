@@ -149,7 +149,7 @@ package struct Configuration: Equatable, Sendable {
     package var maxInlineLength = 65_536
     package var maxArguments = 16_384
     package var maxRequestLength = 1_048_576
-    package var maxCommandsPerTurn = 512
+    package var maxCommandsPerTurn = 128
     package var maxOutput = 67_108_864
     package var maxOutputPerUID = 268_435_456
     package var maxConnections = 20_000

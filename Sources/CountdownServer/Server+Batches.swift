@@ -15,7 +15,7 @@ extension Server {
 
   func endBatch() {
     isBatchOpen = false
-    dispatcher.beginRound()
+    if loop.isRoundOver { dispatcher.beginRound() }
     passTime()
     let hasSnapshots = continueSnapshots()
     commitBatch()

@@ -13,7 +13,7 @@ package struct ServerSettings: Sendable {
 
   package var listener: Listener
   package var request = RESPLimits()
-  package var commandsPerTurn = 512
+  package var commandsPerTurn = 128
   package var connections = 20_000
   package var connectionsPerUser = 10_000
   package var engine = EngineSettings()

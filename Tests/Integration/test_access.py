@@ -3,6 +3,7 @@
 Other users are children that have changed to their uid before they run; that needs root.
 """
 
+import contextlib
 import itertools
 import os
 import signal
@@ -231,6 +232,55 @@ def flood(path):
             except OSError:
                 connection.close()
                 connections.remove(entry)
+
+
+def echo_on_many_connections(path, count):
+    """Keeps long pipelines on many connections at once."""
+    pipeline = request("ECHO", "x") * 1_000
+    connections = []
+    for _ in range(count):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(path))
+        connection.setblocking(False)
+        connections.append([connection, 0])
+    print("connected")
+    while True:
+        for entry in connections:
+            with contextlib.suppress(BlockingIOError):
+                entry[1] += entry[0].send(pipeline[entry[1] % len(pipeline) :])
+            with contextlib.suppress(BlockingIOError):
+                entry[0].recv(1 << 16)
+
+
+def ping_in_a_pipeline(path, count):
+    with Client(path) as client:
+        client.send_bytes(request("PING") * count)
+        for _ in range(count):
+            assert client.receive() == Simple("PONG")
+
+
+@needs_root
+def test_a_user_with_many_connections_gets_no_more_than_eight_shares(start_daemon):
+    daemon = start_daemon()
+    open_up(daemon)
+    flooder = Child(NOBODY, echo_on_many_connections, daemon.path, 300)
+    try:
+        assert flooder.output.readline() == "connected\n"
+        with Client(daemon.path) as client:
+
+            def echoes():
+                line = daemon.info("commandstats").get("cmdstat_echo", "calls=0,")
+                return int(line.split("calls=")[1].split(",")[0])
+
+            eventually(lambda: echoes() > 10_000, "the flood is under way")
+            before = echoes()
+            pings = Child(OTHER, ping_in_a_pipeline, daemon.path, 20_000)
+            assert pings.lines() == []
+            assert echoes() - before < 16 * 20_000
+            assert client("PING") == Simple("PONG")
+    finally:
+        os.kill(flooder.pid, signal.SIGKILL)
+        flooder.wait()
 
 
 def live(path, prefix):

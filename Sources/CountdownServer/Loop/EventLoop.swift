@@ -44,8 +44,10 @@ final class EventLoop: @unchecked Sendable {
   /// Soonest first.
   private var delayed: Deque<(due: UInt64, body: () -> Void)> = []
   private var queue: Deque<() -> Void> = []
-  /// To be put before the queue.
+  /// To be put before the queue in the next round.
   private var overlooked: [() -> Void] = []
+  /// How much of the queue belongs to this round. What is added meanwhile belongs to the next.
+  private var leftInRound = 0
 
   private struct Slot {
     var source: (any EventSource)?
@@ -156,6 +158,9 @@ final class EventLoop: @unchecked Sendable {
     if isOverlooked { overlooked.append(body) } else { queue.append(body) }
   }
 
+  /// Whether everything in the queue had its turn.
+  var isRoundOver: Bool { leftInRound == 0 }
+
   // MARK: Iterations
 
   /// - Parameter waits: false to look at what is ready, and return.
@@ -163,7 +168,7 @@ final class EventLoop: @unchecked Sendable {
     if dispatch(wait(waits)) { runInbox() }
     if !delayed.isEmpty { runDelayed() }
     if !queue.isEmpty { runQueue() }
-    if !overlooked.isEmpty {
+    if isRoundOver, !overlooked.isEmpty {
       queue.prepend(contentsOf: overlooked)
       overlooked = []
     }
@@ -219,12 +224,11 @@ final class EventLoop: @unchecked Sendable {
   }
 
   private func runQueue() {
-    // What is added meanwhile has to wait for the next iteration.
-    var left = queue.count
+    if isRoundOver { leftInRound = queue.count }
     let end = BootClock.now + Self.sliceMicroseconds
     repeat {
       queue.removeFirst()()
-      left -= 1
-    } while left > 0 && BootClock.now < end
+      leftInRound -= 1
+    } while !isRoundOver && BootClock.now < end
   }
 }
