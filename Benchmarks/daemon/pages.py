@@ -67,7 +67,7 @@ def for_users(results, about):
         "    make bench BENCH_OPTIONS=--quick                  # a fifth of the work, once; prints only\n"
         "    make bench BENCH_OPTIONS=\"--only burst --rounds 3\"\n"
         "    countdownctl bench                                # load a daemon of your own\n",
-        paragraph("""Contributors: [goals and how far they are met](dev/benchmarks.md), [growth with the number of
+        paragraph("""Contributors: [goals and progress](dev/benchmarks.md), [growth with the number of
             countdowns and connections](dev/benchmarks-scale.md), [the timer wheel](dev/benchmarks-wheel.md)."""),
     ]  # fmt: skip
     if results.troubles:

@@ -90,7 +90,11 @@ def number(value, unit="", digits=3):
 
 
 def times(ratio):
-    return "–" if ratio is None else f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.0f}×"
+    if ratio is None:
+        return "–"
+    if 0 < ratio < 0.01:
+        return "< 0.01×"
+    return f"{ratio:.2f}×" if 0 < ratio < 10 else f"{ratio:.0f}×"
 
 
 def paragraph(text, width=100):
