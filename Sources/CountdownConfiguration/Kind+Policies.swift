@@ -24,7 +24,6 @@ private struct PolicyReader {
     "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
     "ready-title",
   ]
-  private static let duration = "an integer with ms, s, m, h or d, up to 3650d"
   private static let window = "LIMIT/DURATION, such as 5/10m"
   private static let channel = "1 to 64 of letters, digits, '_', '.' and '-'"
 
@@ -62,7 +61,7 @@ private struct PolicyReader {
     case "count": number(value, 1...Int(Int32.max)).map { rules.count = UInt32($0) }
     case "every": interval(value).map { rules.every = $0 }
     case "ladder":
-      rules.ladder = list(value, Self.duration, Interval.init(configured:))
+      rules.ladder = list(value, DurationText.allowed, DurationText.parse(written:))
     case "windows": rules.windows = list(value, Self.window) { Self.window($0) }
     case "channels":
       rules.channels = list(value, Self.channel) { SendPolicy.isName($0) ? $0 : nil }
@@ -84,7 +83,7 @@ private struct PolicyReader {
   }
 
   private func interval(_ value: ValueReader) -> Interval? {
-    value.value(Self.duration, Interval.init(configured:))
+    value.value(DurationText.allowed, DurationText.parse(written:))
   }
 
   private mutating func list<Item>(
@@ -101,7 +100,7 @@ private struct PolicyReader {
   private static func window(_ text: String) -> SendPolicy.Window? {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let limit = wholeNumber(String(parts[0])),
-      let length = Interval(configured: String(parts[1]))
+      let length = DurationText.parse(written: String(parts[1]))
     else { return nil }
     return SendPolicy.Window(limit: limit, length: length)
   }

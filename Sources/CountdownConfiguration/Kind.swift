@@ -54,9 +54,9 @@ extension Kind where Value == Duration {
   /// `lowest` is in milliseconds.
   static func duration(from lowest: Int = 0) -> Kind {
     Kind(
-      allowed: "an integer with ms, s, m, h or d, from \(lowest)ms to 3650d",
+      allowed: DurationText.allowed + (lowest > 0 ? ", at least \(lowest)ms" : ""),
       parse: { text in
-        Interval(configured: text).map(\.millisecondsRoundedUp)
+        DurationText.parse(written: text).map(\.millisecondsRoundedUp)
           .flatMap { $0 >= lowest ? .milliseconds($0) : nil }
       },
       show: { duration in
@@ -188,17 +188,6 @@ private func wholeNumber(_ text: Substring) -> Int? {
 }
 
 func wholeNumber(_ text: String) -> Int? { wholeNumber(text[...]) }
-
-extension Interval {
-  /// A duration as in commands, without leading zeros and in lower case.
-  init?(configured text: String) {
-    let digits = text.prefix { $0.isASCII && $0.isNumber }
-    guard wholeNumber(digits) != nil, text == text.lowercased(),
-      let interval = DurationText.parse(text.utf8.span)
-    else { return nil }
-    self = interval
-  }
-}
 
 /// A whole number followed by the first of `units` that fits, multiplied; nil beyond 64 bits.
 private func withUnit(_ text: String, units: [(name: String, factor: Int)]) -> Int? {

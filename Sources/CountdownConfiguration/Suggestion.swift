@@ -1,7 +1,7 @@
 /// Finds what a misspelt name was meant to be.
-enum Suggestion {
+package enum Suggestion {
   /// The candidate that is nearest to `name`, or nil when none is near.
-  static func best(for name: String, among candidates: [String]) -> String? {
+  package static func best(for name: String, among candidates: [String]) -> String? {
     let near = max(2, name.count / 3)
     let distances = candidates.map { ($0, distance(name.lowercased(), $0)) }
     guard let best = distances.min(by: { $0.1 < $1.1 }), best.1 <= near else { return nil }

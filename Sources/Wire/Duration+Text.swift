@@ -18,8 +18,15 @@ extension Duration {
   }
 
   /// The duration in words, rounded up, so that nothing pending looks over: `850 ms`, `48.2 s`,
-  /// `5 m 03 s`, `3 h 05 m`, `2 d 03 h`.
-  package var humanText: String {
+  /// `10 m`, `5 m 03 s`, `3 h 05 m`, `2 d 03 h`.
+  package var humanText: String { text(keepingZeros: false) }
+
+  private func text(keepingZeros: Bool) -> String {
+    func pair(_ value: Int64, _ divisor: Int64, _ major: String, _ minor: String) -> String {
+      let rest = value % divisor
+      let tail = rest == 0 && !keepingZeros ? "" : " \(Self.twoDigits(rest)) \(minor)"
+      return "\(value / divisor) \(major)\(tail)"
+    }
     if self <= .zero { return "0 s" }
     let milliseconds = millisecondsRoundedUp
     if milliseconds < 1000 { return "\(milliseconds) ms" }
@@ -28,17 +35,16 @@ extension Duration {
       return tenths.isMultiple(of: 10) ? "\(tenths / 10) s" : "\(tenths / 10).\(tenths % 10) s"
     }
     let seconds = Self.roundUp(milliseconds, 1000)
-    if seconds < 7200 { return "\(seconds / 60) m \(Self.twoDigits(seconds % 60)) s" }
+    if seconds < 7200 { return pair(seconds, 60, "m", "s") }
     let minutes = Self.roundUp(seconds, 60)
-    if minutes < 2880 { return "\(minutes / 60) h \(Self.twoDigits(minutes % 60)) m" }
-    let hours = Self.roundUp(minutes, 60)
-    return "\(hours / 24) d \(Self.twoDigits(hours % 24)) h"
+    if minutes < 2880 { return pair(minutes, 60, "h", "m") }
+    return pair(Self.roundUp(minutes, 60), 24, "d", "h")
   }
 
   /// As `humanText`, of one width while it runs: always with its tenth below two minutes.
   package var runningText: String {
     let tenths = Self.roundUp(max(0, millisecondsRoundedUp), 100)
-    return tenths < 1200 ? "\(tenths / 10).\(tenths % 10) s" : humanText
+    return tenths < 1200 ? "\(tenths / 10).\(tenths % 10) s" : text(keepingZeros: true)
   }
 
   private static func roundUp(_ value: Int64, _ unit: Int64) -> Int64 {

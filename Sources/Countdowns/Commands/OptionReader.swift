@@ -99,8 +99,8 @@ extension CommandSpec {
   ) throws(CommandError) -> Interval {
     guard let interval = DurationText.parse(bytes) else {
       throw .syntax(
-        "\(what()) '\(quoted(bytes))' is not a duration: an integer with ms, s, m, h or d, "
-          + "0 to 3650d", self)
+        "\(what()) '\(quoted(bytes))' is not a duration: milliseconds, or with ms, s, m, h or "
+          + "d, such as 90s or 1h30m; at most 3650d", self)
     }
     return interval
   }

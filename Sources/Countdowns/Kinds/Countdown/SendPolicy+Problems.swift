@@ -131,18 +131,3 @@ extension SendPolicy.Rules {
     return found
   }
 }
-
-extension Interval {
-  /// In its largest whole unit, as durations are written: `90s`, `2m`, `1500ms`.
-  package var text: String {
-    let milliseconds = millisecondsRoundedUp
-    guard milliseconds > 0 else { return "0" }
-    let units: [(String, Int64)] = [
-      ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000),
-    ]
-    for (name, length) in units where milliseconds.isMultiple(of: length) {
-      return "\(milliseconds / length)\(name)"
-    }
-    return "\(milliseconds)ms"
-  }
-}
