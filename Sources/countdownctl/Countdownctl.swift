@@ -15,22 +15,18 @@ package func runCountdownctl() -> Never {
 struct Countdownctl: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownctl",
-    abstract: "Starts, watches and manages the countdowns, HUDs and timers of countdownd.",
+    abstract: "Start, watch and manage countdowns, HUDs and timers.",
     discussion: """
       Examples:
-        countdownctl start +4512345678 --count 60 --title '%ds to go'
-        countdownctl resend +4512345678
+        countdownctl start +4512345678 90s
         countdownctl start +4512345678 --policy login
-        countdownctl policy explain login
-        countdownctl watch
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
         countdownctl list --match '+45*' --json
         countdownctl timer set tea 4m --payload 'tea is ready'
         countdownctl throttle take login:10.0.0.7 --burst 5 --rate 5/10m
         countdownctl backup /var/backups/countdownd.db
-        countdownctl raw COMMAND COUNT
 
-      Durations are an integer with ms, s, m, h or d; a bare integer is milliseconds.
+      A duration is a number with ms, s, m, h or d: 90s, 1h30m, 1.5s, 500ms, 2d.
 
       Exit status:
         0   done; a start, resend, attempt or other request was accepted
@@ -40,37 +36,80 @@ struct Countdownctl: AsyncParsableCommand {
         4   countdownd answered with another error, or closed the connection
         64  an error in the command line
 
+      With --json, errors are one JSON object on standard error: its code is the daemon's error code, \
+      or NOTFOUND, FILE, UNREACHABLE, TIMEOUT, CLOSED, PROTOCOL or USAGE; its message is the text.
+
       Environment:
         COUNTDOWND_SOCKET  the socket to use without --socket
         NO_COLOR           disable colour if non-empty
       """,
     version: CountdownClient.version,
-    subcommands: [
-      Ping.self, Start.self, Resend.self, Refund.self, Attempt.self, Pass.self,
-      GetCommand<Countdown>.self, VerbCommand<Countdown.Cancel>.self,
-      VerbCommand<Countdown.Pause>.self, VerbCommand<Countdown.Resume>.self,
-      Countdown.Retime.self, Policy.self, Watch.self, HUD.self, Timer.self, Throttle.self,
-      Once.self, Gate.self, Debounce.self, Scope.self, Navigation.self, Page.self,
-      ListCommand<Countdown>.self, Info.self, Backup.self, Monitor.self, Reload.self,
-      Raw.self, Bench.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Countdown",
+        subcommands: [
+          Start.self, Resend.self, GetCommand<Countdown>.self, ListCommand<Countdown>.self,
+          VerbCommand<Countdown.Pause>.self, VerbCommand<Countdown.Resume>.self,
+          Countdown.Retime.self, VerbCommand<Countdown.Cancel>.self, Refund.self, Attempt.self,
+          Pass.self,
+        ]),
+      CommandGroup(
+        name: "Other kind",
+        subcommands: [
+          HUD.self, Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self,
+          Navigation.self, Page.self,
+        ]),
+      CommandGroup(
+        name: "Daemon",
+        subcommands: [
+          Watch.self, Monitor.self, Ping.self, Info.self, Policy.self, Reload.self, LogLevel.self,
+          Backup.self, Bench.self, Raw.self,
+        ]),
     ])
 
   @OptionGroup var global: GlobalOptions
 
+  /// What to print where no subcommand is given: it fits on one screen.
+  private static let firstSteps = """
+    Start, watch and manage countdowns, HUDs and timers.
+
+      countdownctl ping                check that the daemon answers
+      countdownctl start KEY 90s       start a countdown of 90 seconds
+      countdownctl get KEY             show it
+      countdownctl watch               watch all countdowns live
+      countdownctl list                list them
+      countdownctl cancel KEY          cancel one
+      countdownctl timer set tea 4m    set a timer
+      countdownctl hud show checkout   show a HUD
+
+    countdownctl --help lists all commands; countdownctl COMMAND --help explains one.
+    """
+
+  func run() { Output.line(Self.firstSteps) }
+
   static func main() async {
     // A reader that stops, as in `countdownctl list | head`, is not an error: see `Output`.
     signal(SIGPIPE, SIG_IGN)
+    let arguments = Array(CommandLine.arguments.dropFirst())
     do {
-      var command = try parseAsRoot()
+      var command: any ParsableCommand
+      do {
+        command = try await asyncParseAsRoot(arguments)
+      } catch where exitCode(for: error) == .validationFailure {
+        guard let text = UnknownCommand.explanation(of: arguments) else { throw error }
+        Output.end(Output.isJSON ? text : "Error: \(text)", status: exitCode(for: error).rawValue)
+      }
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {
         try command.run()
       }
     } catch {
+      let status = exitCode(for: error)
       // Messages quote arguments; help and completion scripts do not.
-      guard exitCode(for: error) != .success else { exit(withError: error) }
-      Output.end(fullMessage(for: error), status: exitCode(for: error).rawValue)
+      guard status != .success else { exit(withError: error) }
+      let text = Output.isJSON ? message(for: error) : fullMessage(for: error)
+      Output.end(text, status: status.rawValue)
     }
   }
 }
@@ -88,13 +127,14 @@ struct GlobalOptions: ParsableArguments {
   @Option(help: Self.socketHelp, completion: .file())
   var socket: String?
 
-  @Option(help: Self.waitHelp, transform: DurationArgument.init(parsing:))
-  var wait: DurationArgument?
+  @Option(help: Self.waitHelp, transform: duration)
+  var wait: Duration?
 
-  @Flag(help: "Print one line of JSON per result or event, with the protocol's field names.")
+  @Flag(help: "Print JSON, one line for each result, event or error.")
   var json = false
 
-  var patience: Duration? { wait?.duration }
+  @Flag(help: "Show generations (fencing tokens) too; --json always has them.")
+  var generations = false
 }
 
 /// The exit statuses besides 0 and ArgumentParser's 64 for an error in the command line.

@@ -18,14 +18,26 @@ enum Output {
     write(String(decoding: bytes, as: UTF8.self).printableLines, to: STDOUT_FILENO)
   }
 
-  /// Ends the process, with an error text if there is one.
+  /// Whether errors are JSON too. Arguments that cannot be parsed may have asked for it.
+  static let isJSON = CommandLine.arguments.prefix { $0 != "--" }.contains("--json")
+
+  /// Ends the process, with the text of a usage error if there is one.
   static func end(_ text: String, status: Int32) -> Never {
-    if !text.isEmpty { write("\(text.printableLines)\n", to: STDERR_FILENO) }
+    if isJSON, !text.isEmpty {
+      error(text, code: "USAGE")
+    } else if !text.isEmpty {
+      write("\(text.printableLines)\n", to: STDERR_FILENO)
+    }
     exit(status)
   }
 
-  static func error(_ text: String) {
-    write("countdownctl: \(text.printable)\n", to: STDERR_FILENO)
+  /// Reports an error; with `--json` as an object with the code and the message.
+  static func error(_ text: String, code: String) {
+    let line =
+      isJSON
+      ? RESPValue.object(["code": code, "message": text]).json
+      : "countdownctl: \(text.printable)"
+    write(line + "\n", to: STDERR_FILENO)
   }
 
   /// Moves the cursor: the text was made printable by the caller.

@@ -13,19 +13,22 @@ protocol SessionCommand: AsyncParsableCommand {
 }
 
 extension SessionCommand {
-  var patience: Duration? { global.patience }
+  var patience: Duration? { global.wait }
 
   func run() async throws {
-    let session = Session(global, patience: patience)
+    let session = Session(
+      socket: global.socket, json: global.json, showsGenerations: global.generations,
+      patience: patience)
     do {
       // Long work too, such as watch, begins only with a daemon that answers.
       if patience != nil { _ = try await session.reply(["PING"]) }
       try await run(session)
     } catch let error as NoAnswer {
-      Output.error("\(session.path) did not answer within \(error.patience.humanText)")
+      Output.error(
+        "\(session.path) did not answer within \(error.patience.humanText)", code: "TIMEOUT")
       throw ExitCode.unreachable
     } catch let error as CountdownClientError {
-      Output.error(session.explain(error))
+      Output.error(session.explain(error), code: error.code)
       throw session.exitCode(error)
     }
   }
@@ -38,14 +41,19 @@ struct NoAnswer: Error { let patience: Duration }
 struct Session {
   let path: String
   let json: Bool
+  let style: Style
   let client: CountdownClient
   let patience: Duration?
 
-  init(_ options: GlobalOptions, patience: Duration? = nil) {
+  init(
+    socket: String?, json: Bool = false, showsGenerations: Bool = false, patience: Duration?
+  ) {
+    path = socket ?? Output.environment("COUNTDOWND_SOCKET") ?? CountdownClient.defaultPath
+    self.json = json
     self.patience = patience
-    path =
-      options.socket ?? Output.environment("COUNTDOWND_SOCKET") ?? CountdownClient.defaultPath
-    json = options.json
+    var style = Output.style
+    style.showsGenerations = showsGenerations
+    self.style = style
     client = .unconnected(path: path, name: "countdownctl")
   }
 
@@ -100,34 +108,23 @@ struct Session {
   /// Prints a view in one line; a refusal, or null, ends with status 1.
   func show<Shown: Entity>(_ reply: RESPValue, of: Shown.Type, key: String) throws {
     try show(reply, absent: Shown.absent(key)) {
-      Shown.line(try Shown.View($0), style: Output.style)
+      Shown.line(try Shown.View($0), style: style)
     }
     if reply["accepted"]?.bool == false { throw ExitCode.refused }
   }
 
   /// Prints a reply; null ends with `absent` and status 1.
   func show(_ reply: RESPValue, absent: String, _ text: (RESPValue) throws -> String) throws {
-    if json {
-      Output.line(reply.json)
-    } else if !reply.isNull {
-      Output.line(try text(reply))
-    } else {
-      Output.error(absent)
+    if reply.isNull {
+      Output.error(absent, code: "NOTFOUND")
+      throw ExitCode.refused
     }
-    if reply.isNull { throw ExitCode.refused }
+    Output.line(json ? reply.json : try text(reply))
   }
 
   /// Prints what was done; if there was nothing to do, ends with `no` and status 1.
   func show(done: RESPValue, yes: String, no: String) throws {
-    let isDone = done.bool == true
-    if json {
-      Output.line(done.json)
-    } else if isDone {
-      Output.line(yes)
-    } else {
-      Output.error(no)
-    }
-    if !isDone { throw ExitCode.refused }
+    try show(done.bool == true ? done : .null, absent: no) { _ in yes }
   }
 
   // MARK: Errors
@@ -149,6 +146,8 @@ struct Session {
     case .pathTooLong(let path, let limit):
       return "a socket's path has at most \(limit) bytes, this one has \(path.utf8.count): "
         + "\(path); use a shorter one, or a relative one from its directory"
+    // These codes say no more than the message.
+    case .server("ERR", let message), .server("NOTFOUND", let message): return message
     case .server(let code, let message): return "\(code) \(message)"
     case .connectionFailed, .notCountdownd, .connectionClosed, .clientClosed, .protocolViolation,
       .cancelled:
@@ -164,6 +163,19 @@ struct Session {
     case .server("NOTFOUND", _): return .refused
     case .server, .connectionClosed, .clientClosed, .protocolViolation, .cancelled:
       return .serverError
+    }
+  }
+}
+
+extension CountdownClientError {
+  /// What `--json` calls the error.
+  fileprivate var code: String {
+    switch self {
+    case .server(let code, _): code
+    case .daemonNotRunning, .notASocket, .permissionDenied, .pathTooLong, .connectionFailed:
+      "UNREACHABLE"
+    case .notCountdownd, .protocolViolation: "PROTOCOL"
+    case .connectionClosed, .clientClosed, .cancelled: "CLOSED"
     }
   }
 }

@@ -5,13 +5,14 @@ import Wire
 
 struct Backup: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Copies the daemon's state of this moment to a file.",
+    abstract: "Copy the daemon's state to a file while it runs.",
     discussion: """
-      The daemon keeps running meanwhile. The file is an SQLite database that only this user can \
-      read. It gets its name once it is complete and on the disk, and then replaces a file of that \
-      name; a symbolic link or a device is left alone. Ctrl-C leaves nothing behind. To restore \
-      it, stop the daemon, replace state.db in the state directory, and remove state.db-journal and \
-      state.db-wal there.
+      The file is an SQLite database that only this user can read. It gets its name once it is \
+      complete and on the disk; then it replaces a file of that name, but never a symbolic link or \
+      a device. Ctrl-C leaves nothing behind.
+
+      To restore a backup, stop the daemon, put the file in the place of state.db in the state \
+      directory, and remove state.db-journal and state.db-wal there.
 
       Examples:
         countdownctl backup /var/backups/countdownd.db
@@ -20,7 +21,7 @@ struct Backup: SessionCommand {
 
   @OptionGroup var global: GlobalOptions
 
-  @Argument(help: "Where to put it.", completion: .file()) var file: String
+  @Argument(help: "The file to write.", completion: .file()) var file: String
 
   private static let chunk = 1 << 18
 
@@ -34,7 +35,7 @@ struct Backup: SessionCommand {
     do {
       target = try FileBeingWritten(file)
     } catch {
-      Output.error(error.text)
+      Output.error(error.text, code: "FILE")
       throw ExitCode.refused
     }
     do {
@@ -47,7 +48,7 @@ struct Backup: SessionCommand {
       }
     } catch let error as FileError {
       target.remove()
-      Output.error(error.text)
+      Output.error(error.text, code: "FILE")
       throw ExitCode.refused
     } catch {
       target.remove()

@@ -4,32 +4,29 @@ import Glibc
 
 struct Bench: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Loads the daemon with countdowns, and measures how it does.",
+    abstract: "Load the daemon with countdowns and measure its speed.",
     discussion: """
       Mixes:
         start         start countdowns
         start-cancel  start them and cancel each again
-        get           ask for each once; they are started before, unmeasured
+        get           get each once; they are started before, unmeasured
         watched       let them tick while one client listens to all of them
-        burst         all become ready at one moment
+        burst         all become ready at the same moment
         spread        each becomes ready at another moment within --due
 
-      Watched, burst and spread listen to every event, compare it with the clock of this machine \
-      (none may be early, none may be lost), and let another client send PING a hundred times a \
-      second meanwhile.
+      Watched, burst and spread receive every event and compare it with the clock of this machine: \
+      none may be early, none may be lost. Meanwhile another client pings the daemon 100 times a \
+      second.
 
-      Latencies count from when a command is sent; with --rate from when it should have been \
-      sent, so that a daemon that stalls is not asked less and found fast.
+      Latencies are measured from when a command is sent; with --rate, from when it should have \
+      been sent, so that a daemon that stalls does not look fast.
 
-      The keys begin with bench: and a random number; all are cancelled at the end, also when it \
-      is interrupted. What cannot be cancelled is ready after a minute, or after --due.
+      The keys begin with bench: and a random number. All are cancelled at the end, also when the \
+      run is interrupted.
 
-      Its events take the place of those that EVENTS SINCE keeps (events.keep): think before \
-      loading a daemon in use.
+      The run fills the event log: do not load a daemon in use.
 
       Exit status 1: an event was early or lost, or a start was not accepted. 130: interrupted.
-
-      Without options: --mix start -n 100000 --connections 50 --pipeline 1 --steps 10 --threads 1.
 
       Examples:
         countdownctl bench
@@ -51,22 +48,22 @@ struct Bench: SessionCommand {
 
   @Option(
     name: [.customShort("P"), .long],
-    help: "Commands that a connection sends before it waits for their replies.")
+    help: "Commands that a connection sends before it waits for the replies.")
   var pipeline = 1
 
-  @Option(help: "Commands a second, of all connections together (default: as fast as it goes).")
+  @Option(help: "Commands a second, of all connections together (default: as many as possible).")
   var rate: Int?
 
   @Option(
     duration: .init(
-      "When they are ready (default: burst 5s, spread 10s, others as configured); not for watched.",
-      valueName: "duration")) var due: DurationArgument?
+      "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched.",
+      valueName: "duration")) var due: Duration?
 
-  @Option(help: "Watched only: steps of each countdown.") var steps = 10
+  @Option(help: "Steps of each countdown; watched only.") var steps = 10
 
   @Option(
-    duration: .init("Watched only: the length of a step (default: 1s).", valueName: "duration"))
-  var every: DurationArgument?
+    duration: .init("The length of a step (default: 1s); watched only.", valueName: "duration"))
+  var every: Duration?
 
   @Option(help: "Threads that send commands.") var threads = 1
 
@@ -84,7 +81,7 @@ struct Bench: SessionCommand {
     try check("rate", rate, 1...1_000_000_000)
     try check("steps", steps, 1...1_000_000)
     try check("threads", threads, 1...min(256, connections))
-    for (name, value) in [("due", due), ("every", every)] where value?.milliseconds == 0 {
+    for (name, value) in [("due", due), ("every", every)] where value == .zero {
       throw ValidationError("--\(name) is 1ms to 3650d")
     }
     if mix == .watched, due != nil {
@@ -95,8 +92,8 @@ struct Bench: SessionCommand {
   var options: BenchOptions {
     BenchOptions(
       mix: mix, countdowns: countdowns, connections: connections, pipeline: pipeline,
-      threads: threads, rate: rate, dueMS: due?.milliseconds, steps: steps,
-      everyMS: every?.milliseconds ?? 1_000, keep: keep)
+      threads: threads, rate: rate, dueMS: due.map { Int($0.millisecondsRoundedUp) }, steps: steps,
+      everyMS: every.map { Int($0.millisecondsRoundedUp) } ?? 1_000, keep: keep)
   }
 
   func run(_ session: Session) async throws {
@@ -118,7 +115,7 @@ struct Bench: SessionCommand {
     if session.json {
       Output.line(report.json.json)
     } else {
-      Output.lines(report.lines(style: Output.style))
+      Output.lines(report.lines(style: session.style))
     }
     if report.isInterrupted { throw ExitCode(130) }
     if !report.problems.isEmpty { throw ExitCode.refused }
@@ -131,7 +128,7 @@ struct Bench: SessionCommand {
         await run.interrupt()
         continue
       }
-      Output.error("not cleaned up: \(run.prefix)*")
+      Output.error("not cleaned up: \(run.prefix)*", code: "INTERRUPTED")
       _exit(130)
     }
   }

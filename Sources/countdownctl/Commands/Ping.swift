@@ -4,15 +4,15 @@ import Wire
 
 struct Ping: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Asks whether countdownd answers, and how fast.",
+    abstract: "Check that the daemon answers, and how fast.",
     discussion: """
-      Exit status 3 when it cannot be reached, or does not answer within 5 s (--wait): good for \
-      scripts and health checks.
+      Exit status 3 if it cannot be reached or does not answer within 5 s (--wait), for scripts \
+      and health checks.
       """)
 
   @OptionGroup var global: GlobalOptions
 
-  var patience: Duration? { global.patience ?? .seconds(5) }
+  var patience: Duration? { global.wait ?? .seconds(5) }
 
   func run(_ session: Session) async throws {
     // Without the time to connect, which is done.

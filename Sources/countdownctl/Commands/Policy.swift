@@ -7,7 +7,7 @@ import Glibc
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy",
-    abstract: "Checks and explains the policies of configuration files; needs no daemon.",
+    abstract: "Check configuration files and explain their policies; no daemon is needed.",
     discussion: """
       Examples:
         countdownctl policy check
@@ -19,8 +19,8 @@ struct Policy: AsyncParsableCommand {
 
   struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Says whether countdownd would take the configuration, and what is wrong if not.",
-      discussion: "Reads FILE and FILE.d/*.yaml, all settings. Exit status 1 when any is wrong.")
+      abstract: "Check configuration files, and show what is wrong with them.",
+      discussion: "Checks FILE and FILE.d/*.yaml, all settings. Exit status 1 if any is wrong.")
 
     @OptionGroup var global: GlobalOptions
     @Argument(
@@ -49,11 +49,11 @@ struct Policy: AsyncParsableCommand {
         Output.line(
           RESPValue.object(["file": file, "policies": names, "problems": problems]).json)
       } else if problems.isEmpty {
-        let verdict = isThere(file) ? "good" : "not there; the defaults count"
+        let verdict = isThere(file) ? "valid" : "does not exist; the defaults apply"
         let list = names.isEmpty ? "no policies" : "policies: " + names.joined(separator: ", ")
         Output.line("\(file.printable): \(verdict); \(list)")
       } else {
-        for problem in problems { Output.error(problem) }
+        for problem in problems { Output.error(problem, code: "FILE") }
       }
       return problems.isEmpty
     }
@@ -61,11 +61,11 @@ struct Policy: AsyncParsableCommand {
 
   struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Reads a policy out: when each send can be, and how long a code is good.",
-      discussion: "All policies unless one is named. Exit status 1 when there is no such policy.")
+      abstract: "Explain a policy: when codes may be sent, and how long they are valid.",
+      discussion: "Explains all policies if none is named. Exit status 1 if there is no such policy.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: "The policy.") var name: String?
+    @Argument(help: "The policy.", completion: Completion.policies) var name: String?
     @Option(help: "The configuration file; FILE.d/*.yaml are read after it.", completion: .file())
     var config = Configuration.standardPath
 
@@ -74,17 +74,17 @@ struct Policy: AsyncParsableCommand {
       do {
         policies = try Configuration.load(path: config).policies
       } catch {
-        for problem in error.problems { Output.error(problem.description) }
+        for problem in error.problems { Output.error(problem.description, code: "FILE") }
         throw ExitCode.refused
       }
       let names = policies.keys.sorted()
       if let name, policies[name] == nil {
         let known = names.isEmpty ? "it has none" : "known: " + names.joined(separator: ", ")
-        Output.error("there is no policy '\(name)' in \(config); \(known)")
+        Output.error("there is no policy '\(name)' in \(config); \(known)", code: "NOTFOUND")
         throw ExitCode.refused
       }
       if names.isEmpty, !global.json {
-        let reason = isThere(config) ? "" : ", which is not there"
+        let reason = isThere(config) ? "" : ", which does not exist"
         Output.line("no policies in \(config.printable)\(reason)")
       }
       for (index, policy) in names.filter({ name == nil || $0 == name }).enumerated() {

@@ -4,11 +4,11 @@ import Wire
 
 struct Raw: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Sends any command and prints the reply, as redis-cli does.",
+    abstract: "Send any command of the protocol and print the reply, as redis-cli does.",
     discussion: """
-      Without arguments commands are read from the standard input, one per line, with quotes as \
-      in redis-cli. On a terminal replies are printed with their types, into a pipe without. Exit \
-      status 4 when a reply was an error.
+      Without arguments, commands are read from standard input, one per line, with quotes as in \
+      redis-cli. On a terminal, replies are printed with their types; into a pipe, without. Exit \
+      status 4 if a reply was an error.
 
       Examples:
         countdownctl raw COUNTDOWN GET +4512345678
@@ -25,8 +25,8 @@ struct Raw: SessionCommand {
 
   @Option(
     name: .customLong("wait"), help: GlobalOptions.waitHelp,
-    transform: DurationArgument.init(parsing:))
-  var ownWait: DurationArgument?
+    transform: duration)
+  var ownWait: Duration?
 
   @Flag(name: .customLong("json"), help: "Print each reply as one line of JSON.")
   var ownJSON = false
@@ -41,8 +41,8 @@ struct Raw: SessionCommand {
     return options
   }
 
-  @Flag(help: "Print types and quotes also into a pipe.") var pretty = false
-  @Flag(help: "Print neither types nor quotes also on a terminal.") var plain = false
+  @Flag(help: "Print types and quotes into a pipe too.") var pretty = false
+  @Flag(help: "Print no types and quotes on a terminal.") var plain = false
 
   @Argument(
     parsing: .captureForPassthrough,
@@ -62,7 +62,7 @@ struct Raw: SessionCommand {
     if words.isEmpty {
       while let line = readLine() {
         guard let words = try? InlineWords.split(line) else {
-          Output.error("unbalanced quotes: \(line)")
+          Output.error("unbalanced quotes: \(line)", code: "USAGE")
           hadError = true
           continue
         }
@@ -72,7 +72,7 @@ struct Raw: SessionCommand {
     } else {
       // A terminator that ArgumentParser leaves in.
       let command = words.first == "--" ? Array(words.dropFirst()) : words
-      guard !command.isEmpty else { throw ValidationError("which command?") }
+      guard !command.isEmpty else { throw ValidationError("no command given; such as: countdownctl raw COMMAND COUNT") }
       hadError = try await execute(command.map { Array($0.utf8) }, session)
     }
     if hadError { throw ExitCode.serverError }

@@ -3,10 +3,10 @@ import CountdownClient
 
 struct Reload: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes the daemon read its configuration again, and shows what has changed.",
+    abstract: "Reload the daemon's configuration, and show what has changed.",
     discussion: """
-      If it has an error, the old one stays and the exit status is 4. For root, the daemon's own \
-      user and users in access.admin.
+      If the configuration has an error, the old one stays, and the exit status is 4. Only for \
+      root, the daemon's own user, and users in access.admin.
 
       Examples:
         countdownctl policy check && countdownctl reload
@@ -30,7 +30,7 @@ struct Reload: SessionCommand {
       lines.append("\(name): \(old) -> \(new)")
     }
     for name in outcome["needs_restart"]?.elements ?? [] {
-      lines.append("\(name.string ?? ""): has changed; it counts after a restart")
+      lines.append("\(name.string ?? ""): has changed; restart the daemon to apply it")
     }
     return lines.isEmpty
       ? "nothing has changed" : lines.map(\.printable).joined(separator: "\n")

@@ -1,9 +1,10 @@
 import ArgumentParser
 import CountdownClient
+import CountdownConfiguration
 
 struct Info: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows figures of the daemon.",
+    abstract: "Show figures of the daemon.",
     discussion: """
       Sections: \(names.joined(separator: " ")).
 
@@ -15,7 +16,7 @@ struct Info: SessionCommand {
 
   @OptionGroup var global: GlobalOptions
   @Argument(
-    help: .init("Only these.", valueName: "section"),
+    help: .init("Only these sections.", valueName: "section"),
     completion: .list(Self.names))
   var sections: [String] = []
 
@@ -28,7 +29,7 @@ struct Info: SessionCommand {
   func validate() throws {
     for section in sections where !(Self.names + ["all"]).contains(section.lowercased()) {
       throw ValidationError(
-        "no section '\(section.printable)'; sections: \(Self.names.joined(separator: " "))")
+        "there is no section '\(section.printable)'; sections: \(Self.names.joined(separator: " "))")
     }
   }
 
@@ -38,7 +39,7 @@ struct Info: SessionCommand {
       Output.line(Self.json(text).json)
       return
     }
-    let style = Output.style
+    let style = session.style
     for line in text.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("#") {
         Output.line(style.bold(String(line).printable))
@@ -76,8 +77,8 @@ struct Info: SessionCommand {
 
 struct Monitor: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows every command that the daemon receives.",
-    discussion: "Without META, PAYLOAD and TOKEN values. Ends with Ctrl-C.")
+    abstract: "Show every command that the daemon receives.",
+    discussion: "Secret values, such as tokens and payloads, are hidden. Ctrl-C ends it.")
 
   @OptionGroup var global: GlobalOptions
 
@@ -88,3 +89,27 @@ struct Monitor: SessionCommand {
     }
   }
 }
+
+struct LogLevel: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show or set the daemon's log level.",
+    discussion: """
+      The new level applies until the next reload or restart, which apply log-level of the \
+      configuration. Only for root, the daemon's own user, and users in access.admin.
+
+      Example:
+        countdownctl log-level debug && journalctl -fu countdownd
+      """)
+
+  @OptionGroup var global: GlobalOptions
+  @Argument(help: "Log messages of this level and more severe ones.")
+  var level: Configuration.LogLevel?
+
+  func run(_ session: Session) async throws {
+    if let level { _ = try await session.reply(["CONFIG", "SET", "log-level", level.rawValue]) }
+    let settings = try await session.reply(["CONFIG", "GET", "log-level"])
+    Output.line(session.json ? settings.json : settings["log-level"]?.string?.printable ?? "")
+  }
+}
+
+extension Configuration.LogLevel: ExpressibleByArgument {}

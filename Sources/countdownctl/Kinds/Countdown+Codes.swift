@@ -3,18 +3,18 @@ import CountdownClient
 
 struct Refund: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Gives back a send that failed.",
+    abstract: "Undo a send that failed: it no longer counts, and the cooldown ends.",
     discussion: """
-      It ends the cooldown and frees the place in the policy's windows. Idempotent; an error once \
-      a newer code was sent.
+      'start --generations' prints the generation of a send. A refund of a send is done once, and \
+      refused once a newer code was sent.
 
       Example:
         countdownctl refund +4512345678 --generation 1795232670109792
       """)
 
   @OptionGroup var global: GlobalOptions
-  @Option(help: .init("The generation in the answer to START.", valueName: "g")) var generation: Int
-  @Argument(help: Countdown.argument) var key: String
+  @Option(help: .init("The generation of the send.", valueName: "g")) var generation: Int
+  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -28,12 +28,12 @@ struct Refund: SessionCommand {
 
 struct Attempt: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Asks \"may this code be tried?\", and counts the attempt.",
-    discussion: "Exit status 1 when it may not: expired, locked or passed.")
+    abstract: "Count an attempt to enter the code, before checking it.",
+    discussion: "Exit status 1 if the code has expired, was tried too often, or was used.")
 
   @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
-  @Argument(help: Countdown.argument) var key: String
+  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -44,12 +44,12 @@ struct Attempt: SessionCommand {
 
 struct Pass: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Marks the code as used. The send still counts towards the limits.",
-    discussion: "Exit status 1 when the code has expired.")
+    abstract: "Mark the code as used. The send still counts towards the limits.",
+    discussion: "Exit status 1 if the code has expired.")
 
   @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
-  @Argument(help: Countdown.argument) var key: String
+  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -67,22 +67,22 @@ extension Countdown {
   static func answer(_ view: CountdownView, _ style: Style) -> String {
     let key = view.key.printable
     let again = "try again in \(view.retryAfter.humanText)"
-    let ready = "ready in \(view.remainingTime.humanText) (generation \(view.generation))"
+    let ready = "ready in \(view.remainingTime.humanText)\(style.generation(view.generation))"
     if view.accepted != false {
       guard view.reason != .duplicate else {
         return style.yellow("repeated") + "  \(key) was accepted before: send nothing; \(ready)"
       }
       let over = view.channel.map { " over \($0.printable)" } ?? ""
       return style.green("accepted")
-        + "  \(key)\(over) counts \(view.count) × \(view.every.humanText); \(ready)"
+        + "  \(key)\(over): \(ready)"
     }
     let why =
       switch view.reason {
       case _ where view.state == .paused:
-        "is paused: not before \(view.retryAfter.humanText) after it goes on"
-      case .window: "has had as many as it may for now: \(again)"
+        "is paused with \(view.retryAfter.humanText) left: resume it first"
+      case .window: "has reached a limit of its policy: \(again)"
       case .exhausted: "has no channel left: \(again)"
-      default: "still counts: \(again)"
+      default: "is in cooldown: \(again)"
       }
     return style.yellow("refused") + "   \(key) \(why)"
   }
@@ -94,13 +94,13 @@ extension Countdown {
       let why =
         switch view.reason {
         case .locked: "was tried too often; send a new one"
-        case .passed: "was right before"
+        case .passed: "was used"
         default: "has expired; send a new one"
         }
       return style.yellow("refused") + "   the code of \(key) \(why)"
     }
     let left = view.attemptsLeft.map { "\($0) \($0 == 1 ? "attempt" : "attempts") left, " } ?? ""
-    let good = view.expiresIn.map { "good for \($0.humanText)" } ?? ""
+    let good = view.expiresIn.map { "valid for \($0.humanText)" } ?? ""
     return style.green("accepted") + "  the code of \(key) may be checked; \(left)\(good)"
   }
 }
@@ -109,7 +109,7 @@ extension Session {
   /// Prints the answer to a request; a refusal is status 1.
   func answer(_ reply: RESPValue, _ text: (CountdownView, Style) -> String) throws {
     let view = try CountdownView(reply)
-    Output.line(json ? reply.json : text(view, Output.style))
+    Output.line(json ? reply.json : text(view, style))
     if view.accepted == false { throw ExitCode.refused }
   }
 }

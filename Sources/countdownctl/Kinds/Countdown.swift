@@ -7,8 +7,7 @@ enum Countdown: Entity {
   static let kind = CountdownEvent.Kind.countdown
   static let noun = "countdown"
   static let listExamples = """
-    Other kinds have lists of their own: countdownctl hud list, timer list, throttle list, once \
-    list, gate list, debounce list, scope list, nav list, page list.
+    Other kinds have lists of their own, such as countdownctl timer list.
 
     Examples:
       countdownctl list --match '+45*'
@@ -22,7 +21,7 @@ enum Countdown: Entity {
       },
       .init("STEPS", alignRight: true) { "\($0.remaining)/\($0.count)" },
       .init("SENDS", alignRight: true) { String($0.sends) },
-      .generation, .owner, .init("TITLE") { $0.title ?? "" },
+      .owner, .init("TITLE") { $0.title ?? "" },
     ]
   }
 
@@ -51,25 +50,25 @@ enum Countdown: Entity {
 
   enum Cancel: Verb {
     typealias Shown = Countdown
-    static let abstract = "Cancels a countdown; its policy still remembers the sends."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Cancel a countdown. Sends still count towards the limits of its policy."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "cancelled"
   }
 
   enum Pause: Verb {
     typealias Shown = Countdown
-    static let abstract = "Pauses a countdown with its remaining time."
+    static let abstract = "Pause a countdown; it keeps its time left."
   }
 
   enum Resume: Verb {
     typealias Shown = Countdown
-    static let abstract = "Continues a paused countdown."
+    static let abstract = "Continue a paused countdown."
   }
 
   struct Retime: EntityCommand {
-    static let abstract = "Makes a countdown end a given time from now."
+    static let abstract = "Set the time left of a countdown."
     static let discussion = """
-      A paused one keeps that much time. 0 makes it ready at once.
+      A paused countdown stays paused. 0 makes it ready at once.
 
       Example:
         countdownctl retime +4512345678 30s
@@ -78,7 +77,7 @@ enum Countdown: Entity {
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Countdown>
-    @Argument(duration: "The time left: 30s, 2m.") var duration: DurationArgument
+    @Argument(duration: "The time left, such as 30s.") var duration: Duration
 
     var command: Command {
       .init("COUNTDOWN", "RETIME", target.key, duration, options: ["GENERATION": generation.value])
@@ -88,66 +87,88 @@ enum Countdown: Entity {
 
 struct Start: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Asks \"may I send a code now?\", and starts the countdown if so.",
+    abstract: "Start a countdown, unless it is running.",
     discussion: """
-      While the key is in cooldown or paused, nothing changes and the exit status is 1.
+      While the countdown is running or paused, nothing changes, and the exit status is 1. So \
+      'start' answers the question "may I send a code now?".
 
       Examples:
-        countdownctl start +4512345678
-        countdownctl start +4512345678 --count 30 --title '%ds to go'
-        countdownctl start +4512345678 --json | jq .retry_after_ms
-        countdownctl start login --count 1 --every 5m --token r81
+        countdownctl start +4512345678 90s
+        countdownctl start +4512345678 2m --title '%m:%02s to go'
+        countdownctl start +4512345678 90s --json | jq .retry_after_ms
+        countdownctl start +4512345678 90s --token request-81
         countdownctl start +4512345678 --policy login
       """)
 
   @OptionGroup var global: GlobalOptions
 
-  @Argument(help: "The countdown: a phone number or a user.") var key: String
+  @Argument(
+    help: "The name of the countdown, such as a phone number.", completion: Countdown.keys)
+  var key: String
+
+  @Argument(duration: "How long it runs, such as 90s or 1h30m (default: as configured, 60s).")
+  var duration: Duration?
 
   @Option(
     help: .init(
-      "How often a code may be sent, and the cooldown; see 'countdownctl policy'.",
-      valueName: "name"))
+      "A policy of the configuration; it sets the duration, the limits and how long codes are valid.",
+      valueName: "name"), completion: Completion.policies)
   var policy: String?
 
   @Option(
-    help: "How many steps (default: as configured, 60).", transform: integer(1...Int(Int32.max)))
-  var count: Int?
-
-  @Option(
-    duration: .init("The length of a step (default: as configured, 1s).", valueName: "duration"))
-  var every: DurationArgument?
+    duration: .init(
+      "The length of a step; titles show the steps left (default: 1s).", valueName: "duration"))
+  var every: Duration?
 
   @Flag(help: "Take the first step at once.") var fire = false
 
   @Option(
     help: .init(
-      "The text while it runs; %d stands for the steps left, %m:%02s for minutes and seconds.",
+      "The text while it runs; %d is the steps left, %m:%02s minutes and seconds.",
       valueName: "format"))
   var title: String?
 
   @Option(help: .init("The text when ready.", valueName: "text")) var readyTitle: String?
 
-  @Option(help: .init("Stored with it and shown in views.", valueName: "text")) var meta: String?
+  @Option(help: .init("A text to store with it.", valueName: "text")) var meta: String?
 
-  @Option(help: "Makes a retry safe: a repetition sends nothing, and the exit status is 2.")
-  var token: String?
+  @Option(help: Self.tokenHelp) var token: String?
+
+  static let tokenHelp = ArgumentHelp(
+    "Make a retry safe: the same token again sends nothing, and the exit status is 2.")
 
   @OptionGroup var owner: OwnerOption
 
   func validate() throws {
-    if policy != nil, count != nil || every != nil {
-      throw ValidationError("--policy sets the cooldown; leave --count and --every out")
+    if policy != nil, duration != nil || every != nil {
+      throw ValidationError("--policy sets the duration; leave the duration and --every out")
+    }
+    _ = try steps
+  }
+
+  /// The duration in steps. One that is not a whole number of seconds is a single step, unless
+  /// `--every` divides it.
+  private var steps: (count: Int, every: Duration)? {
+    get throws {
+      guard let total = duration.map({ Int($0.millisecondsRoundedUp) }) else { return nil }
+      let step = every.map { Int($0.millisecondsRoundedUp) } ?? (total % 1_000 == 0 ? 1_000 : total)
+      guard total > 0, step > 0 else { throw ValidationError("a countdown takes at least 1ms") }
+      guard total % step == 0, total / step <= Int32.max else {
+        throw ValidationError("the duration is 1 to \(Int32.max) whole steps of --every")
+      }
+      return (total / step, .milliseconds(step))
     }
   }
 
   func run(_ session: Session) async throws {
+    let steps = try steps
     let reply = try await session.send(
       .init(
         "COUNTDOWN", "START", key,
         options: [
-          "FIRE": fire, "POLICY": policy, "COUNT": count, "EVERY": every, "TITLE": title,
-          "READYTITLE": readyTitle, "META": meta, "TOKEN": token, "OWNER": owner.value,
+          "FIRE": fire, "POLICY": policy, "COUNT": steps?.count, "EVERY": steps?.every ?? every,
+          "TITLE": title, "READYTITLE": readyTitle, "META": meta, "TOKEN": token,
+          "OWNER": owner.value,
         ]))
     try session.answerToSend(reply)
   }
@@ -155,15 +176,16 @@ struct Start: SessionCommand {
 
 struct Resend: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Starts a countdown again with its last options.",
-    discussion: "While the key is in cooldown or paused, nothing changes and the exit status is 1.")
+    abstract: "Start a countdown again with its last options.",
+    discussion: """
+      While the countdown is running or paused, nothing changes, and the exit status is 1.
+      """)
 
   @OptionGroup var global: GlobalOptions
 
-  @Argument(help: Countdown.argument) var key: String
+  @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
-  @Option(help: "Makes a retry safe: a repetition sends nothing, and the exit status is 2.")
-  var token: String?
+  @Option(help: Start.tokenHelp) var token: String?
 
   func run(_ session: Session) async throws {
     try session.answerToSend(

@@ -6,7 +6,7 @@ struct Debounce: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "debounce",
-    abstract: "Makes one event of many calls, once they have been quiet.",
+    abstract: "Turn many calls into one event, once no call has followed for a while.",
     discussion: """
       Examples:
         countdownctl debounce call draft-3 2s --payload 'the text' --max-wait 30s
@@ -27,11 +27,11 @@ struct Debounce: AsyncParsableCommand, Entity {
     [
       .init("IN", alignRight: true) { $0.remainingTime.humanText },
       .init("CALLS", alignRight: true) { String($0.calls) },
-      .generation, .owner, .init("PAYLOAD") { $0.payload ?? "" },
+      .owner, .init("PAYLOAD") { $0.payload ?? "" },
     ]
   }
 
-  static func absent(_ key: String) -> String { "'\(key)' is quiet" }
+  static func absent(_ key: String) -> String { "debouncer '\(key)' is idle" }
 
   static func line(_ view: DebounceView, style: Style) -> String {
     let calls =
@@ -48,14 +48,14 @@ struct Debounce: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Call: EntityCommand {
-    static let abstract = "Reports one of many calls."
+    static let abstract = "Report a call."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Debounce>
-    @Argument(duration: "How long no call must follow.") var quiet: DurationArgument
-    @Option(help: "Comes with the event fired; the one of the newest call.") var payload: String?
-    @Flag(help: "The first call fires at once.") var leading = false
-    @Option(duration: "The most from the first call to the event.") var maxWait: DurationArgument?
+    @Argument(duration: "Fire once no call has followed for this long.") var quiet: Duration
+    @Option(help: "A text for the event; that of the newest call is used.") var payload: String?
+    @Flag(help: "Fire at once for the first call.") var leading = false
+    @Option(duration: "Fire at the latest this long after the first call.") var maxWait: Duration?
 
     var command: Command {
       .init(
@@ -66,16 +66,16 @@ struct Debounce: AsyncParsableCommand, Entity {
 
   enum Cancel: Verb {
     typealias Shown = Debounce
-    static let abstract = "Drops the calls that wait."
-    static let discussion = "Exit status 1 when there are none."
+    static let abstract = "Drop the calls that wait."
+    static let discussion = "Exit status 1 if there are none."
     static let done: String? = "cancelled"
   }
 
   enum Flush: Verb {
     typealias Shown = Debounce
-    static let abstract = "Fires the calls that wait, at once."
-    static let discussion = "Exit status 1 when there are none."
+    static let abstract = "Fire at once for the calls that wait."
+    static let discussion = "Exit status 1 if there are none."
     static let done: String? = "fired"
-    static func absent(_ key: String) -> String { "nothing of '\(key)' waits" }
+    static func absent(_ key: String) -> String { "no call of debouncer '\(key)' waits" }
   }
 }

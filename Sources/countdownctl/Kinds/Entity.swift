@@ -10,8 +10,9 @@ protocol Entity: SendableMetatype {
   associatedtype Filter: ListFilter = OwnerFilter
 
   static var kind: CountdownEvent.Kind { get }
-  /// What its help and messages call an entity; more than one has an s at its end.
+  /// What its help and messages call an entity.
   static var noun: String { get }
+  static var plural: String { get }
   /// The argument that names an entity.
   static var argument: ArgumentHelp { get }
   /// The title of the first column of a list.
@@ -35,23 +36,27 @@ protocol Entity: SendableMetatype {
 
 extension Entity {
   static var argument: ArgumentHelp { .init("The \(noun).") }
+  static var plural: String { noun + "s" }
   static var keyTitle: String { "KEY" }
   static var absence: String { "there is none" }
-  static var listed: String { noun + "s" }
+  static var listed: String { plural }
   static var listExamples: String { "" }
   static func absent(_ key: String) -> String { "there is no \(noun) '\(key)'" }
 
   /// The first word of its commands.
   static var family: String { kind.rawValue.uppercased() }
 
-  /// The key and the coloured state, then what more there is, and the generation at the end.
+  /// What the shell offers for a key.
+  static var keys: CompletionKind { Completion.keys(family) }
+
+  /// The key and the coloured state, then what more there is.
   static func line(
     _ view: View, refusal: String? = nil, _ parts: [String?], style: Style
   ) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     let head = refusal.map { style.yellow("refused: \($0)") }
     return ([head, view.key.printable, state] + parts).compactMap(\.self)
-      .joined(separator: "  ") + "  (generation \(view.generation))"
+      .joined(separator: "  ") + style.generation(view.generation)
   }
 }
 

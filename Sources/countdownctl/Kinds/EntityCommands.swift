@@ -25,7 +25,7 @@ extension EntityCommand {
 
 /// The entity that a subcommand is about.
 struct Target<Shown: Entity>: ParsableArguments {
-  @Argument(help: Shown.argument) var key: String
+  @Argument(help: Shown.argument, completion: Shown.keys) var key: String
   @OptionGroup var selector: Shown.Selector
 
   var level: String? { selector.level }
@@ -82,7 +82,7 @@ struct VerbCommand<V: Verb>: SessionCommand {
 struct GenerationOption: ParsableArguments {
   @Option(
     name: .customLong("generation"),
-    help: .init("Only this generation; an error if there is another by now.", valueName: "g"))
+    help: .init("Only this generation; an error if it has been replaced.", valueName: "g"))
   var value: Int?
 }
 
@@ -100,8 +100,8 @@ struct NoSelector: SelectorOptions {
 struct GetCommand<Shown: Entity>: SessionCommand {
   static var configuration: CommandConfiguration {
     .init(
-      commandName: "get", abstract: "Shows a \(Shown.noun).",
-      discussion: "Exit status 1 when \(Shown.absence).")
+      commandName: "get", abstract: "Show a \(Shown.noun).",
+      discussion: "Exit status 1 if \(Shown.absence).")
   }
 
   @OptionGroup var global: GlobalOptions
@@ -111,7 +111,7 @@ struct GetCommand<Shown: Entity>: SessionCommand {
     let reply = try await session.send(
       .init(Shown.family, "GET", target.key, options: ["LEVEL": target.level]))
     try session.show(reply, absent: Shown.absent(target.key)) {
-      FieldTable.text($0, style: Output.style)
+      FieldTable.text($0, style: session.style)
     }
   }
 }
@@ -120,9 +120,9 @@ struct GetCommand<Shown: Entity>: SessionCommand {
 
 /// Which entities to list.
 struct ListOptions: ParsableArguments {
-  @Option(help: .init("Only keys that match: *, ?, [a-z].", valueName: "glob")) var match: String?
+  @Option(help: .init("Only names that match the pattern: *, ?, [a-z].", valueName: "glob")) var match: String?
 
-  @Option(help: .init("Stop after so many.", valueName: "n"), transform: integer(1...Int.max))
+  @Option(help: .init("At most so many.", valueName: "n"), transform: integer(1...Int.max))
   var limit: Int?
 }
 
@@ -132,7 +132,7 @@ protocol ListFilter: ParsableArguments {
 }
 
 struct OwnerFilter: ListFilter {
-  @Option(help: .init("Only of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
+  @Option(help: .init("Only those of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
   var owner: String?
 }
 
@@ -144,7 +144,7 @@ struct NoFilter: ListFilter {
 struct ListCommand<Shown: Entity>: SessionCommand {
   static var configuration: CommandConfiguration {
     .init(
-      commandName: "list", abstract: "Lists the \(Shown.listed).", discussion: Shown.listExamples)
+      commandName: "list", abstract: "List \(Shown.listed).", discussion: Shown.listExamples)
   }
 
   @OptionGroup var global: GlobalOptions
@@ -153,12 +153,12 @@ struct ListCommand<Shown: Entity>: SessionCommand {
 
   /// Prints page by page, so that the first lines come at once. Columns line up within a page.
   func run(_ session: Session) async throws {
-    let style = Output.style
+    let style = session.style
     let columns =
       [
         ListColumn<Shown.View>(Shown.keyTitle) { $0.key },
         ListColumn("STATE") { $0.state.rawValue },
-      ] + Shown.columns
+      ] + Shown.columns + (style.showsGenerations ? [.generation] : [])
     let table = Columns(columns.map(\.column))
     var left = options.limit ?? .max
     var isFirst = true
@@ -181,6 +181,11 @@ struct ListCommand<Shown: Entity>: SessionCommand {
         isFirst = false
       }
       return left > 0
+    }
+    // A pipe gets nothing, as from grep.
+    if isFirst, !session.json, Output.isTerminal {
+      let match = options.match.map { " match '\($0.printable)'" } ?? ""
+      Output.line("no \(Shown.plural)\(match)")
     }
   }
 }

@@ -6,7 +6,7 @@ struct Gate: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "gate",
-    abstract: "Runs an action now if the session is open, else once after the login.",
+    abstract: "Run an action now if a session is open, or once after the login.",
     discussion: """
       Examples:
         countdownctl gate check session-9 buy --payload 4711 || show-login
@@ -24,24 +24,24 @@ struct Gate: AsyncParsableCommand, Entity {
   static var argument: ArgumentHelp { .init("The session.", valueName: "session") }
   static let keyTitle = "SESSION"
   static let absence = "it is closed and no action waits"
-  static let listed = "sessions that are open, or that an action waits for"
+  static let listed = "sessions that are open or have a waiting action"
 
   static var columns: [ListColumn<GateView>] {
     [
       .init("FOR", alignRight: true) { $0.remainingTime?.humanText ?? "for good" },
-      .generation, .owner, .init("ACTION") { $0.action ?? "" },
+      .owner, .init("ACTION") { $0.action ?? "" },
       .init("PAYLOAD") { $0.payload ?? "" },
     ]
   }
 
-  static func absent(_ key: String) -> String { "'\(key)' is closed, and nothing waits" }
+  static func absent(_ key: String) -> String { "session '\(key)' is closed and no action waits for it" }
 
   static func line(_ view: GateView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     if view.accepted == false {
       let (action, left) = (view.action?.printable ?? "", view.remainingTime?.humanText ?? "")
-      return style.yellow("login") + "     \(view.key.printable): '\(action)' waits for \(left)  "
-        + "(generation \(view.generation))"
+      return style.yellow("login") + "     \(view.key.printable): '\(action)' waits for \(left)"
+        + style.generation(view.generation)
     }
     let left = view.remainingTime.map { "  for \($0.humanText)" } ?? ""
     let word = view.accepted == nil ? "" : style.green("run") + "       "
@@ -56,16 +56,16 @@ struct Gate: AsyncParsableCommand, Entity {
 
   struct Check: EntityCommand {
     static let abstract =
-      "Asks whether an action may run now; if not, it waits for the session to open."
-    static let discussion = "Exit status 1 when it waits."
+      "Ask whether an action may run now; if not, it waits for the session."
+    static let discussion = "Exit status 1 if it waits: show the login."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Gate>
     @Argument(help: "The action.") var action: String
-    @Option(help: "Comes with the event run.") var payload: String?
-    @Option(oneOf: ["on", "off"], help: "on, or off: it needs no open session.") var required:
+    @Option(help: "A text for the event.") var payload: String?
+    @Option(oneOf: ["on", "off"], help: "on (default), or off: the action needs no open session.") var required:
       String?
-    @Option(duration: "How long it waits.") var ttl: DurationArgument?
+    @Option(duration: "How long the action waits.") var ttl: Duration?
 
     var command: Command {
       .init(
@@ -75,28 +75,28 @@ struct Gate: AsyncParsableCommand, Entity {
   }
 
   struct Open: EntityCommand {
-    static let abstract = "Opens a session and runs the action that waits for it."
+    static let abstract = "Open a session and run the action that waits for it."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Gate>
-    @Option(duration: "Closes it after this (default: never).") var ttl: DurationArgument?
+    @Option(duration: "Close it after this (default: never).") var ttl: Duration?
 
     var command: Command { .init("GATE", "OPEN", target.key, options: ["TTL": ttl]) }
   }
 
   enum Cancel: Verb {
     typealias Shown = Gate
-    static let abstract = "Drops the action that waits."
-    static let discussion = "Exit status 1 when none does."
+    static let abstract = "Drop the action that waits."
+    static let discussion = "Exit status 1 if none waits."
     static let done: String? = "dismissed"
-    static func absent(_ key: String) -> String { "nothing waits for '\(key)'" }
+    static func absent(_ key: String) -> String { "no action waits for session '\(key)'" }
   }
 
   enum Close: Verb {
     typealias Shown = Gate
-    static let abstract = "Closes a session."
-    static let discussion = "Exit status 1 when it is not open."
+    static let abstract = "Close a session."
+    static let discussion = "Exit status 1 if it is not open."
     static let done: String? = "closed"
-    static func absent(_ key: String) -> String { "'\(key)' is not open" }
+    static func absent(_ key: String) -> String { "session '\(key)' is not open" }
   }
 }

@@ -6,7 +6,7 @@ struct HUD: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "hud",
-    abstract: "Shows and hides progress HUDs that neither flicker nor hang.",
+    abstract: "Show progress HUDs that do not flicker: with a delay and a minimum time.",
     discussion: """
       Examples:
         countdownctl hud show main --status Loading --grace 200ms --min 500ms
@@ -23,25 +23,25 @@ struct HUD: AsyncParsableCommand, Entity {
   struct Selector: SelectorOptions {
     @Option(
       oneOf: ["normal", "statusbar", "alert"],
-      help: "normal, statusbar or alert (default: the front one).") var level: String?
+      help: "normal, statusbar or alert (default: the topmost one).") var level: String?
   }
 
   static let kind = CountdownEvent.Kind.hud
   static let noun = "HUD"
   static var argument: ArgumentHelp { .init("The screen.", valueName: "screen") }
   static let keyTitle = "SCREEN"
-  static let absence = "the screen has none"
+  static let absence = "the screen shows none"
 
   static var columns: [ListColumn<HUDView>] {
     [
       .init("LEVEL") { $0.level?.rawValue ?? "" }, .init("KIND") { $0.kind?.rawValue ?? "" },
       .init("LEFT", alignRight: true) { $0.remainingTime?.humanText ?? "" },
-      .init("LEASES", alignRight: true) { String($0.holds) },
-      .generation, .owner, .init("STATUS") { $0.status ?? "" },
+      .init("HOLDS", alignRight: true) { String($0.holds) },
+      .owner, .init("STATUS") { $0.status ?? "" },
     ]
   }
 
-  static func absent(_ key: String) -> String { "nothing is shown on '\(key)'" }
+  static func absent(_ key: String) -> String { "there is no HUD on '\(key)'" }
 
   static func line(_ view: HUDView, style: Style) -> String {
     line(
@@ -66,35 +66,35 @@ struct HUD: AsyncParsableCommand, Entity {
 
   struct Show: SessionCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Shows a HUD, in place of the one on the same level.")
+      abstract: "Show a HUD. It replaces the one on the same level.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: HUD.argument) var screen: String
+    @Argument(help: HUD.argument, completion: HUD.keys) var screen: String
     @Option(
-      oneOf: ["normal", "statusbar", "alert"], help: "normal (unless given), statusbar or alert.")
+      oneOf: ["normal", "statusbar", "alert"], help: "normal (default), statusbar or alert.")
     var level: String?
     @Option(
       oneOf: ["loading", "progress", "info", "success", "error"],
-      help: "loading (unless given), progress, info, success or error.") var kind: String?
+      help: "loading (default), progress, info, success or error.") var kind: String?
     @Option(help: "The text.") var status: String?
-    @Option(duration: "Shows it only if the work takes longer than this.") var grace:
-      DurationArgument?
-    @Option(duration: "Hides it no earlier than this.") var min: DurationArgument?
-    @Option(duration: "Hides it after this.") var max: DurationArgument?
-    @Option(duration: "How long it fades in.") var fadeIn: DurationArgument?
-    @Option(duration: "How long it fades out.") var fadeOut: DurationArgument?
+    @Option(duration: "Show it only if the work takes longer than this.") var grace:
+      Duration?
+    @Option(duration: "Once shown, show it for at least this long.") var min: Duration?
+    @Option(duration: "Hide it after this.") var max: Duration?
+    @Option(duration: "How long the fade-in takes.") var fadeIn: Duration?
+    @Option(duration: "How long the fade-out takes.") var fadeOut: Duration?
     @Option(
       oneOf: ["visible", "request", "stop"],
-      help: "visible, request or stop: from when --min counts.") var minFrom: String?
-    @Option(oneOf: ["skip", "show"], help: "skip or show: what a dismissal within --grace does.")
+      help: "When --min begins: visible, request or stop.") var minFrom: String?
+    @Option(oneOf: ["skip", "show"], help: "A dismissal within --grace: skip or show.")
     var early: String?
     @Option(
       oneOf: ["none", "clear", "black", "gradient", "custom"],
-      help: "none, clear, black, gradient or custom.") var mask: String?
-    @Option(help: .init("The request that it is shown for; picks the mask.", valueName: "url"))
+      help: "The background: none, clear, black, gradient or custom.") var mask: String?
+    @Option(help: .init("The request that it is shown for; it decides the mask.", valueName: "url"))
     var request: String?
     @OptionGroup var owner: OwnerOption
-    @Flag(help: "It survives a restart of the daemon.") var durable = false
+    @Flag(help: "Keep it over restarts of the daemon.") var durable = false
 
     func run(_ session: Session) async throws {
       let command = Command(
@@ -109,11 +109,11 @@ struct HUD: AsyncParsableCommand, Entity {
   }
 
   struct Progress: EntityCommand {
-    static let abstract = "Sets the part that is done."
+    static let abstract = "Set the progress."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
-    @Argument(help: "A decimal from 0 to 1.") var fraction: Double
+    @Argument(help: "The progress, from 0 to 1.") var fraction: Double
     @Option(help: "The text.") var status: String?
     @OptionGroup var generation: GenerationOption
 
@@ -125,7 +125,7 @@ struct HUD: AsyncParsableCommand, Entity {
   }
 
   struct Status: EntityCommand {
-    static let abstract = "Sets the text."
+    static let abstract = "Set the text."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
@@ -140,12 +140,12 @@ struct HUD: AsyncParsableCommand, Entity {
   }
 
   struct Dismiss: EntityCommand {
-    static let abstract = "Hides a HUD, not before its minimum time."
-    static let discussion = "Exit status 1 when the screen has none."
+    static let abstract = "Hide a HUD, once its minimum time is over."
+    static let discussion = "Exit status 1 if the screen shows none."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
-    @Option(duration: "Only after this.") var delay: DurationArgument?
+    @Option(duration: "Hide it after this.") var delay: Duration?
     @OptionGroup var generation: GenerationOption
 
     var command: Command {
@@ -157,12 +157,12 @@ struct HUD: AsyncParsableCommand, Entity {
 
   enum Pop: Verb {
     typealias Shown = HUD
-    static let abstract = "Releases one hold; the last one hides the HUD."
-    static let discussion = "Exit status 1 when the screen has none."
+    static let abstract = "Release one hold. Releasing the last one hides the HUD."
+    static let discussion = "Exit status 1 if the screen shows none."
   }
 
   struct Tap: EntityCommand {
-    static let abstract = "Reports a tap on the screen."
+    static let abstract = "Report a tap on the screen."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
@@ -178,11 +178,11 @@ struct HUD: AsyncParsableCommand, Entity {
 
   enum Pause: Verb {
     typealias Shown = HUD
-    static let abstract = "Pauses a HUD with its remaining time."
+    static let abstract = "Pause a HUD; it keeps its time left."
   }
 
   enum Resume: Verb {
     typealias Shown = HUD
-    static let abstract = "Continues a paused HUD."
+    static let abstract = "Continue a paused HUD."
   }
 }

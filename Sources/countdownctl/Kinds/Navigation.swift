@@ -7,9 +7,9 @@ struct Navigation: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "nav",
-    abstract: "Manages navigation stacks with a swipe back that can be cancelled.",
+    abstract: "Manage navigation stacks with a swipe back that can be cancelled.",
     discussion: """
-      Each page is a scope: the daemon cancels what it owns when it leaves the stack.
+      Each page is a scope: when it leaves the stack, the daemon cancels what it owns.
 
       Examples:
         countdownctl nav push main home
@@ -24,14 +24,14 @@ struct Navigation: AsyncParsableCommand, Entity {
     ])
 
   static let kind = CountdownEvent.Kind.navigation
-  static let noun = "stack"
+  static let noun = "navigation stack"
   static var argument: ArgumentHelp { .init("The stack.", valueName: "stack") }
 
   static var columns: [ListColumn<NavigationView>] {
     [
       .init("PAGE") { $0.page ?? "" },
       .init("PAGES", alignRight: true) { String($0.pages.count) },
-      .init("BAR") { $0.bar?.rawValue ?? "" }, .generation,
+      .init("BAR") { $0.bar?.rawValue ?? "" },
     ]
   }
 
@@ -55,18 +55,18 @@ struct Navigation: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Push: EntityCommand {
-    static let abstract = "Pushes a page; the first one creates the stack."
+    static let abstract = "Push a page. The first one creates the stack."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Navigation>
-    @Argument(help: "The page, which becomes a scope.") var page: String
+    @Argument(help: "The page; it becomes a scope.") var page: String
     @Option(
       help: .init(
         "How far from the edge a swipe may begin (default: anywhere).", valueName: "points"))
     var edge: Double?
-    @Flag(help: "It cannot be swiped away.") var noPop = false
-    @Option(oneOf: ["shown", "hidden"], help: "shown or hidden.") var bar: String?
-    @Option(help: "The scope above (default: as for the page below).") var parent: String?
+    @Flag(help: "Refuse to swipe it away.") var noPop = false
+    @Option(oneOf: ["shown", "hidden"], help: "The navigation bar: shown or hidden.") var bar: String?
+    @Option(help: "The scope above (default: that of the page below).") var parent: String?
     @OptionGroup var owner: OwnerOption
 
     var command: Command {
@@ -81,33 +81,33 @@ struct Navigation: AsyncParsableCommand, Entity {
 
   enum Pop: Verb {
     typealias Shown = Navigation
-    static let abstract = "Pops the page on top."
-    static let discussion = "Exit status 1 when it is refused."
+    static let abstract = "Pop the top page."
+    static let discussion = "Exit status 1 if it is refused."
   }
 
   enum Root: Verb {
     typealias Shown = Navigation
-    static let abstract = "Pops all pages but the first."
-    static let discussion = "Exit status 1 when it is refused."
+    static let abstract = "Pop all pages except the first."
+    static let discussion = "Exit status 1 if it is refused."
   }
 
   enum Dismiss: Verb {
     typealias Shown = Navigation
-    static let abstract = "Removes a stack with all its pages."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Remove a stack with all its pages."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "dismissed"
   }
 
   struct Swipe: EntityCommand {
-    static let abstract = "Begins a swipe back, if it may."
-    static let discussion = "Exit status 1 when it may not."
+    static let abstract = "Begin a swipe back."
+    static let discussion = "Exit status 1 if the page cannot be swiped away."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Navigation>
-    @Option(help: .init("Where, in points from the edge.", valueName: "points")) var x: Double
-    @Option(help: .init("How far; to the right is back.", valueName: "points")) var dx: Double
-    @Option(duration: "Cancels it when nothing more is heard of it for so long.") var timeout:
-      DurationArgument?
+    @Option(help: .init("Where it begins, in points from the edge.", valueName: "points")) var x: Double
+    @Option(help: .init("How far it went; to the right is back.", valueName: "points")) var dx: Double
+    @Option(duration: "Cancel it if no progress is reported for this long.") var timeout:
+      Duration?
 
     var command: Command {
       .init("NAV", "SWIPE", target.key, options: ["X": "\(x)", "DX": "\(dx)", "TIMEOUT": timeout])
@@ -115,12 +115,12 @@ struct Navigation: AsyncParsableCommand, Entity {
   }
 
   struct Progress: EntityCommand {
-    static let abstract = "Sets the progress of a swipe."
+    static let abstract = "Report the progress of a swipe."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Navigation>
-    @Argument(help: "From 0 to 1.") var fraction: Double
+    @Argument(help: "The progress, from 0 to 1.") var fraction: Double
 
     var command: Command {
       .init("NAV", "PROGRESS", target.key, "\(fraction)", options: ["GENERATION": generation.value])
@@ -129,13 +129,13 @@ struct Navigation: AsyncParsableCommand, Entity {
 
   enum Finish: Verb {
     typealias Shown = Navigation
-    static let abstract = "Finishes a swipe: the page on top is popped."
-    static let discussion = "Exit status 1 when there is no swipe."
+    static let abstract = "Finish a swipe: the top page is popped."
+    static let discussion = "Exit status 1 if there is no swipe."
   }
 
   enum Cancel: Verb {
     typealias Shown = Navigation
-    static let abstract = "Cancels a swipe: the page on top stays."
-    static let discussion = "Exit status 1 when there is no swipe."
+    static let abstract = "Cancel a swipe: the top page stays."
+    static let discussion = "Exit status 1 if there is no swipe."
   }
 }

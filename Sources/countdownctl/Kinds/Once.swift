@@ -6,7 +6,7 @@ struct Once: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "once",
-    abstract: "Runs something at most once per key (idempotency key).",
+    abstract: "Run something at most once per idempotency key.",
     discussion: """
       Examples:
         countdownctl once begin order-7 --ttl 24h && pay && countdownctl once done order-7 paid
@@ -19,28 +19,28 @@ struct Once: AsyncParsableCommand, Entity {
     ])
 
   static let kind = CountdownEvent.Kind.once
-  static let noun = "request"
+  static let noun = "idempotency key"
   static let absence = "the daemon does not know it"
-  static let listed = "requests that the daemon remembers"
+  static let listed = "idempotency keys that the daemon remembers"
 
   static var columns: [ListColumn<OnceView>] {
     [
       .init("KNOWN FOR", alignRight: true) { $0.remainingTime.humanText },
-      .generation, .owner, .init("RESULT") { $0.result ?? "" },
+      .owner, .init("RESULT") { $0.result ?? "" },
     ]
   }
 
-  static func absent(_ key: String) -> String { "nothing is known of '\(key)'" }
+  static func absent(_ key: String) -> String { "there is no idempotency key '\(key)'" }
 
   static func line(_ view: OnceView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
     let result = view.result.map { ": \($0.printable)" } ?? ""
     if view.accepted == false {
-      return style.yellow("refused") + "   \(view.key.printable) was asked for before; "
+      return style.yellow("refused") + "   \(view.key.printable) was used before: "
         + "\(state)\(result)"
     }
     return style.accepted(view.accepted) + "\(view.key.printable)  \(state)\(result)  known for "
-      + "\(view.remainingTime.humanText)  (generation \(view.generation))"
+      + view.remainingTime.humanText + style.generation(view.generation)
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
@@ -50,25 +50,25 @@ struct Once: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Begin: EntityCommand {
-    static let abstract = "Asks whether this is the first request."
+    static let abstract = "Begin the work of a key, unless it was begun before."
     static let discussion =
-      "Exit status 1 when it is not; then it shows the result of the first one."
+      "Exit status 1 if it was; then the answer shows the first one's result."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Once>
-    @Option(duration: "How long the daemon remembers the request.") var ttl: DurationArgument
+    @Option(duration: "How long the daemon remembers the key.") var ttl: Duration
 
     var command: Command { .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl]) }
   }
 
   struct Done: EntityCommand {
-    static let abstract = "Stores the result of a request."
-    static let discussion = "Exit status 1 when there was a result."
+    static let abstract = "Store the result of the work."
+    static let discussion = "Exit status 1 if there is a result already."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Once>
-    @Argument(help: "The answer to repetitions.") var result: String
+    @Argument(help: "The result; repetitions get it.") var result: String
 
     var command: Command {
       .init("ONCE", "DONE", target.key, result, options: ["GENERATION": generation.value])
@@ -77,8 +77,8 @@ struct Once: AsyncParsableCommand, Entity {
 
   enum Cancel: Verb {
     typealias Shown = Once
-    static let abstract = "Releases a request that failed, for another try."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Forget a key whose work failed, so that it can be tried again."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "cancelled"
   }
 }

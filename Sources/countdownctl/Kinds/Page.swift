@@ -6,7 +6,7 @@ struct Page: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "page",
-    abstract: "Manages what pages show: first loads, error pages, silent refreshes.",
+    abstract: "Load pages: a first load with a HUD, an error page with a retry, silent refreshes.",
     discussion: """
       Examples:
         countdownctl page appear orders --timeout 10s --screen main --grace 200ms
@@ -22,14 +22,14 @@ struct Page: AsyncParsableCommand, Entity {
   static let kind = CountdownEvent.Kind.page
   static let noun = "page"
   static var argument: ArgumentHelp { .init("The page.", valueName: "page") }
-  static let absence = "it never appeared"
+  static let absence = "it has not appeared"
 
   static var columns: [ListColumn<PageView>] {
     [
       .init("ITEMS", alignRight: true) { $0.items.map { String($0) } ?? "" },
       .init("VISIBLE") { $0.isVisible ? "yes" : "no" },
       .init("FAILS IN", alignRight: true) { $0.remainingTime?.humanText ?? "" },
-      .generation, .owner, .init("MESSAGE") { $0.message ?? "" },
+      .owner, .init("MESSAGE") { $0.message ?? "" },
     ]
   }
 
@@ -53,18 +53,18 @@ struct Page: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Appear: EntityCommand {
-    static let abstract = "Reports that a page is on the screen: it loads, or refreshes."
+    static let abstract = "Report that a page is on the screen: it loads or refreshes."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Page>
     @Option(
       oneOf: ["always", "never"],
-      help: "always or never: whether it refreshes when it appears again.") var refresh: String?
-    @Option(duration: "How long a load may take before it has failed; 0: no limit.") var timeout:
-      DurationArgument?
-    @Option(help: "Where the HUD appears (default: the page's name).") var screen: String?
-    @Option(duration: "How long it may load without the HUD.") var grace: DurationArgument?
-    @Option(duration: "How long the HUD stays at least.") var min: DurationArgument?
+      help: "Refresh when it appears again: always or never.") var refresh: String?
+    @Option(duration: "How long a load may take until it fails; 0: no limit.") var timeout:
+      Duration?
+    @Option(help: "The screen of the HUD (default: the page's name).") var screen: String?
+    @Option(duration: "Show the HUD only if the load takes longer than this.") var grace: Duration?
+    @Option(duration: "Once shown, show the HUD for at least this long.") var min: Duration?
     @OptionGroup var owner: OwnerOption
 
     var command: Command {
@@ -78,7 +78,7 @@ struct Page: AsyncParsableCommand, Entity {
   }
 
   struct Disappear: EntityCommand {
-    static let abstract = "Reports that a page has left the screen."
+    static let abstract = "Report that a page has left the screen."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Page>
@@ -87,8 +87,8 @@ struct Page: AsyncParsableCommand, Entity {
   }
 
   struct Loaded: EntityCommand {
-    static let abstract = "Reports that a load is complete."
-    static let discussion = "Exit status 1 when nothing was loading."
+    static let abstract = "Report that a load is complete."
+    static let discussion = "Exit status 1 if nothing was loading."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
@@ -104,13 +104,13 @@ struct Page: AsyncParsableCommand, Entity {
   }
 
   struct Failed: EntityCommand {
-    static let abstract = "Reports that a load has failed."
-    static let discussion = "Exit status 1 when nothing was loading."
+    static let abstract = "Report that a load has failed."
+    static let discussion = "Exit status 1 if nothing was loading."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Page>
-    @Option(help: "Why.") var message: String?
+    @Option(help: "Why it failed.") var message: String?
 
     var command: Command {
       .init(
@@ -120,14 +120,14 @@ struct Page: AsyncParsableCommand, Entity {
 
   enum Retry: Verb {
     typealias Shown = Page
-    static let abstract = "Loads a page again that has failed."
-    static let discussion = "Exit status 1 when it has not failed."
+    static let abstract = "Load a page again that has failed."
+    static let discussion = "Exit status 1 if it has not failed."
   }
 
   enum Close: Verb {
     typealias Shown = Page
-    static let abstract = "Removes a page."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Remove a page."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "closed"
   }
 }

@@ -6,10 +6,10 @@ struct Scope: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "scope",
-    abstract: "Manages scopes: owners in a tree, and the events that travel in it.",
+    abstract: "Manage scopes: what a scope owns ends with it.",
     discussion: """
       When a scope closes, the daemon cancels what it owns and closes the scopes below it. An \
-      event goes down from the top to its scope, and up again, until a client handles it.
+      event travels from the top down to its scope and back up, until a client handles it.
 
       Examples:
         countdownctl scope open app --ttl 30s
@@ -36,7 +36,7 @@ struct Scope: AsyncParsableCommand, Entity {
       .init("OWNS", alignRight: true) { String($0.owned) },
       .init("HANDLERS", alignRight: true) { String($0.handlers) },
       .init("LEASE", alignRight: true) { $0.remainingTime?.humanText ?? "" },
-      .generation, .owner,
+      .owner,
     ]
   }
 
@@ -66,15 +66,15 @@ struct Scope: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Open: EntityCommand {
-    static let abstract = "Opens a scope, or renews the lease of one that is open."
+    static let abstract = "Open a scope, or renew the lease of an open one."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Scope>
-    @Option(help: "The scope that it closes with, and that gets its events next.")
+    @Option(help: "The scope above: it closes this one with it, and gets its events next.")
     var parent: String?
     @OptionGroup var owner: OwnerOption
-    @Option(duration: "Its lease: it closes unless it is touched within this time.") var ttl:
-      DurationArgument?
+    @Option(duration: "Its lease: close it unless it is touched within this time.") var ttl:
+      Duration?
 
     var command: Command {
       .init(
@@ -84,18 +84,18 @@ struct Scope: AsyncParsableCommand, Entity {
 
   enum Close: Verb {
     typealias Shown = Scope
-    static let abstract = "Closes a scope and all scopes below it."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Close a scope and all scopes below it."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "closed"
   }
 
   struct Touch: EntityCommand {
-    static let abstract = "Renews the lease of a scope."
+    static let abstract = "Renew the lease of a scope."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Scope>
-    @Option(duration: "Its length, from now on.") var ttl: DurationArgument?
+    @Option(duration: "The length of the lease, from now on.") var ttl: Duration?
 
     var command: Command {
       .init("SCOPE", "TOUCH", target.key, options: ["TTL": ttl, "GENERATION": generation.value])
@@ -104,11 +104,11 @@ struct Scope: AsyncParsableCommand, Entity {
 
   struct Tree: SessionCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Shows a scope and all scopes below it.",
+      abstract: "Show a scope and all scopes below it.",
       discussion: "With --json, a line for each, parents first.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Scope.argument) var key: String
+    @Argument(help: Scope.argument, completion: Scope.keys) var key: String
 
     func run(_ session: Session) async throws {
       var top: Int?
@@ -120,7 +120,7 @@ struct Scope: AsyncParsableCommand, Entity {
             top = top ?? view.depth
             // A deep tree must not run off the screen.
             let indent = String(repeating: "  ", count: min(view.depth - (top ?? 1), 40))
-            return indent + Scope.line(view, style: Output.style)
+            return indent + Scope.line(view, style: session.style)
           })
         return true
       }
@@ -129,10 +129,10 @@ struct Scope: AsyncParsableCommand, Entity {
 
   struct Handle: SessionCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Handles the events at a scope, each as a line, until Ctrl-C.")
+      abstract: "Handle the events at a scope, a line for each, until Ctrl-C.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Scope.argument) var key: String
+    @Argument(help: Scope.argument, completion: Scope.keys) var key: String
     @Argument(help: "The event's name; * for all.") var event = "*"
     @Flag(help: "Handle events on their way down to the scopes below.") var capture = false
 
@@ -145,19 +145,19 @@ struct Scope: AsyncParsableCommand, Entity {
 
   struct Emit: SessionCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Sends an event to a scope, and shows which scope handled it.",
-      discussion: "Exit status 1 when none did.")
+      abstract: "Send an event to a scope, and show which scope handled it.",
+      discussion: "Exit status 1 if none did.")
 
     @OptionGroup var global: GlobalOptions
-    @Argument(help: Scope.argument) var key: String
+    @Argument(help: Scope.argument, completion: Scope.keys) var key: String
     @Argument(help: "The event's name.") var event: String
-    @Option(help: "The bytes that go with it.") var payload: String?
+    @Option(help: "A text for the event.") var payload: String?
 
     func run(_ session: Session) async throws {
       let reply = try await session.reply(
         ["SCOPE", "EMIT", key, event] + (payload.map { [$0] } ?? []))
-      try session.show(reply, absent: "nobody took it") {
-        "taken by \(($0.textOrBase64 ?? "").printable)"
+      try session.show(reply, absent: "no client handles it") {
+        "handled at \(($0.textOrBase64 ?? "").printable)"
       }
     }
   }
@@ -167,13 +167,12 @@ struct Scope: AsyncParsableCommand, Entity {
 struct OwnerOption: ParsableArguments {
   @Option(
     name: .customLong("owner"),
-    help: .init("The scope that it ends with, scope:ID (default: none).", valueName: "owner"))
+    help: .init("The scope whose end cancels it, scope:ID (default: none).", valueName: "owner"))
   var value: String?
 
   func validate() throws {
     guard value?.lowercased() == "connection" else { return }
     throw ValidationError(
-      "--owner is scope:ID; what belongs to this command's connection would end with it at once "
-        + "(none: nothing given)")
+      "--owner is scope:ID or none; the connection of this command ends at once")
   }
 }

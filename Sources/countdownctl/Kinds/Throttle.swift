@@ -7,7 +7,7 @@ struct Throttle: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "throttle",
-    abstract: "Asks exact rate limits: may it be done now?",
+    abstract: "Ask rate limits: may this happen now?",
     discussion: """
       Examples:
         countdownctl throttle take login:10.0.0.7 --burst 5 --rate 5/10m && try-it
@@ -19,8 +19,8 @@ struct Throttle: AsyncParsableCommand, Entity {
 
   static let kind = CountdownEvent.Kind.throttle
   static let noun = "rate limit"
-  static var argument: ArgumentHelp { "The rate limit: what is limited, and for whom." }
-  static let absence = "nothing of it is used"
+  static var argument: ArgumentHelp { "The name of the rate limit: what is limited, and for whom." }
+  static let absence = "it is unused"
   static let listed = "rate limits in use"
 
   static var columns: [ListColumn<ThrottleView>] {
@@ -28,11 +28,10 @@ struct Throttle: AsyncParsableCommand, Entity {
       .init("LEFT", alignRight: true) { "\($0.remaining)/\($0.limit)" },
       .init("RATE", alignRight: true) { "\($0.rateCount)/\($0.ratePeriod.humanText)" },
       .init("ALL IN", alignRight: true) { $0.resetAfter.humanText },
-      .generation,
     ]
   }
 
-  static func absent(_ key: String) -> String { "nothing of '\(key)' is used" }
+  static func absent(_ key: String) -> String { "rate limit '\(key)' is unused" }
 
   static func line(_ view: ThrottleView, style: Style) -> String {
     let left = left(view)
@@ -56,13 +55,15 @@ struct Throttle: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Take: EntityCommand {
-    static let abstract = "Asks whether it may be done now, and if so counts it."
-    static let discussion = "Exit status 1 when it may not."
+    static let abstract = "Ask whether this may happen now, and count it if so."
+    static let discussion = "Exit status 1 if it may not."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Throttle>
     @Option(help: "The most at once.", transform: integer(1...1_000_000_000)) var burst: Int
-    @Option(help: .init("The most in the long run: 5/10m.", valueName: "n/duration"))
+    @Option(
+      help: .init("The most in the long run, such as 5/10m.", valueName: "n/duration"),
+      transform: countdownctl.rate)
     var rate: String
     @Option(help: "How much this uses (default: 1).", transform: integer(1...1_000_000_000))
     var cost: Int?
@@ -76,8 +77,8 @@ struct Throttle: AsyncParsableCommand, Entity {
   }
 
   struct Refund: EntityCommand {
-    static let abstract = "Gives back what was not needed."
-    static let discussion = "Exit status 1 when nothing of it is used."
+    static let abstract = "Give back what was not used."
+    static let discussion = "Exit status 1 if the rate limit is unused."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption

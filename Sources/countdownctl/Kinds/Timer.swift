@@ -6,7 +6,7 @@ struct Timer: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "timer",
-    abstract: "Sets plain timers: something is due later, once or periodically.",
+    abstract: "Set timers that fire once or periodically.",
     discussion: """
       Examples:
         countdownctl timer set tea 4m --payload 'tea is ready'
@@ -27,7 +27,7 @@ struct Timer: AsyncParsableCommand, Entity {
       .init("EVERY", alignRight: true) { $0.every?.humanText ?? "once" },
       .init("FIRED", alignRight: true) { String($0.fired) },
       .init("MISSED", alignRight: true) { String($0.missed) },
-      .generation, .owner, .init("PAYLOAD") { $0.payload ?? "" },
+      .owner, .init("PAYLOAD") { $0.payload ?? "" },
     ]
   }
 
@@ -55,17 +55,17 @@ struct Timer: AsyncParsableCommand, Entity {
   // MARK: Subcommands
 
   struct Set: EntityCommand {
-    static let abstract = "Arms a timer, in place of one of that name."
+    static let abstract = "Set a timer. It replaces one of the same name."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Timer>
-    @Argument(duration: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
-    @Option(duration: "The period, in phase with the first time.") var every: DurationArgument?
-    @Option(help: "Comes with each event fired.") var payload: String?
+    @Argument(duration: "When it fires, from now, such as 30s or 1h30m.") var delay: Duration
+    @Option(duration: "Fire again and again, this far apart.") var every: Duration?
+    @Option(help: "A text for the event.") var payload: String?
     @Option(
       oneOf: ["fire", "skip", "coalesce"],
-      help: "fire, skip or coalesce: what becomes of missed periods.") var late: String?
-    @Option(oneOf: ["boot", "wall"], help: "boot, or wall: follows the wall clock.") var clock:
+      help: "What to do with missed periods: fire, skip or coalesce.") var late: String?
+    @Option(oneOf: ["boot", "wall"], help: "boot (default), or wall: follow changes of the wall clock.") var clock:
       String?
     @OptionGroup var owner: OwnerOption
 
@@ -80,21 +80,21 @@ struct Timer: AsyncParsableCommand, Entity {
 
   enum Pause: Verb {
     typealias Shown = Timer
-    static let abstract = "Pauses a timer with its remaining time."
+    static let abstract = "Pause a timer; it keeps its time left."
   }
 
   enum Resume: Verb {
     typealias Shown = Timer
-    static let abstract = "Continues a paused timer."
+    static let abstract = "Continue a paused timer."
   }
 
   struct Retime: EntityCommand {
-    static let abstract = "Makes a timer due a given time from now."
+    static let abstract = "Set when a timer fires next."
 
     @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Timer>
-    @Argument(duration: "When it is due, from now: 30s, 2m.") var delay: DurationArgument
+    @Argument(duration: "When it fires, from now, such as 30s or 1h30m.") var delay: Duration
 
     var command: Command {
       .init("TIMER", "RETIME", target.key, delay, options: ["GENERATION": generation.value])
@@ -105,8 +105,8 @@ struct Timer: AsyncParsableCommand, Entity {
     typealias Shown = Timer
     static let word = "DEL"
     static let aliases = ["del"]
-    static let abstract = "Disarms a timer."
-    static let discussion = "Exit status 1 when there was none."
+    static let abstract = "Delete a timer."
+    static let discussion = "Exit status 1 if there is none."
     static let done: String? = "deleted"
   }
 }

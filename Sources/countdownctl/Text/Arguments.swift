@@ -2,45 +2,32 @@ import ArgumentParser
 import CountdownClient
 import Countdowns
 
-/// A duration in the protocol's spelling, checked here so that a typing error is a usage error.
-struct DurationArgument: Equatable {
-  let text: String
-  /// 0 to 3650 days.
-  let milliseconds: Int
-
-  /// For `transform:`, which unlike `ExpressibleByArgument` shows what is allowed.
-  init(parsing argument: String) throws {
-    let bytes = Array(argument.utf8)
-    guard let interval = DurationText.parse(bytes.span) else {
-      throw ValidationError("not a duration: an integer with ms, s, m, h or d, 0 to 3650d")
-    }
-    text = argument
-    milliseconds = Int(interval.millisecondsRoundedUp)
+/// A duration with its unit, for `transform:`, which unlike `ExpressibleByArgument` says what is
+/// allowed.
+@Sendable func duration(_ argument: String) throws -> Duration {
+  if let interval = DurationText.parse(written: argument) {
+    return .milliseconds(interval.millisecondsRoundedUp)
   }
-
-  var duration: Duration { .milliseconds(milliseconds) }
+  guard DurationText.isBareNumber(argument) else {
+    throw ValidationError("not \(DurationText.allowed)")
+  }
+  throw ValidationError("a unit is missing: write \(argument)s or \(argument)ms")
 }
 
-extension DurationArgument: CommandWord {
-  var bytes: [UInt8] { Array(text.utf8) }
+extension Option where Value == Duration? {
+  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
 }
 
-extension Option where Value == DurationArgument? {
-  init(duration help: ArgumentHelp) {
-    self.init(help: help, transform: DurationArgument.init(parsing:))
-  }
+extension Option where Value == Duration {
+  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
 }
 
-extension Option where Value == DurationArgument {
-  init(duration help: ArgumentHelp) {
-    self.init(help: help, transform: DurationArgument.init(parsing:))
-  }
+extension Argument where Value == Duration? {
+  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
 }
 
-extension Argument where Value == DurationArgument {
-  init(duration help: ArgumentHelp) {
-    self.init(help: help, transform: DurationArgument.init(parsing:))
-  }
+extension Argument where Value == Duration {
+  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
 }
 
 extension Option where Value == String? {
@@ -58,4 +45,13 @@ func integer(_ range: ClosedRange<Int>) -> @Sendable (String) throws -> Int {
     }
     return value
   }
+}
+
+/// So many in a duration, such as `5/10m`, in the spelling of the protocol; for `transform:`.
+@Sendable func rate(_ argument: String) throws -> String {
+  let parts = argument.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+  guard parts.count == 2, Int(parts[0]) != nil else {
+    throw ValidationError("not a number and a duration, such as 5/10m")
+  }
+  return try "\(parts[0])/\(duration(parts[1]).millisecondsRoundedUp)"
 }

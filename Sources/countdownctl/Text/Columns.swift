@@ -49,24 +49,40 @@ struct Columns {
   }
 }
 
-/// All fields of a view, names and values aligned.
+/// The fields of a view for people, names and values aligned; JSON has them as the daemon sends
+/// them.
 enum FieldTable {
   static func text(_ reply: RESPValue, style: Style) -> String {
     guard case .map(let pairs) = reply else { return reply.json }
-    let fields = pairs.map { (name: $0.jsonName, value: $0.value) }
+    let fields = pairs.compactMap { pair -> (name: String, value: String)? in
+      let name = pair.jsonName
+      let isHidden = name == "now_unix_ms" || name.hasSuffix("generation") && !style.showsGenerations
+      guard !isHidden, !pair.value.isNull else { return nil }
+      return (label(name), text(pair.value, of: name, style: style))
+    }
     let width = fields.map(\.name.count).max() ?? 0
-    return fields.map { name, value in
-      style.dim(DisplayWidth.fit(name, width)) + "  " + text(value, of: name, style: style)
-    }.joined(separator: "\n")
+    return fields.map { style.dim(DisplayWidth.fit($0.name, width)) + "  " + $0.value }
+      .joined(separator: "\n")
+  }
+
+  /// `retry_after_ms` is "retry after".
+  private static func label(_ name: String) -> String {
+    switch name {
+    case "remaining": return "left"
+    case "remaining_ms": return "time left"
+    default: break
+    }
+    let unit = ["_unix_ms", "_ms"].first { name.hasSuffix($0) } ?? ""
+    return name.dropLast(unit.count).replacing("_", with: " ")
   }
 
   private static func text(_ value: RESPValue, of name: String, style: Style) -> String {
     switch value {
-    case .null: return style.dim("—")
     case .integer(let number) where name.hasSuffix("_unix_ms"):
-      return "\(number)  " + style.dim(WallClock.text(unixMilliseconds: number))
+      return WallClock.text(unixMilliseconds: number)
     case .integer(let number) where name.hasSuffix("_ms"):
-      return "\(number)  " + style.dim(Duration.milliseconds(number).humanText)
+      return Duration.milliseconds(number).humanText
+    case .boolean(let isSet): return isSet ? "yes" : "no"
     default:
       guard let text = value.textOrBase64 else { return value.json }
       return name == "state" ? style.state(text, text) : text.printable

@@ -1,4 +1,5 @@
 import Countdowns
+import Wire
 
 /// A policy as a person would read it out.
 enum PolicyText {
@@ -24,17 +25,14 @@ enum PolicyText {
       return name + ": \(cooldown) after the \(isLast ? "one before" : ordinal(number - 1))"
     }
     if !rules.channels.isEmpty {
-      lines.append("then none, until \(words(policy.longest)) after the last one")
+      lines.append("then none for \(words(policy.longest)) after the last one")
     }
     return lines
   }
 
   private static func windows(_ policy: SendPolicy) -> [String] {
     var lines = policy.rules.windows.sorted { $0.length < $1.length }.map { window in
-      window.limit == 1
-        ? "at most 1 in any \(words(window.length))"
-        : "at most \(window.limit) in any \(words(window.length)), then when the first of those "
-          + "\(window.limit) is \(words(window.length)) ago"
+      "at most \(window.limit) in any \(words(window.length))"
     }
     if !policy.rules.windows.isEmpty {
       lines.append("after \(words(policy.longest)) without a send it starts over with the 1st")
@@ -54,10 +52,10 @@ enum PolicyText {
       }
     let earlier =
       switch policy.rules.onResend {
-      case .keep: "earlier codes stay good after a resend"
+      case .keep: "earlier codes stay valid after a resend"
       case .replace: "a resend makes earlier codes expire"
       }
-    return ["each code is good for \(words(validity))\(times); \(earlier)"]
+    return ["each code is valid for \(words(validity))\(times); \(earlier)"]
   }
 
   private static func titles(_ policy: SendPolicy) -> [String] {
@@ -66,10 +64,10 @@ enum PolicyText {
       let cooldown = policy.cooldown(after: 1)
       let steps = cooldown.microseconds / policy.rules.every.microseconds
       let text = Title.text(title, remaining: steps, left: cooldown)
-      lines.append("while it counts, the button says: " + decoded(text))
+      lines.append("title during the cooldown: " + decoded(text))
     }
     if let title = policy.rules.readyTitle {
-      lines.append("when a code may be sent, it says: " + decoded(title))
+      lines.append("title when ready: " + decoded(title))
     }
     return lines
   }
@@ -88,18 +86,7 @@ enum PolicyText {
     }
   }
 
-  /// In the largest unit that it is a whole number of: `60 s`, `10 min`, `1 day`.
-  static func words(_ interval: Interval) -> String {
-    let milliseconds = interval.millisecondsRoundedUp
-    let units: [(String, Int64)] = [
-      ("day", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000),
-    ]
-    for (name, length) in units where milliseconds.isMultiple(of: length) {
-      let number = milliseconds / length
-      // A minute is waited for second by second.
-      if name == "min", number == 1 { continue }
-      return "\(number) \(name)" + (name == "day" && number != 1 ? "s" : "")
-    }
-    return "\(milliseconds) ms"
+  private static func words(_ interval: Interval) -> String {
+    Duration.milliseconds(interval.millisecondsRoundedUp).humanText
   }
 }

@@ -3,6 +3,7 @@ import Glibc
 /// Colour where a person looks, nothing elsewhere.
 struct Style {
   let hasColour: Bool
+  var showsGenerations = false
 
   func green(_ text: String) -> String { wrap(text, "32") }
   func yellow(_ text: String) -> String { wrap(text, "33") }
@@ -32,6 +33,11 @@ struct Style {
 
   /// The word before an accepted request.
   func accepted(_ accepted: Bool?) -> String { accepted == nil ? "" : green("accepted") + "  " }
+
+  /// What a line ends with where generations are shown.
+  func generation(_ generation: Int) -> String {
+    showsGenerations ? "  (generation \(generation))" : ""
+  }
 
   /// The colour of a state.
   func state(_ text: String, _ state: String) -> String {
