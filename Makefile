@@ -38,9 +38,9 @@ build: packages ## Build the release binaries: .build/release/countdownd and cou
 
 .PHONY: man
 man: build ## Write the man pages to .build/man
-	@swift build $(RELEASE_FLAGS) --product generate-manual
-	@scripts/man-pages.sh $(RELEASE) .build/man
-	@ls .build/man/*.1
+	@scripts/install-packages.sh python3
+	@scripts/man-pages.py $(RELEASE) .build/man
+	@ls .build/man/*.[158]
 
 .PHONY: completions
 completions: build ## Write shell completions to .build/completions

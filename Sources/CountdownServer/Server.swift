@@ -197,6 +197,14 @@ package final class Server: CommandHost, @unchecked Sendable {
       done()
     }
   }
+
+  package func setLogLevel(_ level: String) -> Bool {
+    guard hooks.setLogLevel(level) else { return false }
+    for index in settings.shown.indices where settings.shown[index].name == "log-level" {
+      settings.shown[index].value = level
+    }
+    return true
+  }
 }
 
 extension Moment {

@@ -52,6 +52,8 @@ package struct ServerHooks: Sendable {
   package var reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void = {
     $0(.refused(["there is no configuration to be read"]))
   }
+  /// Sets the log level until the next reload; false for a word that is no level.
+  package var setLogLevel: @Sendable (_ level: String) -> Bool = { _ in false }
 
   package init() {}
 }

@@ -54,11 +54,11 @@ struct Countdownctl: AsyncParsableCommand {
           Pass.self,
         ]),
       CommandGroup(
-        name: "Other kind",
-        subcommands: [
-          HUD.self, Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self, Scope.self,
-          Navigation.self, Page.self,
-        ]),
+        name: "Timing",
+        subcommands: [Timer.self, Throttle.self, Once.self, Gate.self, Debounce.self]),
+      CommandGroup(
+        name: "User interface",
+        subcommands: [HUD.self, Page.self, Navigation.self, Scope.self]),
       CommandGroup(
         name: "Daemon",
         subcommands: [

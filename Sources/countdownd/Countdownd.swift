@@ -21,77 +21,73 @@ package func runCountdownd() { Countdownd.main() }
 struct Countdownd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "countdownd",
-    abstract: "A daemon that runs countdowns, HUD durations and timers for other programs.",
+    abstract: "Run countdowns, HUDs and timers for other programs.",
     discussion: """
-      Clients talk to it over a Unix socket, in the protocol of Redis: countdownctl, redis-cli -s, \
-      or any Redis library. It runs in the foreground and logs to standard error; under systemd it \
-      takes its socket from systemd, tells when it is ready, and logs to the journal.
+      Clients connect to a Unix socket and speak the protocol of Redis: countdownctl, redis-cli -s, \
+      or any Redis library. The daemon runs in the foreground and logs to standard error. Under \
+      systemd it takes its socket from systemd, reports when it is ready, and logs to the journal.
 
-      EXAMPLES
+      Examples:
         countdownd --socket ./countdownd.sock --state-directory ./state
         countdownd --config /etc/countdownd/countdownd.yaml
         countdownd --socket ./test.sock --virtual-time
         countdownd --check --state-directory ./state
 
-      SIGNALS
-        SIGTERM, SIGINT   take no new connections, write what is to be written, end.
-        SIGHUP            reload the configuration, as countdownctl reload does; a bad one is logged, and the old one stays. \
-      From a terminal that was closed: end.
+      Signals:
+        SIGTERM, SIGINT  stop: finish what clients were promised, then end
+        SIGHUP           reload the configuration; stop if the terminal was closed
 
-      ENVIRONMENT
-        COUNTDOWND_BOOT_ID   names this boot of the machine, for a sandbox in which /proc does not; the systemd \
-      unit passes it (%b).
+      Environment:
+        COUNTDOWND_BOOT_ID  an id of this boot, for a sandbox that hides the one in /proc
 
-      EXIT STATUS
-        0   ended as it was asked to
-        64  wrong arguments
-        65  --check has found that the state is damaged
-        69  cannot listen: the socket is in use, or its directory is not there
+      Exit status:
+        0   stopped as requested
+        64  an error in the command line
+        65  --check found damaged state
+        69  cannot listen: the socket is in use, or its directory does not exist
         73  cannot keep state: the message says why, and what to do
         74  cannot store a change: the log says why; a restart continues with what was stored
-        78  the configuration is refused; the message says where and why
+        78  the configuration has an error: the message says where
       """,
     version: "\(Product.name) \(Product.version)")
 
   @Option(
-    help: """
-      The socket to listen at, unless systemd passes one (default: as configured, \
-      \(Configuration().socket.path)).
-      """)
+    help: .init(
+      "The socket to listen at, unless systemd passes one (default: as configured, "
+        + "\(Configuration().socket.path)).",
+      valueName: "path"), completion: .file())
   var socket: String?
 
   @Option(
-    help: """
-      Where what must outlive the daemon is kept (default: as configured, \
-      \(Configuration().stateDirectory)).
-      """)
+    help: .init(
+      "The directory of the persisted state (default: as configured, "
+        + "\(Configuration().stateDirectory)).",
+      valueName: "path"), completion: .directory)
   var stateDirectory: String?
 
   @Option(
-    help: """
-      What a reply promises: process (its changes survive kill -9), power (a power failure as \
-      well), none (they are in memory only); default: as configured, \
-      \(Configuration().durability.rawValue).
-      """)
+    help: .init(
+      "What changes survive: process (kill -9), power (a power failure too) or none (default: as "
+        + "configured, \(Configuration().durability.rawValue)).",
+      valueName: "level"))
   var durability: Configuration.Durability?
 
   @Option(
-    help: ArgumentHelp(
-      "The configuration file; FILE.d/*.yaml are read after it (default: \(Configuration.standardPath)).",
-      valueName: "file"))
+    help: .init(
+      "The configuration file; FILE.d/*.yaml are read after it (default: "
+        + "\(Configuration.standardPath)).",
+      valueName: "file"), completion: .file())
   var config: String?
 
   @Flag(
-    help: """
-      Freeze time; only CLOCK ADVANCE moves it. For clients' own tests: the state is in memory only.
-      """)
+    help: "Freeze time; only CLOCK ADVANCE moves it. For tests: the state is in memory only.")
   var virtualTime = false
 
   @Option(
-    help: """
-      The least that is logged: trace, debug, info, notice, warning, error, critical (default: as \
-      configured, \(Configuration().logLevel.rawValue)).
-      """)
+    help: .init(
+      "Log messages of this level and more severe ones (default: as configured, "
+        + "\(Configuration().logLevel.rawValue)).",
+      valueName: "level"))
   var logLevel: Configuration.LogLevel?
 
   @Flag(help: "Check the configuration, print the settings in force, and end.")
@@ -99,9 +95,7 @@ struct Countdownd: ParsableCommand {
 
   @Flag(
     name: .customLong("check"),
-    help:
-      "Look through the state, which no daemon may use meanwhile, say what is there and what is wrong, and end. Changes nothing."
-  )
+    help: "Check the persisted state of a daemon that is not running, and end. Changes nothing.")
   var checksState = false
 
   func validate() throws {
@@ -246,8 +240,8 @@ struct Countdownd: ParsableCommand {
     let isJournal = Journal.isStandardError()
     let output = LogOutput { isJournal ? JournalLines.write($0) : TextLines.write($0) }
     LoggingSystem.bootstrap { _ in DaemonLogHandler(output: output) }
-    var logger = Logger(label: Product.name)
-    logger.logLevel = Logger.Level(rawValue: configuration.logLevel.rawValue) ?? .info
+    let logger = Logger(label: Product.name)
+    logger.set(configuration.logLevel)
     return logger
   }
 
@@ -258,6 +252,7 @@ struct Countdownd: ParsableCommand {
     var hooks = ServerHooks()
     hooks.isAlive = { status.isAlive($0) }
     hooks.reload = { reloading.ask($0) }
+    hooks.setLogLevel = { reloading.setLogLevel($0) }
     hooks.isLoading = { notifier.loading($0) }
     hooks.isStopping = { notifier.stopping(status: "ending") }
     let watchdog = settings.watchdogInterval

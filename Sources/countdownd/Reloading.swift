@@ -55,6 +55,15 @@ final class Reloading: Sendable {
     }
   }
 
+  /// Sets the level until the next reload, which compares the configuration with it.
+  func setLogLevel(_ name: String) -> Bool {
+    guard let level = Configuration.LogLevel(rawValue: name) else { return false }
+    state.withLock { $0.configuration.logLevel = level }
+    logger.set(level)
+    logger.notice("log level set to \(level.rawValue)")
+    return true
+  }
+
   private func reload(_ server: Server) -> ReloadOutcome {
     status.isReloading()
     do {
@@ -88,13 +97,19 @@ final class Reloading: Sendable {
     server.reload(settings) { done.signal() }
     // A server that has ended does not answer any more.
     _ = done.wait(timeout: .now() + .seconds(5))
-    // The level is one for all loggers.
-    var logger = logger
-    logger.logLevel = Logger.Level(rawValue: new.logLevel.rawValue) ?? .info
+    logger.set(new.logLevel)
     logger.log(
       .reloaded, .notice, "configuration reloaded",
       ["policies": "\(new.policies.count)", "changed": "\(changed.count)"])
     status.hasReloaded()
     return .taken(changed: changed, kept: kept)
+  }
+}
+
+extension Logger {
+  /// Sets the level of all loggers.
+  func set(_ level: Configuration.LogLevel) {
+    var logger = self
+    logger.logLevel = Logger.Level(rawValue: level.rawValue) ?? .info
   }
 }

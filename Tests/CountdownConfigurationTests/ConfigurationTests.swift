@@ -19,7 +19,7 @@ import Testing
           admin: {users: [4294967294], groups: [0]}
         countdown: {count: 5, every: 500ms, keep-ready: 2h}
         hud:
-          grace: 1
+          grace: 1ms
           min: 2s
           fade-in: 3m
           fade-out: 0

@@ -89,7 +89,7 @@ import Testing
     #expect(
       problems(yaml) == [
         "f:5: policies.login.ladder[1]: \"soon\" is not allowed; "
-          + "allowed: an integer with ms, s, m, h or d, up to 3650d",
+          + "allowed: a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d",
         "f:6: policies.login.windows[1]: \"5-10m\" is not allowed; "
           + "allowed: LIMIT/DURATION, such as 5/10m",
         "f:7: policies.login.atempts: unknown setting; did you mean attempts?",
@@ -136,7 +136,7 @@ import Testing
     #expect(problem("windows: [\"5 / 10m\"]").contains("LIMIT/DURATION"))
     #expect(problem("windows: [5/10m], channels: [s m]").contains("channels[0]: \"s m\""))
     #expect(problem("channels: [sms]").hasPrefix("channels: channels need windows"))
-    #expect(problem("validity: 3651d").contains("up to 3650d"))
+    #expect(problem("validity: 3651d").contains("at most 3650d"))
     #expect(problem("validity: 0").contains("a code is valid for 1ms to 3650d"))
     #expect(problem("validity: 1m, attempts: 1001").contains("from 1 to 1000"))
     #expect(problem("title: [a]").hasPrefix("title: a list where a value belongs"))

@@ -81,7 +81,8 @@ import Wire
         "f.yaml:4: limits.max-output: a section where a value belongs; "
           + "allowed: bytes, or an integer with KiB or MiB, from 1024 to 1024MiB",
         "f.yaml:6: countdown.every: \"0\" is not allowed; "
-          + "allowed: an integer with ms, s, m, h or d, from 1ms to 3650d",
+          + "allowed: a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d, "
+          + "at least 1ms",
         "f.yaml:8: hud.max-level: \"top\" is not allowed; "
           + "allowed: one of normal, statusbar, alert",
         "f.yaml:12: hud.blocking.paths[1]: \"order/Place\" is not allowed; "
@@ -97,9 +98,9 @@ import Wire
     "countdown: {count: 1_000}", "countdown: {count: +1}", "countdown: {count: true}",
     "countdown: {count: 99999999999999999999}", "countdown: {count: [5]}", "countdown: {count: }",
     "countdown: {count: ~}", "countdown: {every: 0ms}", "countdown: {every: 3651d}",
-    "countdown: {every: 1w}", "countdown: {every: 1.5s}", "countdown: {every: 1 s}",
+    "countdown: {every: 1w}", "countdown: {every: 1000}", "countdown: {every: 1 s}",
     "countdown: {every: s}", "countdown: {every: 1S}", "countdown: {every: -1s}",
-    "countdown: {every: 9223372036854775807d}", "countdown: {every: 315360000001}",
+    "countdown: {every: 9223372036854775807d}", "countdown: {every: 87600h1ms}",
     "limits: {max-output: 1KB}", "limits: {max-output: 1023}", "limits: {max-output: 1025MiB}",
     "limits: {max-output: 9007199254740993KiB}", "limits: {max-connections: 1KiB}",
     "limits: {max-connections: 0}", "limits: 5", "limits: [max-connections]", "5", "[]",
@@ -116,7 +117,7 @@ import Wire
   }
 
   @Test(arguments: [
-    "countdown: {count: \"5\"}", "countdown: {every: 3650d}", "countdown: {every: 315360000000}",
+    "countdown: {count: \"5\"}", "countdown: {every: 3650d}", "countdown: {every: 1h0.5s}",
     "socket: {mode: \"0777\"}", "socket: {mode: 660}", "limits: {max-output: 1024MiB}",
     "slowlog: {threshold: 0s}", "hud: {screens: {}}", "hud: {blocking: {paths: [], verbs: []}}",
   ])

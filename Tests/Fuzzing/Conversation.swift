@@ -112,6 +112,7 @@ final class FuzzHost: CommandHost {
   func close(_ connection: UInt64, _ reason: CloseReason) {}
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
   func reload(_ done: @escaping (ReloadOutcome) -> Void) { done(.refused(["f:1: wrong"])) }
+  func setLogLevel(_ level: String) -> Bool { level == "debug" }
   func shutDown() {}
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }

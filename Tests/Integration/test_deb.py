@@ -84,7 +84,7 @@ def test_it_is_installed_enabled_and_running(installed):
     assert installed.run("countdownctl", "ping").startswith("PONG")
     assert installed.run("systemd-analyze", "verify", "--man=no", *UNITS) == ""
     assert installed.run("dpkg", "--verify", "countdownd") == ""
-    for page in ("countdownd", "countdownctl"):
+    for page in ("countdownd", "countdownctl", "countdownctl-start", "countdownd.yaml"):
         assert installed.path(f"/usr/share/man/man1/{page}.1.gz").exists()
     libraries = installed.run("ldd", "/usr/bin/countdownd", "/usr/bin/countdownctl")
     assert "not found" not in libraries and "swift" not in libraries

@@ -38,20 +38,20 @@ def test_throttle_commands_print_their_views(daemon):
     shown = json.loads(ctl(daemon, "throttle", "list", "--json").stdout)
     assert (shown["key"], shown["remaining"]) == ("k", 0)
     says(daemon, 0, "k  2 of 2 left", "throttle", "refund", "k", "9")
-    says(daemon, 1, "nothing of 'k' is used", "throttle", "refund", "k")
-    says(daemon, 1, "nothing of 'k' is used", "throttle", "get", "k")
+    says(daemon, 1, "rate limit 'k' is unused", "throttle", "refund", "k")
+    says(daemon, 1, "rate limit 'k' is unused", "throttle", "get", "k")
 
 
 def test_once_commands_print_their_views(daemon):
     says(daemon, 0, "accepted  k  running", "once", "begin", "k", "--ttl", "1h")
-    says(daemon, 1, "refused   k was asked for before; running", "once", "begin", "k", "--ttl", "1h")
+    says(daemon, 1, "refused   k was used before: running", "once", "begin", "k", "--ttl", "1h")
     says(daemon, 0, "accepted  k  done: paid", "once", "done", "k", "paid")
     says(daemon, 1, "done: paid", "once", "done", "k", "again")
     says(daemon, 1, "done: paid", "once", "begin", "k", "--ttl", "1h")
     says(daemon, 0, "paid", "once", "list")
     says(daemon, 0, "cancelled", "once", "cancel", "k")
-    says(daemon, 1, "nothing is known of 'k'", "once", "cancel", "k")
-    says(daemon, 1, "nothing is known of 'k'", "once", "get", "k")
+    says(daemon, 1, "there is no idempotency key 'k'", "once", "cancel", "k")
+    says(daemon, 1, "there is no idempotency key 'k'", "once", "get", "k")
 
 
 def test_gate_commands_print_their_views(daemon):
@@ -61,10 +61,10 @@ def test_gate_commands_print_their_views(daemon):
     says(daemon, 0, "run       s", "gate", "check", "s", "look", "--required", "off")
     says(daemon, 0, "s  open  for 30 s", "gate", "open", "s", "--ttl", "30s")
     says(daemon, 0, "run       s  open", "gate", "check", "s", "buy")
-    says(daemon, 1, "nothing waits for 's'", "gate", "cancel", "s")
+    says(daemon, 1, "no action waits for session 's'", "gate", "cancel", "s")
     says(daemon, 0, "s  closed", "gate", "close", "s")
-    says(daemon, 1, "'s' is not open", "gate", "close", "s")
-    says(daemon, 1, "'s' is closed, and nothing waits", "gate", "get", "s")
+    says(daemon, 1, "session 's' is not open", "gate", "close", "s")
+    says(daemon, 1, "session 's' is closed and no action waits for it", "gate", "get", "s")
 
 
 def test_debounce_commands_print_their_views(daemon):
@@ -72,10 +72,10 @@ def test_debounce_commands_print_their_views(daemon):
     says(daemon, 0, "2 calls", "debounce", "call", "k", "2s", "--max-wait", "9s")
     says(daemon, 0, "waiting", "debounce", "list")
     says(daemon, 0, "fired", "debounce", "flush", "k")
-    says(daemon, 1, "nothing of 'k' waits", "debounce", "flush", "k")
+    says(daemon, 1, "no call of debouncer 'k' waits", "debounce", "flush", "k")
     says(daemon, 0, "k  resting  nothing waits, quiet in 2 s", "debounce", "call", "k", "2s", "--leading")
     says(daemon, 0, "cancelled", "debounce", "cancel", "k")
-    says(daemon, 1, "'k' is quiet", "debounce", "get", "k")
+    says(daemon, 1, "debouncer 'k' is idle", "debounce", "get", "k")
 
 
 @pytest.mark.parametrize("family", ["throttle", "once", "gate", "debounce"])

@@ -9,7 +9,7 @@ import pytest
 from countdownd import PROJECT
 from machine import SOCKET, Machine, needs_systemd, ping
 
-BUILT = [".build/release/countdownd", ".build/man/countdownd.1", ".build/completions/countdownd.zsh"]
+BUILT = [".build/release/countdownd", ".build/man/countdownd.8", ".build/completions/countdownd.zsh"]
 
 pytestmark = pytest.mark.skipif(
     not all((PROJECT / path).exists() for path in BUILT),
@@ -92,7 +92,7 @@ def test_the_manual_is_of_these_programs():
         page = (PROJECT / f".build/man/{program}.1").read_text()
         assert "subcommand help" not in page and ".Ex -std" not in page and "\n\n" not in page
         assert ".Sh FILES" in page and ".Sh SEE ALSO" in page
-    assert ".Ar subcommand" not in (PROJECT / ".build/man/countdownd.1").read_text()
+    assert ".Ar subcommand" not in (PROJECT / ".build/man/countdownd.8").read_text()
 
 
 def test_uninstall_removes_what_install_put_there_and_nothing_else(place):

@@ -240,7 +240,7 @@ def test_virtual_time_overrides_the_configured_durability(daemon, client):
 def test_version_and_help_are_printed():
     assert run("--version").stdout.startswith("countdownd ")
     text = run("--help").stdout
-    for word in ("--socket", "--config", "--virtual-time", "EXIT STATUS", "SIGTERM"):
+    for word in ("--socket", "--config", "--virtual-time", "Exit status", "SIGTERM"):
         assert word in text
 
 

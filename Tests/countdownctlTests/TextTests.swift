@@ -66,8 +66,8 @@ import Wire
 
   @Test(arguments: [
     (0, "0 s"), (1, "1 ms"), (850, "850 ms"), (1000, "1 s"), (1001, "1.1 s"), (48_200, "48.2 s"),
-    (60_000, "60 s"), (119_999, "2 m 00 s"), (120_000, "2 m 00 s"), (303_000, "5 m 03 s"),
-    (7_199_001, "2 h 00 m"), (11_100_000, "3 h 05 m"), (172_800_000, "2 d 00 h"),
+    (60_000, "60 s"), (119_999, "2 m"), (120_000, "2 m"), (303_000, "5 m 03 s"),
+    (7_199_001, "2 h"), (11_100_000, "3 h 05 m"), (172_800_000, "2 d"),
     (183_600_000, "2 d 03 h"),
   ])
   func durationsAreHumanReadable(_ milliseconds: Int, _ text: String) {
@@ -81,13 +81,55 @@ import Wire
     #expect(Duration.seconds(3600).runningText == "60 m 00 s")
   }
 
-  @Test func durationArgumentsAreCheckedHere() throws {
-    for good in ["0", "1500", "30s", "5M", "250ms", "3650d"] {
-      #expect(try DurationArgument(parsing: good).text == good)
+  @Test func durationArgumentsNeedAUnit() throws {
+    for (text, milliseconds) in [
+      ("0", 0), ("30s", 30_000), ("1h30m", 5_400_000), ("1.5s", 1_500), ("250ms", 250),
+    ] {
+      #expect(try duration(text) == .milliseconds(milliseconds))
     }
-    for bad in ["", "s", "-5", "1.5s", "5 s", "5w", "3651d", "9999999999999999999"] {
-      #expect(throws: (any Error).self) { try DurationArgument(parsing: bad) }
+    for bad in ["", "s", "-5", "5 s", "5w", "3651d", "1.5", "30m1h"] {
+      #expect(throws: (any Error).self) { try duration(bad) }
     }
+    #expect {
+      try duration("90")
+    } throws: {
+      "\($0)".contains("a unit is missing: write 90s or 90ms")
+    }
+    #expect(try rate("5/10m") == "5/600000")
+    for bad in ["5", "5/10", "m/10m", "5/10m/2"] {
+      #expect(throws: (any Error).self) { try rate(bad) }
+    }
+  }
+
+  @Test(arguments: [
+    (["strat", "k"], "unknown command 'strat'. Did you mean 'start'?"),
+    (["--socket", "list", "lsit"], "Did you mean 'list'?"),
+    (["hud", "--wait", "1s", "shwo"], "Did you mean 'show'? 'countdownctl hud --help' lists all."),
+    (["flush", "d"], "Did you mean 'debounce flush'?"),
+    (["frobnicate"], "unknown command 'frobnicate'. 'countdownctl --help' lists all."),
+  ])
+  func misspelledCommandsAreExplained(_ arguments: [String], _ text: String) {
+    #expect(UnknownCommand.explanation(of: arguments)?.contains(text) == true)
+  }
+
+  @Test(arguments: [["start", "strat"], ["help", "x"], ["timer", "del", "t"], ["--", "x"], []])
+  func knownCommandsAreNotExplained(_ arguments: [String]) {
+    #expect(UnknownCommand.explanation(of: arguments) == nil)
+  }
+
+  @Test func fieldsAreShownForPeople() {
+    let view = RESPValue.object([
+      "key": "+45", "state": "counting", "generation": 5, "remaining": 48, "remaining_ms": 48_200,
+      "retry_after_ms": 48_200, "now_unix_ms": 1, "title": nil, "durable": false,
+    ])
+    let style = Style(hasColour: false)
+    #expect(
+      FieldTable.text(view, style: style).split(separator: "\n") == [
+        "key          +45", "state        counting", "left         48", "time left    48.2 s",
+        "retry after  48.2 s", "durable      no",
+      ])
+    let all = FieldTable.text(view, style: Style(hasColour: false, showsGenerations: true))
+    #expect(all.contains("generation   5"))
   }
 
   @Test func barsHaveEighths() {
@@ -162,21 +204,21 @@ import Wire
         #"""
         {"key":"+45","state":"counting","generation":5,"accepted":true,"count":60,"every_ms":1000,
         "remaining_ms":60000}
-        """#) == "accepted  +45 counts 60 × 1 s; ready in 60 s (generation 5)")
+        """#) == "accepted  +45: ready in 60 s")
     #expect(
       try answer(
         #"{"key":"+45","state":"counting","accepted":false,"retry_after_ms":48123}"#)
-        == "refused   +45 still counts: try again in 48.2 s")
+        == "refused   +45 is in cooldown: try again in 48.2 s")
     #expect(
       try answer(
         #"{"key":"+45","state":"ready","accepted":false,"reason":"window","retry_after_ms":48123}"#)
-        == "refused   +45 has had as many as it may for now: try again in 48.2 s")
+        == "refused   +45 has reached a limit of its policy: try again in 48.2 s")
     #expect(
       try answer(
         #"""
         {"key":"+45","state":"counting","generation":5,"accepted":true,"count":60,"every_ms":1000,
         "remaining_ms":60000,"channel":"sms"}
-        """#) == "accepted  +45 over sms counts 60 × 1 s; ready in 60 s (generation 5)")
+        """#) == "accepted  +45 over sms: ready in 60 s")
   }
 
   @Test func attemptsAreSentences() throws {
@@ -186,9 +228,9 @@ import Wire
     #expect(
       try attempt(
         #"{"key":"k","state":"ready","accepted":true,"attempts_left":4,"expires_in_ms":5000}"#)
-        == "accepted  the code of k may be checked; 4 attempts left, good for 5 s")
+        == "accepted  the code of k may be checked; 4 attempts left, valid for 5 s")
     for (reason, words) in [
-      ("locked", "was tried too often"), ("expired", "has expired"), ("passed", "was right before"),
+      ("locked", "was tried too often"), ("expired", "has expired"), ("passed", "was used"),
     ] {
       let text = try attempt(
         #"{"key":"k","state":"ready","accepted":false,"reason":"\#(reason)"}"#)

@@ -16,6 +16,8 @@ package protocol CommandHost: AnyObject {
   func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?)
   /// Reloads the configuration, and reports the outcome, on the event loop.
   func reload(_ done: @escaping (ReloadOutcome) -> Void)
+  /// Sets the log level until the next reload; false for a word that is no level.
+  func setLogLevel(_ level: String) -> Bool
   /// Begins a copy of what is kept, for that connection alone; the copy's id.
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64
   /// In bytes; nil while the copy is being made.

@@ -56,6 +56,23 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
+    "CONFIG", "SET", "setting value", group: .server, [.admin],
+    "Set log-level until the next reload or restart."
+  ) { call throws(CommandError) in
+    guard call.text(2).lowercased() == "log-level" else {
+      throw CommandError(
+        "ERR only log-level can be set while the daemon runs; change the configuration and use "
+          + "CONFIG RELOAD for other settings")
+    }
+    guard call.dispatcher.host.setLogLevel(call.text(3).lowercased()) else {
+      throw call.problem(
+        "'\(quoted(call.arguments[3]))' is not a log level: trace, debug, info, notice, "
+          + "warning, error or critical")
+    }
+    call.ok()
+  },
+
+  CommandSpec(
     "CONFIG", "RESETSTAT", group: .server, [.admin],
     "Reset the counters of INFO."
   ) { call throws(CommandError) in

@@ -19,9 +19,8 @@ struct Backup: SessionCommand {
         sqlite3 /var/backups/countdownd.db 'SELECT key, state, deadline FROM countdown'
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Argument(help: "The file to write.", completion: .file()) var file: String
+  @OptionGroup var global: GlobalOptions
 
   private static let chunk = 1 << 18
 

@@ -37,8 +37,6 @@ struct Bench: SessionCommand {
         countdownctl bench --mix spread --json | jq .events.late_us.p99
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Option(help: "What the load does.") var mix = BenchMix.start
 
   @Option(name: [.customShort("n"), .long], help: "How many countdowns.")
@@ -55,20 +53,19 @@ struct Bench: SessionCommand {
   var rate: Int?
 
   @Option(
-    duration: .init(
-      "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched.",
-      valueName: "duration")) var due: Duration?
+    duration: "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched.") var due: Duration?
 
   @Option(help: "Steps of each countdown; watched only.") var steps = 10
 
   @Option(
-    duration: .init("The length of a step (default: 1s); watched only.", valueName: "duration"))
+    duration: "The length of a step (default: 1s); watched only.")
   var every: Duration?
 
   @Option(help: "Threads that send commands.") var threads = 1
 
   @Flag(help: "Leave the countdowns running; the report says how their keys begin.")
   var keep = false
+  @OptionGroup var global: GlobalOptions
 
   func validate() throws {
     func check(_ name: String, _ value: Int?, _ range: ClosedRange<Int>) throws {

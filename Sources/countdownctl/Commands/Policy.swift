@@ -22,12 +22,12 @@ struct Policy: AsyncParsableCommand {
       abstract: "Check configuration files, and show what is wrong with them.",
       discussion: "Checks FILE and FILE.d/*.yaml, all settings. Exit status 1 if any is wrong.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(
       help: .init(
         "Configuration files (default: \(Configuration.standardPath)).", valueName: "file"),
       completion: .file())
     var files: [String] = []
+    @OptionGroup var global: GlobalOptions
 
     func run() async throws {
       var isGood = true
@@ -64,10 +64,10 @@ struct Policy: AsyncParsableCommand {
       abstract: "Explain a policy: when codes may be sent, and how long they are valid.",
       discussion: "Explains all policies if none is named. Exit status 1 if there is no such policy.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(help: "The policy.", completion: Completion.policies) var name: String?
     @Option(help: "The configuration file; FILE.d/*.yaml are read after it.", completion: .file())
     var config = Configuration.standardPath
+    @OptionGroup var global: GlobalOptions
 
     func run() async throws {
       let policies: [String: SendPolicy]

@@ -14,11 +14,11 @@ struct Info: SessionCommand {
         countdownctl info stats --json | jq .stats
       """)
 
-  @OptionGroup var global: GlobalOptions
   @Argument(
     help: .init("Only these sections.", valueName: "section"),
     completion: .list(Self.names))
   var sections: [String] = []
+  @OptionGroup var global: GlobalOptions
 
   static let names = [
     "server", "clients", "memory", "cpu", "stats", "timers", "lateness", "persistence", "systemd",
@@ -101,9 +101,9 @@ struct LogLevel: SessionCommand {
         countdownctl log-level debug && journalctl -fu countdownd
       """)
 
-  @OptionGroup var global: GlobalOptions
   @Argument(help: "Log messages of this level and more severe ones.")
   var level: Configuration.LogLevel?
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     if let level { _ = try await session.reply(["CONFIG", "SET", "log-level", level.rawValue]) }

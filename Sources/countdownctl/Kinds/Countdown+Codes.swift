@@ -12,9 +12,9 @@ struct Refund: SessionCommand {
         countdownctl refund +4512345678 --generation 1795232670109792
       """)
 
-  @OptionGroup var global: GlobalOptions
   @Option(help: .init("The generation of the send.", valueName: "g")) var generation: Int
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -31,9 +31,9 @@ struct Attempt: SessionCommand {
     abstract: "Count an attempt to enter the code, before checking it.",
     discussion: "Exit status 1 if the code has expired, was tried too often, or was used.")
 
-  @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -47,9 +47,9 @@ struct Pass: SessionCommand {
     abstract: "Mark the code as used. The send still counts towards the limits.",
     discussion: "Exit status 1 if the code has expired.")
 
-  @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(

@@ -74,10 +74,10 @@ enum Countdown: Entity {
         countdownctl retime +4512345678 30s
       """
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Countdown>
     @Argument(duration: "The time left, such as 30s.") var duration: Duration
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("COUNTDOWN", "RETIME", target.key, duration, options: ["GENERATION": generation.value])
@@ -100,8 +100,6 @@ struct Start: SessionCommand {
         countdownctl start +4512345678 --policy login
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Argument(
     help: "The name of the countdown, such as a phone number.", completion: Countdown.keys)
   var key: String
@@ -116,8 +114,7 @@ struct Start: SessionCommand {
   var policy: String?
 
   @Option(
-    duration: .init(
-      "The length of a step; titles show the steps left (default: 1s).", valueName: "duration"))
+    duration: "The length of a step; titles show the steps left (default: 1s).")
   var every: Duration?
 
   @Flag(help: "Take the first step at once.") var fire = false
@@ -138,6 +135,7 @@ struct Start: SessionCommand {
     "Make a retry safe: the same token again sends nothing, and the exit status is 2.")
 
   @OptionGroup var owner: OwnerOption
+  @OptionGroup var global: GlobalOptions
 
   func validate() throws {
     if policy != nil, duration != nil || every != nil {
@@ -181,11 +179,10 @@ struct Resend: SessionCommand {
       While the countdown is running or paused, nothing changes, and the exit status is 1.
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Argument(help: Countdown.argument, completion: Countdown.keys) var key: String
 
   @Option(help: Start.tokenHelp) var token: String?
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     try session.answerToSend(

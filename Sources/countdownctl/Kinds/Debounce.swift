@@ -50,12 +50,12 @@ struct Debounce: AsyncParsableCommand, Entity {
   struct Call: EntityCommand {
     static let abstract = "Report a call."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Debounce>
     @Argument(duration: "Fire once no call has followed for this long.") var quiet: Duration
     @Option(help: "A text for the event; that of the newest call is used.") var payload: String?
     @Flag(help: "Fire at once for the first call.") var leading = false
     @Option(duration: "Fire at the latest this long after the first call.") var maxWait: Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(

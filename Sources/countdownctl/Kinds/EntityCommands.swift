@@ -61,9 +61,9 @@ struct VerbCommand<V: Verb>: SessionCommand {
       commandName: V.name, abstract: V.abstract, discussion: V.discussion, aliases: V.aliases)
   }
 
-  @OptionGroup var global: GlobalOptions
   @OptionGroup var generation: GenerationOption
   @OptionGroup var target: Target<V.Shown>
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -104,8 +104,8 @@ struct GetCommand<Shown: Entity>: SessionCommand {
       discussion: "Exit status 1 if \(Shown.absence).")
   }
 
-  @OptionGroup var global: GlobalOptions
   @OptionGroup var target: Target<Shown>
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     let reply = try await session.send(
@@ -147,9 +147,9 @@ struct ListCommand<Shown: Entity>: SessionCommand {
       commandName: "list", abstract: "List \(Shown.listed).", discussion: Shown.listExamples)
   }
 
-  @OptionGroup var global: GlobalOptions
   @OptionGroup var options: ListOptions
   @OptionGroup var owner: Shown.Filter
+  @OptionGroup var global: GlobalOptions
 
   /// Prints page by page, so that the first lines come at once. Columns line up within a page.
   func run(_ session: Session) async throws {

@@ -59,13 +59,13 @@ struct Gate: AsyncParsableCommand, Entity {
       "Ask whether an action may run now; if not, it waits for the session."
     static let discussion = "Exit status 1 if it waits: show the login."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Gate>
     @Argument(help: "The action.") var action: String
     @Option(help: "A text for the event.") var payload: String?
     @Option(oneOf: ["on", "off"], help: "on (default), or off: the action needs no open session.") var required:
       String?
     @Option(duration: "How long the action waits.") var ttl: Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -77,9 +77,9 @@ struct Gate: AsyncParsableCommand, Entity {
   struct Open: EntityCommand {
     static let abstract = "Open a session and run the action that waits for it."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Gate>
     @Option(duration: "Close it after this (default: never).") var ttl: Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command { .init("GATE", "OPEN", target.key, options: ["TTL": ttl]) }
   }

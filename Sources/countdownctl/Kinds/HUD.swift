@@ -68,7 +68,6 @@ struct HUD: AsyncParsableCommand, Entity {
     static let configuration = CommandConfiguration(
       abstract: "Show a HUD. It replaces the one on the same level.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(help: HUD.argument, completion: HUD.keys) var screen: String
     @Option(
       oneOf: ["normal", "statusbar", "alert"], help: "normal (default), statusbar or alert.")
@@ -95,6 +94,7 @@ struct HUD: AsyncParsableCommand, Entity {
     var request: String?
     @OptionGroup var owner: OwnerOption
     @Flag(help: "Keep it over restarts of the daemon.") var durable = false
+    @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
       let command = Command(
@@ -111,11 +111,11 @@ struct HUD: AsyncParsableCommand, Entity {
   struct Progress: EntityCommand {
     static let abstract = "Set the progress."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
     @Argument(help: "The progress, from 0 to 1.") var fraction: Double
     @Option(help: "The text.") var status: String?
     @OptionGroup var generation: GenerationOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -127,10 +127,10 @@ struct HUD: AsyncParsableCommand, Entity {
   struct Status: EntityCommand {
     static let abstract = "Set the text."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
     @Argument(help: "The text.") var text: String
     @OptionGroup var generation: GenerationOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -143,10 +143,10 @@ struct HUD: AsyncParsableCommand, Entity {
     static let abstract = "Hide a HUD, once its minimum time is over."
     static let discussion = "Exit status 1 if the screen shows none."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
     @Option(duration: "Hide it after this.") var delay: Duration?
     @OptionGroup var generation: GenerationOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -164,10 +164,10 @@ struct HUD: AsyncParsableCommand, Entity {
   struct Tap: EntityCommand {
     static let abstract = "Report a tap on the screen."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<HUD>
     @Flag(help: "The tap was on the HUD itself.") var inside = false
     @OptionGroup var generation: GenerationOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(

@@ -57,7 +57,6 @@ struct Navigation: AsyncParsableCommand, Entity {
   struct Push: EntityCommand {
     static let abstract = "Push a page. The first one creates the stack."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Navigation>
     @Argument(help: "The page; it becomes a scope.") var page: String
     @Option(
@@ -68,6 +67,7 @@ struct Navigation: AsyncParsableCommand, Entity {
     @Option(oneOf: ["shown", "hidden"], help: "The navigation bar: shown or hidden.") var bar: String?
     @Option(help: "The scope above (default: that of the page below).") var parent: String?
     @OptionGroup var owner: OwnerOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -102,12 +102,12 @@ struct Navigation: AsyncParsableCommand, Entity {
     static let abstract = "Begin a swipe back."
     static let discussion = "Exit status 1 if the page cannot be swiped away."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Navigation>
     @Option(help: .init("Where it begins, in points from the edge.", valueName: "points")) var x: Double
     @Option(help: .init("How far it went; to the right is back.", valueName: "points")) var dx: Double
     @Option(duration: "Cancel it if no progress is reported for this long.") var timeout:
       Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("NAV", "SWIPE", target.key, options: ["X": "\(x)", "DX": "\(dx)", "TIMEOUT": timeout])
@@ -117,10 +117,10 @@ struct Navigation: AsyncParsableCommand, Entity {
   struct Progress: EntityCommand {
     static let abstract = "Report the progress of a swipe."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Navigation>
     @Argument(help: "The progress, from 0 to 1.") var fraction: Double
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("NAV", "PROGRESS", target.key, "\(fraction)", options: ["GENERATION": generation.value])

@@ -54,9 +54,9 @@ struct Once: AsyncParsableCommand, Entity {
     static let discussion =
       "Exit status 1 if it was; then the answer shows the first one's result."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Once>
     @Option(duration: "How long the daemon remembers the key.") var ttl: Duration
+    @OptionGroup var global: GlobalOptions
 
     var command: Command { .init("ONCE", "BEGIN", target.key, options: ["TTL": ttl]) }
   }
@@ -65,10 +65,10 @@ struct Once: AsyncParsableCommand, Entity {
     static let abstract = "Store the result of the work."
     static let discussion = "Exit status 1 if there is a result already."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Once>
     @Argument(help: "The result; repetitions get it.") var result: String
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("ONCE", "DONE", target.key, result, options: ["GENERATION": generation.value])

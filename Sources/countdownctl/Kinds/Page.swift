@@ -55,7 +55,6 @@ struct Page: AsyncParsableCommand, Entity {
   struct Appear: EntityCommand {
     static let abstract = "Report that a page is on the screen: it loads or refreshes."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Page>
     @Option(
       oneOf: ["always", "never"],
@@ -66,6 +65,7 @@ struct Page: AsyncParsableCommand, Entity {
     @Option(duration: "Show the HUD only if the load takes longer than this.") var grace: Duration?
     @Option(duration: "Once shown, show the HUD for at least this long.") var min: Duration?
     @OptionGroup var owner: OwnerOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -80,8 +80,8 @@ struct Page: AsyncParsableCommand, Entity {
   struct Disappear: EntityCommand {
     static let abstract = "Report that a page has left the screen."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Page>
+    @OptionGroup var global: GlobalOptions
 
     var command: Command { .init("PAGE", "DISAPPEAR", target.key, options: [:]) }
   }
@@ -90,12 +90,12 @@ struct Page: AsyncParsableCommand, Entity {
     static let abstract = "Report that a load is complete."
     static let discussion = "Exit status 1 if nothing was loading."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Page>
     @Option(
       help: "The number of items; 0 shows the no-data view.", transform: integer(0...Int.max))
     var items: Int?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -107,10 +107,10 @@ struct Page: AsyncParsableCommand, Entity {
     static let abstract = "Report that a load has failed."
     static let discussion = "Exit status 1 if nothing was loading."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Page>
     @Option(help: "Why it failed.") var message: String?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(

@@ -68,13 +68,13 @@ struct Scope: AsyncParsableCommand, Entity {
   struct Open: EntityCommand {
     static let abstract = "Open a scope, or renew the lease of an open one."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Scope>
     @Option(help: "The scope above: it closes this one with it, and gets its events next.")
     var parent: String?
     @OptionGroup var owner: OwnerOption
     @Option(duration: "Its lease: close it unless it is touched within this time.") var ttl:
       Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -92,10 +92,10 @@ struct Scope: AsyncParsableCommand, Entity {
   struct Touch: EntityCommand {
     static let abstract = "Renew the lease of a scope."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Scope>
     @Option(duration: "The length of the lease, from now on.") var ttl: Duration?
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("SCOPE", "TOUCH", target.key, options: ["TTL": ttl, "GENERATION": generation.value])
@@ -107,8 +107,8 @@ struct Scope: AsyncParsableCommand, Entity {
       abstract: "Show a scope and all scopes below it.",
       discussion: "With --json, a line for each, parents first.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(help: Scope.argument, completion: Scope.keys) var key: String
+    @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
       var top: Int?
@@ -131,10 +131,10 @@ struct Scope: AsyncParsableCommand, Entity {
     static let configuration = CommandConfiguration(
       abstract: "Handle the events at a scope, a line for each, until Ctrl-C.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(help: Scope.argument, completion: Scope.keys) var key: String
     @Argument(help: "The event's name; * for all.") var event = "*"
     @Flag(help: "Handle events on their way down to the scopes below.") var capture = false
+    @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
       for try await event in session.client.handle(event, at: key, captures: capture) {
@@ -148,10 +148,10 @@ struct Scope: AsyncParsableCommand, Entity {
       abstract: "Send an event to a scope, and show which scope handled it.",
       discussion: "Exit status 1 if none did.")
 
-    @OptionGroup var global: GlobalOptions
     @Argument(help: Scope.argument, completion: Scope.keys) var key: String
     @Argument(help: "The event's name.") var event: String
     @Option(help: "A text for the event.") var payload: String?
+    @OptionGroup var global: GlobalOptions
 
     func run(_ session: Session) async throws {
       let reply = try await session.reply(

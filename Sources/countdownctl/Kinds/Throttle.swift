@@ -58,7 +58,6 @@ struct Throttle: AsyncParsableCommand, Entity {
     static let abstract = "Ask whether this may happen now, and count it if so."
     static let discussion = "Exit status 1 if it may not."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Throttle>
     @Option(help: "The most at once.", transform: integer(1...1_000_000_000)) var burst: Int
     @Option(
@@ -68,6 +67,7 @@ struct Throttle: AsyncParsableCommand, Entity {
     @Option(help: "How much this uses (default: 1).", transform: integer(1...1_000_000_000))
     var cost: Int?
     @Flag(help: "Only ask; count nothing.") var peek = false
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -80,10 +80,10 @@ struct Throttle: AsyncParsableCommand, Entity {
     static let abstract = "Give back what was not used."
     static let discussion = "Exit status 1 if the rate limit is unused."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Throttle>
     @Argument(help: "How much.", transform: integer(1...1_000_000_000)) var count: Int = 1
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("THROTTLE", "REFUND", target.key, count, options: ["GENERATION": generation.value])

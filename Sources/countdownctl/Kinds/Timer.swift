@@ -57,7 +57,6 @@ struct Timer: AsyncParsableCommand, Entity {
   struct Set: EntityCommand {
     static let abstract = "Set a timer. It replaces one of the same name."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var target: Target<Timer>
     @Argument(duration: "When it fires, from now, such as 30s or 1h30m.") var delay: Duration
     @Option(duration: "Fire again and again, this far apart.") var every: Duration?
@@ -68,6 +67,7 @@ struct Timer: AsyncParsableCommand, Entity {
     @Option(oneOf: ["boot", "wall"], help: "boot (default), or wall: follow changes of the wall clock.") var clock:
       String?
     @OptionGroup var owner: OwnerOption
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
@@ -91,10 +91,10 @@ struct Timer: AsyncParsableCommand, Entity {
   struct Retime: EntityCommand {
     static let abstract = "Set when a timer fires next."
 
-    @OptionGroup var global: GlobalOptions
     @OptionGroup var generation: GenerationOption
     @OptionGroup var target: Target<Timer>
     @Argument(duration: "When it fires, from now, such as 30s or 1h30m.") var delay: Duration
+    @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init("TIMER", "RETIME", target.key, delay, options: ["GENERATION": generation.value])

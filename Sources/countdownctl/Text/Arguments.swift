@@ -15,11 +15,15 @@ import Countdowns
 }
 
 extension Option where Value == Duration? {
-  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
+  init(duration help: String) {
+    self.init(help: .init("\(help)", valueName: "duration"), transform: countdownctl.duration)
+  }
 }
 
 extension Option where Value == Duration {
-  init(duration help: ArgumentHelp) { self.init(help: help, transform: countdownctl.duration) }
+  init(duration help: String) {
+    self.init(help: .init("\(help)", valueName: "duration"), transform: countdownctl.duration)
+  }
 }
 
 extension Argument where Value == Duration? {

@@ -70,10 +70,11 @@ enum FieldTable {
     switch name {
     case "remaining": return "left"
     case "remaining_ms": return "time left"
+    case "leases": return "holds"
     default: break
     }
     let unit = ["_unix_ms", "_ms"].first { name.hasSuffix($0) } ?? ""
-    return name.dropLast(unit.count).replacing("_", with: " ")
+    return String(name.dropLast(unit.count)).replacing("_", with: " ")
   }
 
   private static func text(_ value: RESPValue, of name: String, style: Style) -> String {

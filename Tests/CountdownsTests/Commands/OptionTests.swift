@@ -101,11 +101,24 @@ import Testing
       ("0", 0), ("1", 1_000), ("1500", 1_500_000), ("1500ms", 1_500_000), ("1500MS", 1_500_000),
       ("90s", 90_000_000), ("10m", 600_000_000), ("2h", 7_200_000_000), ("2H", 7_200_000_000),
       ("30d", 2_592_000_000_000), ("3650d", 315_360_000_000_000), ("007s", 7_000_000),
+      ("1h30m", 5_400_000_000), ("1d2h3m4s5ms", 93_784_005_000), ("1.5s", 1_500_000),
+      ("1H30M", 5_400_000_000), ("1m0.25s", 60_250_000), ("0.001s", 1_000), ("2.50h", 9_000_000_000),
+      ("3649d24h", 315_360_000_000_000), ("3650d1ms", nil), ("1.5", nil), ("1.5ms", nil),
+      ("0.0001s", nil), ("1.s", nil), (".5s", nil), ("1.5h30m", nil), ("30m1h", nil), ("1s1s", nil),
+      ("1h30", nil), ("1.0000000s", nil), ("1m s", nil), ("9999999999999999s", nil),
       ("315360000000", 315_360_000_000_000), ("315360000001", nil), ("3651d", nil), ("", nil),
       ("s", nil), ("ms", nil), ("1 s", nil), (" 1s", nil), ("1s ", nil), ("1us", nil), ("1sm", nil),
       ("1mss", nil), ("+1s", nil), ("-1s", nil), ("1e3", nil), ("0x10", nil), ("１s", nil),
       ("9223372036854775807", nil), ("99999999999999999999d", nil), ("1\0", nil), ("1m\0", nil),
     ]
     for (text, expected) in table { #expect(parse(text) == expected, "'\(text)'") }
+  }
+
+  @Test func writtenDurationsNeedAUnit() {
+    #expect(DurationText.parse(written: "1h30m") == .seconds(5_400))
+    #expect(DurationText.parse(written: "0") == .zero)
+    for bad in ["90", "007", "5M", "", "1.5"] { #expect(DurationText.parse(written: bad) == nil) }
+    #expect(DurationText.isBareNumber("90"))
+    #expect(!DurationText.isBareNumber("90s") && !DurationText.isBareNumber(""))
   }
 }

@@ -37,6 +37,7 @@ final class HostStandIn: CommandHost {
   func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     if let reloadOutcome { done(reloadOutcome) } else { reloads.append(done) }
   }
+  func setLogLevel(_ level: String) -> Bool { level == "debug" }
   func shutDown() { isShutDown = true }
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
