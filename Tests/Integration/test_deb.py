@@ -84,8 +84,8 @@ def test_it_is_installed_enabled_and_running(installed):
     assert installed.run("countdownctl", "ping").startswith("PONG")
     assert installed.run("systemd-analyze", "verify", "--man=no", *UNITS) == ""
     assert installed.run("dpkg", "--verify", "countdownd") == ""
-    for page in ("countdownd", "countdownctl", "countdownctl-start", "countdownd.yaml"):
-        assert installed.path(f"/usr/share/man/man1/{page}.1.gz").exists()
+    for page in ("countdownd.8", "countdownctl.1", "countdownctl-start.1", "countdownd.yaml.5"):
+        assert installed.path(f"/usr/share/man/man{page[-1]}/{page}.gz").exists()
     libraries = installed.run("ldd", "/usr/bin/countdownd", "/usr/bin/countdownctl")
     assert "not found" not in libraries and "swift" not in libraries
 
