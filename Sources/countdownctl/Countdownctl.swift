@@ -95,7 +95,7 @@ struct Countdownctl: AsyncParsableCommand {
       var command: any ParsableCommand
       do {
         command = try await asyncParseAsRoot(arguments)
-      } catch where exitCode(for: error) == .validationFailure {
+      } catch  where exitCode(for: error) == .validationFailure {
         guard let text = UnknownCommand.explanation(of: arguments) else { throw error }
         Output.end(Output.isJSON ? text : "Error: \(text)", status: exitCode(for: error).rawValue)
       }

@@ -213,7 +213,10 @@ import Testing
     (["bench", "--countdowns", "0"], "--countdowns is 1 to"),
     (["bench", "-P", "0"], "--pipeline is 1 to"),
     (["bench", "--due", "0"], "--due is 1ms to 3650d"),
-    (["bench", "--due", "4000d"], "not a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d"),
+    (
+      ["bench", "--due", "4000d"],
+      "not a duration with ms, s, m, h or d, such as 90s, 1h30m or 1.5s, at most 3650d"
+    ),
     (["bench", "-c", "2", "--threads", "3"], "--threads is 1 to 2"),
     (["bench", "--mix", "watched", "--due", "5s"], "--steps and --every"),
     (["bench", "--mix", "other"], "start-cancel"),

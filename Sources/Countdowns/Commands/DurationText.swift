@@ -37,7 +37,8 @@ package enum DurationText {
         fraction = digits
         for _ in point..<index { scale *= 10 }
       }
-      guard let unit = readUnit(text, &index), unit < lastUnit, let part = bounded(whole, unit: unit)
+      guard let unit = readUnit(text, &index), unit < lastUnit,
+        let part = bounded(whole, unit: unit)
       else { return nil }
       lastUnit = unit
       // Less than 10⁶ times 86.4 · 10⁹, so within 64 bits.

@@ -53,7 +53,9 @@ struct Bench: SessionCommand {
   var rate: Int?
 
   @Option(
-    duration: "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched.") var due: Duration?
+    duration:
+      "When they are ready (default: burst 5s, spread 10s, others as configured); not with watched."
+  ) var due: Duration?
 
   @Option(help: "Steps of each countdown; watched only.") var steps = 10
 

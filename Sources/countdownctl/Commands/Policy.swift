@@ -62,7 +62,8 @@ struct Policy: AsyncParsableCommand {
   struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Explain a policy: when codes may be sent, and how long they are valid.",
-      discussion: "Explains all policies if none is named. Exit status 1 if there is no such policy.")
+      discussion:
+        "Explains all policies if none is named. Exit status 1 if there is no such policy.")
 
     @Argument(help: "The policy.", completion: Completion.policies) var name: String?
     @Option(help: "The configuration file; FILE.d/*.yaml are read after it.", completion: .file())

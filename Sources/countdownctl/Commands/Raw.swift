@@ -72,7 +72,9 @@ struct Raw: SessionCommand {
     } else {
       // A terminator that ArgumentParser leaves in.
       let command = words.first == "--" ? Array(words.dropFirst()) : words
-      guard !command.isEmpty else { throw ValidationError("no command given; such as: countdownctl raw COMMAND COUNT") }
+      guard !command.isEmpty else {
+        throw ValidationError("no command given; such as: countdownctl raw COMMAND COUNT")
+      }
       hadError = try await execute(command.map { Array($0.utf8) }, session)
     }
     if hadError { throw ExitCode.serverError }

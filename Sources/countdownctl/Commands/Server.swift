@@ -29,7 +29,8 @@ struct Info: SessionCommand {
   func validate() throws {
     for section in sections where !(Self.names + ["all"]).contains(section.lowercased()) {
       throw ValidationError(
-        "there is no section '\(section.printable)'; sections: \(Self.names.joined(separator: " "))")
+        "there is no section '\(section.printable)'; sections: \(Self.names.joined(separator: " "))"
+      )
     }
   }
 

@@ -100,7 +100,7 @@ struct NoSelector: SelectorOptions {
 struct GetCommand<Shown: Entity>: SessionCommand {
   static var configuration: CommandConfiguration {
     .init(
-      commandName: "get", abstract: "Show a \(Shown.noun).",
+      commandName: "get", abstract: "Show one \(Shown.noun).",
       discussion: "Exit status 1 if \(Shown.absence).")
   }
 
@@ -120,7 +120,8 @@ struct GetCommand<Shown: Entity>: SessionCommand {
 
 /// Which entities to list.
 struct ListOptions: ParsableArguments {
-  @Option(help: .init("Only names that match the pattern: *, ?, [a-z].", valueName: "glob")) var match: String?
+  @Option(help: .init("Only names that match the pattern: *, ?, [a-z].", valueName: "glob"))
+  var match: String?
 
   @Option(help: .init("At most so many.", valueName: "n"), transform: integer(1...Int.max))
   var limit: Int?
@@ -132,7 +133,8 @@ protocol ListFilter: ParsableArguments {
 }
 
 struct OwnerFilter: ListFilter {
-  @Option(help: .init("Only those of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
+  @Option(
+    help: .init("Only those of this owner: none, connection:ID or scope:ID.", valueName: "owner"))
   var owner: String?
 }
 

@@ -34,7 +34,9 @@ struct Gate: AsyncParsableCommand, Entity {
     ]
   }
 
-  static func absent(_ key: String) -> String { "session '\(key)' is closed and no action waits for it" }
+  static func absent(_ key: String) -> String {
+    "session '\(key)' is closed and no action waits for it"
+  }
 
   static func line(_ view: GateView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
@@ -62,8 +64,8 @@ struct Gate: AsyncParsableCommand, Entity {
     @OptionGroup var target: Target<Gate>
     @Argument(help: "The action.") var action: String
     @Option(help: "A text for the event.") var payload: String?
-    @Option(oneOf: ["on", "off"], help: "on (default), or off: the action needs no open session.") var required:
-      String?
+    @Option(oneOf: ["on", "off"], help: "on (default), or off: the action needs no open session.")
+    var required: String?
     @Option(duration: "How long the action waits.") var ttl: Duration?
     @OptionGroup var global: GlobalOptions
 

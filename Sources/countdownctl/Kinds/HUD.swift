@@ -76,8 +76,7 @@ struct HUD: AsyncParsableCommand, Entity {
       oneOf: ["loading", "progress", "info", "success", "error"],
       help: "loading (default), progress, info, success or error.") var kind: String?
     @Option(help: "The text.") var status: String?
-    @Option(duration: "Show it only if the work takes longer than this.") var grace:
-      Duration?
+    @Option(duration: "Show it only if the work takes longer than this.") var grace: Duration?
     @Option(duration: "Once shown, show it for at least this long.") var min: Duration?
     @Option(duration: "Hide it after this.") var max: Duration?
     @Option(duration: "How long the fade-in takes.") var fadeIn: Duration?

@@ -64,7 +64,8 @@ struct Navigation: AsyncParsableCommand, Entity {
         "How far from the edge a swipe may begin (default: anywhere).", valueName: "points"))
     var edge: Double?
     @Flag(help: "Refuse to swipe it away.") var noPop = false
-    @Option(oneOf: ["shown", "hidden"], help: "The navigation bar: shown or hidden.") var bar: String?
+    @Option(oneOf: ["shown", "hidden"], help: "The navigation bar: shown or hidden.") var bar:
+      String?
     @Option(help: "The scope above (default: that of the page below).") var parent: String?
     @OptionGroup var owner: OwnerOption
     @OptionGroup var global: GlobalOptions
@@ -103,10 +104,11 @@ struct Navigation: AsyncParsableCommand, Entity {
     static let discussion = "Exit status 1 if the page cannot be swiped away."
 
     @OptionGroup var target: Target<Navigation>
-    @Option(help: .init("Where it begins, in points from the edge.", valueName: "points")) var x: Double
-    @Option(help: .init("How far it went; to the right is back.", valueName: "points")) var dx: Double
-    @Option(duration: "Cancel it if no progress is reported for this long.") var timeout:
-      Duration?
+    @Option(help: .init("Where it begins, in points from the edge.", valueName: "points")) var x:
+      Double
+    @Option(help: .init("How far it went; to the right is back.", valueName: "points")) var dx:
+      Double
+    @Option(duration: "Cancel it if no progress is reported for this long.") var timeout: Duration?
     @OptionGroup var global: GlobalOptions
 
     var command: Command {

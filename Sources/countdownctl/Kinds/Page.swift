@@ -6,7 +6,7 @@ struct Page: AsyncParsableCommand, Entity {
 
   static let configuration = CommandConfiguration(
     commandName: "page",
-    abstract: "Load pages: a first load with a HUD, an error page with a retry, silent refreshes.",
+    abstract: "Load pages with a HUD, an error page with a retry, and silent refreshes.",
     discussion: """
       Examples:
         countdownctl page appear orders --timeout 10s --screen main --grace 200ms

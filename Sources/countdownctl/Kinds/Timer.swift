@@ -64,8 +64,9 @@ struct Timer: AsyncParsableCommand, Entity {
     @Option(
       oneOf: ["fire", "skip", "coalesce"],
       help: "What to do with missed periods: fire, skip or coalesce.") var late: String?
-    @Option(oneOf: ["boot", "wall"], help: "boot (default), or wall: follow changes of the wall clock.") var clock:
-      String?
+    @Option(
+      oneOf: ["boot", "wall"], help: "boot (default), or wall: follow changes of the wall clock.")
+    var clock: String?
     @OptionGroup var owner: OwnerOption
     @OptionGroup var global: GlobalOptions
 

@@ -16,13 +16,13 @@ import Countdowns
 
 extension Option where Value == Duration? {
   init(duration help: String) {
-    self.init(help: .init("\(help)", valueName: "duration"), transform: countdownctl.duration)
+    self.init(help: .init(help, valueName: "duration"), transform: countdownctl.duration)
   }
 }
 
 extension Option where Value == Duration {
   init(duration help: String) {
-    self.init(help: .init("\(help)", valueName: "duration"), transform: countdownctl.duration)
+    self.init(help: .init(help, valueName: "duration"), transform: countdownctl.duration)
   }
 }
 

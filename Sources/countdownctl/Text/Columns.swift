@@ -56,7 +56,8 @@ enum FieldTable {
     guard case .map(let pairs) = reply else { return reply.json }
     let fields = pairs.compactMap { pair -> (name: String, value: String)? in
       let name = pair.jsonName
-      let isHidden = name == "now_unix_ms" || name.hasSuffix("generation") && !style.showsGenerations
+      let isHidden =
+        name == "now_unix_ms" || name.hasSuffix("generation") && !style.showsGenerations
       guard !isHidden, !pair.value.isNull else { return nil }
       return (label(name), text(pair.value, of: name, style: style))
     }

@@ -28,7 +28,7 @@ import Wire
     let other = counter.open(as: Peer(uid: 3_000, groups: [3_000]))
     for line in [
       "SLOWLOG RESET", "MONITOR", "SHUTDOWN", "CONFIG GET *", "CONFIG RELOAD",
-      "CONFIG SET log-level debug", "CLIENT LIST",      "CLIENT KILL UID 0", "CLOCK ADVANCE 1s",
+      "CONFIG SET log-level debug", "CLIENT LIST", "CLIENT KILL UID 0", "CLOCK ADVANCE 1s",
     ] {
       let refusal = text(try counter.say(line, by: other))
       let name = line.split(separator: " ")[0]
