@@ -3,7 +3,7 @@ import Wire
 
 /// The standard streams, without a buffer, into a pipe too.
 ///
-/// Escapes what is not printable, but for the colours of ``Style``.
+/// Escapes everything that is not printable, except the colours of ``Style``.
 enum Output {
   static func line(_ text: String) { lines([text]) }
 
@@ -12,7 +12,7 @@ enum Output {
     write(lines.map { Style.printable($0) + "\n" }.joined(), to: STDOUT_FILENO)
   }
 
-  /// Prints bytes of others, escaped on a terminal only.
+  /// Prints bytes from a reply, escaped on a terminal only.
   static func bytes(_ bytes: [UInt8]) {
     guard isTerminal else { return write(bytes, to: STDOUT_FILENO) }
     write(String(decoding: bytes, as: UTF8.self).printableLines, to: STDOUT_FILENO)
@@ -43,7 +43,7 @@ enum Output {
   /// Moves the cursor: the text was made printable by the caller.
   static func raw(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-  /// Draws a line again and again while work goes on.
+  /// Draws a line of progress.
   static func progress(_ text: String) { write(text, to: STDERR_FILENO) }
 
   private static func write(_ text: String, to descriptor: Int32) {

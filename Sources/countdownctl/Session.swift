@@ -63,13 +63,12 @@ struct Session {
     try await reply(words.map { Array($0.utf8) })
   }
 
-  /// Sends a command, and waits for its reply as long as there is patience.
+  /// Sends a command, and waits for its reply until the patience is over.
   ///
   /// - Throws: `NoAnswer`, and what `CountdownClient.send` throws.
   func reply(_ words: [[UInt8]]) async throws -> RESPValue {
     guard let patience else { return try await client.send(bytes: words) }
-    // The first outcome counts. A cancelled client goes on connecting, so nothing waits for it
-    // here.
+    // The first outcome counts. A cancelled client continues to connect, so nothing waits for it.
     let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
     let asking = Task {
       do {

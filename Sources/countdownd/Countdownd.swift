@@ -194,8 +194,8 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// Where nothing is kept, the clock sees to it that no number is given out again; and the numbers
-  /// of a daemon that has kept something there, which may be ahead of the clock.
+  /// The first generation. Without a state, the clock keeps generations rising; but one that an
+  /// earlier daemon has stored in the state directory may be ahead of the clock.
   private func firstNumber(_ configuration: Configuration, _ logger: Logger) -> Int64 {
     let now = microsecondsSince1970()
     guard configuration.durability == .none else { return now }
@@ -212,13 +212,13 @@ struct Countdownd: ParsableCommand {
     }
   }
 
-  /// The files, and what the command line puts over them.
+  /// The settings of the files; options of the command line override them.
   private func load() throws(ConfigurationError) -> Configuration {
     var configuration = try Configuration.load(path: config ?? Configuration.standardPath)
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }
-    // Deadlines of a clock that moves on command mean nothing to the next daemon.
+    // Deadlines of a virtual clock mean nothing to the next daemon.
     if virtualTime { configuration.durability = .none }
     if let logLevel { configuration.logLevel = logLevel }
     return configuration
@@ -324,7 +324,7 @@ struct Countdownd: ParsableCommand {
   }
 }
 
-/// Asks the server to end, also when that is wanted before there is one.
+/// Asks the server to stop, also before there is a server.
 private final class StopRequest: Sendable {
   private struct State {
     var server: Server?
@@ -359,15 +359,15 @@ private func microsecondsSince1970() -> Int64 {
   return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
 }
 
-/// Tells the person at the terminal, or the journal, what is wrong.
+/// Writes an error to standard error.
 private func complain(_ text: String, prefixed: Bool = true) {
   StandardError.write(line: (prefixed ? "countdownd: " : "") + text.printableLines)
 }
 
-/// Prints one line of what was asked for.
+/// Prints a line of the result.
 private func say(_ line: String) { print(line.printable) }
 
-/// A descriptor for each connection: as many as the system lets this process have.
+/// Raises the limit on descriptors as far as the system allows: each connection needs one.
 private func raiseDescriptorLimit() {
   var limit = rlimit()
   guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }

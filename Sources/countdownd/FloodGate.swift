@@ -1,9 +1,9 @@
-/// Keeps a message that comes over and over from filling the log: so many of a kind get through in
-/// a while, the others are counted, and the count is logged when the while is over.
+/// Keeps a repeated message from filling the log. It lets the first messages of a kind pass, counts
+/// the others until the interval is over, and then has the count logged.
 struct FloodGate<Kind: Hashable> {
-  /// So many of a kind are let through…
+  /// How many messages of a kind pass in an interval.
   let most: Int
-  /// …in so many microseconds from the first of them.
+  /// The length of an interval from its first message on, in microseconds.
   let interval: Int64
 
   private struct Window {
@@ -19,7 +19,7 @@ struct FloodGate<Kind: Hashable> {
 
   enum Verdict: Equatable {
     case pass
-    /// The first that is held back: `close` is to be called at this moment.
+    /// The first one that is held back: call `close` at this moment.
     case holdUntil(Int64)
     case hold
   }
@@ -27,7 +27,7 @@ struct FloodGate<Kind: Hashable> {
   /// `now` is in microseconds and never runs back.
   mutating func admit(_ kind: Kind, at now: Int64) -> Verdict {
     if windows[kind] == nil {
-      // Kinds are places in the sources, so they are few; those of long ago are not kept anyway.
+      // There are few kinds, as they are places in the sources; old ones are dropped nevertheless.
       windows = windows.filter { $0.value.end > now || $0.value.count > most }
     }
     var window = windows[kind] ?? Window(end: now + interval)
@@ -38,7 +38,7 @@ struct FloodGate<Kind: Hashable> {
     return window.count == most + 1 ? .holdUntil(window.end) : .hold
   }
 
-  /// How many were held back, which are forgotten by it.
+  /// Ends the interval, and returns how many messages were held back.
   mutating func close(_ kind: Kind) -> Int {
     let window = windows.removeValue(forKey: kind)
     return max((window?.count ?? 0) - most, 0)

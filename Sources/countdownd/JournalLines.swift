@@ -13,7 +13,7 @@ enum JournalLines {
     if let id = line.messageID { fields.append(("MESSAGE_ID", id)) }
     fields += line.about.map { (fieldName($0.name), $0.value) }
     guard !Journal.send(fields) else { return }
-    // Rather there, without its fields, than nowhere.
+    // A line without its fields is better than none.
     StandardError.write(line: "<\(line.level.priority)>\(line.wholeText)")
   }
 

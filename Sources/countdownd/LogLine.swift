@@ -26,7 +26,7 @@ struct LogLine: Sendable {
     line = event.line
   }
 
-  /// With what it is about behind it.
+  /// The text, then what it is about.
   var wholeText: String { text + about.map { " \($0.name)=\($0.value)" }.joined() }
 
   private static func oneLine(_ text: String) -> String {

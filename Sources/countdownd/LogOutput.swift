@@ -2,9 +2,9 @@ import Dispatch
 import DispatchTimers
 import Glibc
 
-/// Where all lines of the log go: out, or, when one comes over and over, into a count of them.
+/// Writes the lines of the log, but only counts those that are repeated too often.
 final class LogOutput: Sendable {
-  /// The place in the sources that a line comes from, and how grave it is.
+  /// The place in the sources that a line comes from, and its severity.
   private struct Kind: Hashable {
     var file: String
     var line: UInt
@@ -22,7 +22,7 @@ final class LogOutput: Sendable {
   init(_ write: @escaping @Sendable (LogLine) -> Void) { self.write = write }
 
   func take(_ line: LogLine) {
-    // Whoever asks for these wants all of them; and what is critical comes once.
+    // Debugging needs all lines, and critical ones are not repeated.
     guard line.level > .debug, line.level < .critical else { return write(line) }
     let kind = Kind(file: line.file, line: line.line, level: line.level.rawValue)
     let now = Self.microseconds

@@ -2,7 +2,7 @@ import CountdownStore
 import Countdowns
 
 extension Store.Report {
-  /// What is there, line by line.
+  /// The contents of the state, line by line.
   var text: String {
     guard schemaVersion > 0 else { return "empty: a daemon starts fresh with it" }
     func count(_ kind: EntityKind) -> Int { counts[kind, default: 0] }

@@ -2,12 +2,11 @@ import CountdownServer
 import Synchronization
 import SystemdSupport
 
-/// The line that `systemctl status` shows, of what everybody has to say: what is wrong comes first,
-/// and stays there for as long as it is.
+/// The line that `systemctl status` shows: problems first, for as long as they last.
 final class StatusLine: Sendable {
   private struct State {
     var troubles: [String] = []
-    /// Why the newest configuration does not count.
+    /// Why the newest configuration was refused.
     var refusal: String?
     var news: String?
 
@@ -17,7 +16,7 @@ final class StatusLine: Sendable {
   }
 
   private let notifier: ServiceNotifier
-  // What is sent last is what is true, so it is sent under the lock.
+  // Held while sending, so that the newest line is sent last.
   private let state = Mutex(State())
 
   init(_ notifier: ServiceNotifier) { self.notifier = notifier }
@@ -40,7 +39,7 @@ final class StatusLine: Sendable {
 
   func isReloading() { notifier.reloading() }
 
-  /// - Parameter problem: why the old configuration stays; nil if it does not.
+  /// - Parameter problem: why the new configuration was refused; nil if it was not.
   func hasReloaded(refusedFor problem: String? = nil) {
     state.withLock { state in
       state.refusal = problem.map { "the new configuration is refused, the old one stays: \($0)" }

@@ -13,7 +13,7 @@ extension BenchReport {
       row("load", "\(grouped(Int(perSecond))) commands a second for \(fixed(seconds, 2)) s"))
     for stage in load.stages { lines.append(row(stage.name, percentiles(stage.latencies))) }
     if let pings {
-      lines.append(row("ping", percentiles(pings.all) + ", of another client meanwhile"))
+      lines.append(row("ping", percentiles(pings.all) + " for another client meanwhile"))
       lines.append(row("", percentiles(pings.whileDue) + ", once events were due"))
     }
     if let events {
@@ -21,8 +21,8 @@ extension BenchReport {
       let ticks = events.ticks > 0 ? ", \(grouped(events.ticks)) ticks" : ""
       let mergedText = merged > 0 ? ", \(grouped(merged)) merged" : ""
       lines.append(row("events", "\(grouped(events.ready)) ready\(ticks)\(mergedText)"))
-      lines.append(row("late", percentiles(events.late) + ", as the daemon says"))
-      let since = ", after the millisecond it was due in began"
+      lines.append(row("late", percentiles(events.late) + ", reported by the daemon"))
+      let since = " after the deadline"
       lines.append(row("arrived", percentiles(events.arrivedLate) + since))
     }
     lines.append(row("daemon", daemonText))
@@ -43,15 +43,15 @@ extension BenchReport {
   private var daemonText: String {
     var parts: [String] = []
     if let processorPerCommand {
-      parts.append("\(fixed(processorPerCommand, 2)) µs of processor time for a command")
+      parts.append("\(fixed(processorPerCommand, 2)) µs of processor time a command")
     }
     if let bytes = loaded.integer("used_memory_rss") {
       parts.append("\(fixed(Double(bytes) / 1_048_576, 1)) MiB")
     }
     if let memoryPerCountdown {
-      parts.append("grown by \(Int(memoryPerCountdown)) bytes a countdown")
+      parts.append("\(Int(memoryPerCountdown)) bytes a countdown")
     }
-    return parts.isEmpty ? "says nothing of itself" : parts.joined(separator: ", ")
+    return parts.isEmpty ? "reports no figures" : parts.joined(separator: ", ")
   }
 
   private func row(_ name: String, _ text: String) -> String {
@@ -79,7 +79,7 @@ func grouped(_ value: Int) -> String {
   return text
 }
 
-/// A number with so many digits after the point.
+/// A number with this many digits after the point.
 func fixed(_ value: Double, _ digits: Int) -> String {
   guard value.isFinite, abs(value) < 1e15 else { return "\(value)" }
   var scale = 1

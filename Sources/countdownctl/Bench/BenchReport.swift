@@ -29,7 +29,7 @@ struct BenchReport: Sendable {
   /// What must not happen. Counters may rise by more, as other clients may use the daemon.
   var problems: [String] {
     var problems: [String] = []
-    if let events, events.early > 0 { problems.append("\(events.early) events came early") }
+    if let events, events.early > 0 { problems.append("\(events.early) events were early") }
     if let lost, lost > 0 { problems.append("\(lost) countdowns never became ready") }
     if let lost, lost < 0 { problems.append("\(-lost) countdowns became ready twice") }
     if let accepted = after.rise("starts_accepted", since: before), accepted < started {
@@ -45,7 +45,7 @@ struct BenchReport: Sendable {
     return (now.user + now.system - then.user - then.system) * 1e6 / Double(commands)
   }
 
-  /// Bytes by which the daemon has grown per countdown; nil when the countdowns are gone or too
+  /// Bytes by which the daemon has grown per countdown; nil when the countdowns were cancelled or too
   /// few, and when it had room before.
   var memoryPerCountdown: Double? {
     guard options.mix != .startCancel, started >= 10_000,

@@ -49,8 +49,7 @@ struct Columns {
   }
 }
 
-/// The fields of a view for people, names and values aligned; JSON has them as the daemon sends
-/// them.
+/// The fields of a view in human-readable form; JSON has them as the daemon sends them.
 enum FieldTable {
   static func text(_ reply: RESPValue, style: Style) -> String {
     guard case .map(let pairs) = reply else { return reply.json }

@@ -1,4 +1,4 @@
-/// How many columns of a terminal a text takes, and texts made to take so many.
+/// The columns that a text takes on a terminal, and texts fitted to a number of columns.
 enum DisplayWidth {
   /// Columns of a text without control characters: two for CJK and emoji, none for what combines.
   static func of(_ text: some StringProtocol) -> Int {
@@ -33,14 +33,14 @@ enum DisplayWidth {
     0x1FA70...0x1FAFF, 0x20000...0x3FFFD,
   ]
 
-  /// The text in exactly so many columns: filled with spaces, or cut, which an ellipsis shows.
+  /// The text in exactly this many columns: filled with spaces, or cut with an ellipsis.
   static func fit(_ text: String, _ columns: Int, alignRight: Bool = false) -> String {
     let cut = truncate(text, columns)
     let space = String(repeating: " ", count: max(0, columns - of(cut)))
     return alignRight ? space + cut : cut + space
   }
 
-  /// The text in at most so many columns.
+  /// The text in at most this many columns.
   static func truncate(_ text: String, _ columns: Int) -> String {
     guard of(text) > columns else { return text }
     guard columns > 0 else { return "" }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Colour where a person looks, nothing elsewhere.
+/// Colours for a terminal; none elsewhere.
 struct Style {
   let hasColour: Bool
   var showsGenerations = false
@@ -54,7 +54,7 @@ struct Style {
 enum Bar {
   private static let eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-  /// - Parameter fraction: what is full, from 0 to 1; what is beyond counts as the end.
+  /// - Parameter fraction: the full part, from 0 to 1; values beyond are cut off.
   static func text(_ fraction: Double, columns: Int) -> String {
     guard columns > 0 else { return "" }
     let bounded = fraction.isFinite ? min(max(fraction, 0), 1) : 0

@@ -4,7 +4,7 @@ import Glibc
 
 struct Watch: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Watches countdowns, HUDs, timers and guards live.",
+    abstract: "Watch countdowns, HUDs, timers and all other kinds live.",
     discussion: """
       On a terminal each has a line with a bar and the time left; elsewhere every event is a \
       line. Ctrl-C ends it with status 0. When the connection is lost, it reconnects by itself, \
