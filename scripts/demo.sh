@@ -93,9 +93,9 @@ printf 'A tour of countdownd, about a minute long.'
 echo
 
 part 'Countdown: may I send another verification code?'
-ctl start +4512345678 --count 6 --title 'Resend in %d s' --ready-title 'Resend code'
+ctl start +4512345678 6s --title 'Resend in %d s' --ready-title 'Resend code'
 say 'A double tap, a reload, a second server: refused, and nothing changes.'
-ctl start +4512345678 --count 6
+ctl start +4512345678 6s
 say 'This is what the button shows, live:'
 [ -n "$skipping" ] || "$binaries/countdownctl" watch +4512345678 --exit-when-ready || true
 say 'A tap on "Resend code" sends again:'
@@ -140,7 +140,7 @@ part 'Scope: an owner in a tree; what it owns is cancelled with it'
 watch_events scope:app scope:register countdown:sms
 ctl scope open app
 ctl scope open register --parent app
-ctl start sms --count 60 --owner scope:register
+ctl start sms 60s --owner scope:register
 ctl scope close app
 pause 0.4
 

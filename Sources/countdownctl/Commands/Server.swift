@@ -102,15 +102,21 @@ struct LogLevel: SessionCommand {
         countdownctl log-level debug && journalctl -fu countdownd
       """)
 
-  @Argument(help: "Log messages of this level and more severe ones.")
-  var level: Configuration.LogLevel?
+  @Argument(
+    help: "Log messages of this level and more severe ones.", completion: .list(Self.levels))
+  var level: String?
   @OptionGroup var global: GlobalOptions
 
+  private static let levels = Configuration.LogLevel.allCases.map(\.rawValue)
+
+  func validate() throws {
+    guard let level, !Self.levels.contains(level) else { return }
+    throw ValidationError("a log level is one of \(Self.levels.joined(separator: ", "))")
+  }
+
   func run(_ session: Session) async throws {
-    if let level { _ = try await session.reply(["CONFIG", "SET", "log-level", level.rawValue]) }
+    if let level { _ = try await session.reply(["CONFIG", "SET", "log-level", level]) }
     let settings = try await session.reply(["CONFIG", "GET", "log-level"])
     Output.line(session.json ? settings.json : settings["log-level"]?.string?.printable ?? "")
   }
 }
-
-extension Configuration.LogLevel: ExpressibleByArgument {}
