@@ -421,7 +421,7 @@ def allowed_values():
     if not found:
         sys.exit(check.stderr)
     for name, text in found.items():
-        text = text.replace("an integer with ms, s, m, h or d, from", "a duration from")
+        text = re.sub("a duration with .*, at most 3650d", "a duration", text)
         found[name] = text.replace("bytes, or an integer with KiB or MiB,", "bytes,")
     return found
 
