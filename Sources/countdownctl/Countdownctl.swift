@@ -82,7 +82,7 @@ struct Countdownctl: AsyncParsableCommand {
       countdownctl timer set tea 4m    set a timer
       countdownctl hud show checkout   show a HUD
 
-    countdownctl --help lists all commands; countdownctl COMMAND --help explains one.
+    countdownctl --help lists all commands; add --help to a command to explain it.
     """
 
   func run() { Output.line(Self.firstSteps) }
