@@ -158,6 +158,7 @@ def test_wrong_values_are_refused_with_the_allowed_ones():
         assert "a unit is missing: write 90s or 90ms" in refused(*command, "90")
     assert "a unit is missing" in refused("throttle", "take", "k", "--burst", "1", "--rate", "1/5")
     assert "whole steps of --every" in refused("start", "k", "90s", "--every", "7s")
+    assert "the name of the countdown is missing: write start NAME 90s" in refused("start", "90s")
     assert "a countdown takes at least 1ms" in refused("start", "k", "0")
     assert "leave the duration and --every out" in refused("start", "k", "5s", "--policy", "p")
     assert "not an integer from 1 to 1000000000" in refused(

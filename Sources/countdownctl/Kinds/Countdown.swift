@@ -141,6 +141,9 @@ struct Start: SessionCommand {
     if policy != nil, duration != nil || every != nil {
       throw ValidationError("--policy sets the duration; leave the duration and --every out")
     }
+    if policy == nil, duration == nil, (try? countdownctl.duration(key)) != nil {
+      throw ValidationError("the name of the countdown is missing: write start NAME \(key)")
+    }
     _ = try steps
   }
 
