@@ -45,8 +45,8 @@ struct BenchReport: Sendable {
     return (now.user + now.system - then.user - then.system) * 1e6 / Double(commands)
   }
 
-  /// Bytes by which the daemon has grown per countdown; nil when the countdowns were cancelled or too
-  /// few, and when it had room before.
+  /// Bytes by which the daemon has grown per countdown; nil when the countdowns were cancelled or
+  /// too few, and when it had room before.
   var memoryPerCountdown: Double? {
     guard options.mix != .startCancel, started >= 10_000,
       let rise = loaded.rise("used_memory_rss", since: before), rise > 0
