@@ -153,6 +153,14 @@ public final class CountdownClient: Sendable {
     subscribe(.init(channels: Set(channels), patterns: Set(patterns)))
   }
 
+  /// Subscribes as `events(channels:patterns:)` does, without the ticks of countdowns whose channel
+  /// `ticks` answers false for: they are dropped before they cost anything.
+  package func events(
+    channels: [String], patterns: [String], ticks: @escaping @Sendable (String) -> Bool
+  ) -> CountdownEvents {
+    subscribe(.init(channels: Set(channels), patterns: Set(patterns), ticks: ticks))
+  }
+
   /// Handles the events that clients emit at a scope and below it.
   ///
   /// The sequence yields an `emitted` event for each one; `emission` has its name and payload. It

@@ -20,6 +20,8 @@ struct Countdownctl: AsyncParsableCommand {
       Examples:
         countdownctl start +4512345678 90s
         countdownctl start +4512345678 --policy login
+        countdownctl watch
+        countdownctl top
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
         countdownctl list --match '+45*' --json
         countdownctl timer set tea 4m --payload 'tea is ready'
@@ -62,8 +64,8 @@ struct Countdownctl: AsyncParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          Watch.self, Monitor.self, Ping.self, Info.self, Policy.self, Reload.self, LogLevel.self,
-          Backup.self, Bench.self, Raw.self,
+          Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Policy.self, Reload.self,
+          LogLevel.self, Backup.self, Bench.self, Raw.self,
         ]),
     ])
 

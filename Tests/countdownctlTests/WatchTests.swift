@@ -24,108 +24,318 @@ import Testing
 
   static func ready(_ key: String) throws -> CountdownEvent {
     try event(
-      "countdown:\(key)", #"{"event":"ready","key":"\#(key)","state":"ready","title":"again"}"#)
+      "countdown:\(key)",
+      #"{"event":"ready","key":"\#(key)","generation":1,"state":"ready","title":"again"}"#)
   }
 
-  func draw(_ board: LiveBoard, at now: Duration, columns: Int = 60, rows: Int = 20) -> [String] {
-    board.draw(at: now, columns: columns, rows: rows, style: Self.plain)
+  static func content(_ events: CountdownEvent...) -> WatchContent {
+    var content = WatchContent()
+    for event in events { content.board.apply(event, at: .zero) }
+    return content
   }
+
+  /// The whole picture.
+  func picture(
+    _ content: inout WatchContent, at now: Duration, columns: Int = 80, rows: Int = 24
+  ) -> [String] {
+    let size = Terminal.Size(columns: columns, rows: rows)
+    content.prepare(at: now, size: size)
+    return content.lines(at: now, size: size, style: Self.plain)
+  }
+
+  /// The lines of entities.
+  func lines(
+    _ content: inout WatchContent, at now: Duration, columns: Int = 80, rows: Int = 24
+  ) -> [String] {
+    picture(&content, at: now, columns: columns, rows: rows)
+      .dropFirst(2).dropLast().filter { !$0.isEmpty }
+  }
+
+  // MARK: The board
 
   @Test func timeLeftFollowsTheDeadlineWithoutEvents() throws {
-    var board = LiveBoard()
-    board.apply(try Self.counting("k", left: 60_000), at: .seconds(100))
-    #expect(board.lines["countdown:k"]?.left(at: .seconds(100)) == .seconds(60))
-    #expect(board.lines["countdown:k"]?.left(at: .seconds(112)) == .seconds(48))
-    #expect(draw(board, at: .milliseconds(112_050))[0].hasSuffix("48.0 s"))
-    #expect(draw(board, at: .milliseconds(112_050))[0].contains("48s"))
-    #expect(draw(board, at: .seconds(500))[0].hasSuffix("0.0 s"))
+    var content = Self.content()
+    content.board.apply(try Self.counting("k", left: 60_000), at: .seconds(100))
+    #expect(content.board.lines["countdown:k"]?.left(at: .seconds(100)) == .seconds(60))
+    #expect(content.board.lines["countdown:k"]?.left(at: .seconds(112)) == .seconds(48))
+    #expect(lines(&content, at: .milliseconds(112_050))[0].contains(" 48.0 s "))
+    #expect(lines(&content, at: .seconds(500))[0].contains(" 0.0 s "))
   }
 
-  @Test func framesAreDrawnOnlyWhileSomethingMoves() throws {
-    var board = LiveBoard()
-    #expect(board.nextFrame(at: .zero) == nil)
-    board.apply(try Self.counting("k", left: 1000), at: .zero)
-    #expect(board.nextFrame(at: .zero) == LiveBoard.frame)
-    #expect(board.nextFrame(at: .seconds(2)) == nil, "it waits for the event now")
-    board.apply(try Self.ready("k"), at: .seconds(2))
-    #expect(board.nextFrame(at: .seconds(2)) == LiveBoard.linger)
-    board.apply(
-      try Self.event(
-        "countdown:p", #"{"event":"paused","key":"p","state":"paused","remaining_ms":5000}"#),
-      at: .seconds(7))
-    board.expire(at: .seconds(7))
-    #expect(board.order == ["countdown:p"])
-    #expect(board.nextFrame(at: .seconds(7)) == nil)
+  @Test func picturesChangeTenTimesASecondOnlyWhileASmallTimeRuns() throws {
+    var content = Self.content()
+    _ = picture(&content, at: .zero)
+    #expect(content.pause(at: .zero) == .seconds(1))
+    content.board.apply(try Self.counting("k", left: 200_000), at: .zero)
+    _ = picture(&content, at: .zero)
+    #expect(content.pause(at: .zero) == .seconds(1))
+    #expect(content.pause(at: .seconds(100)) == .milliseconds(100))
+    #expect(content.pause(at: .seconds(300)) == .seconds(1), "it waits for the event now")
   }
 
   @Test func readyStaysAWhileAndGoes() throws {
-    var board = LiveBoard()
-    board.apply(try Self.counting("k", left: 1000), at: .zero)
-    board.apply(try Self.ready("k"), at: .seconds(1))
-    #expect(draw(board, at: .seconds(1))[0].hasSuffix("ready"))
-    #expect(draw(board, at: .seconds(1))[0].contains("again"))
-    board.apply(try Self.ready("k"), at: .seconds(5))
-    board.expire(at: .seconds(6))
-    #expect(board.lines.isEmpty, "told again, it does not stay longer")
+    var content = Self.content(try Self.counting("k", left: 1000))
+    content.board.apply(try Self.ready("k"), at: .seconds(1))
+    let line = lines(&content, at: .seconds(1))[0]
+    #expect(line.contains("ready") && line.contains("again"))
+    content.board.apply(try Self.ready("k"), at: .seconds(5))
+    #expect(lines(&content, at: .milliseconds(5_999)).count == 1)
+    _ = picture(&content, at: .seconds(6))
+    #expect(content.board.lines.isEmpty, "told again, it does not stay longer")
+    #expect(content.board.counts[.countdown] == 0)
   }
 
-  @Test func cancelledAndIdleGo() throws {
-    var board = LiveBoard()
-    board.apply(try Self.counting("a", left: 1000), at: .zero)
-    board.apply(try Self.counting("b", left: 1000), at: .zero)
-    board.apply(
+  @Test func onlyTheLastFiveThatEndedAreShown() throws {
+    var content = Self.content()
+    for key in 1...9 {
+      content.board.apply(try Self.counting("k\(key)", left: 1000), at: .zero)
+      content.board.apply(try Self.ready("k\(key)"), at: .seconds(1))
+    }
+    let shown = lines(&content, at: .seconds(1)).map { $0.split(separator: " ")[1] }
+    #expect(shown == ["k5", "k6", "k7", "k8", "k9"])
+  }
+
+  @Test func aCountdownThatIsStartedAgainCountsOnce() throws {
+    var content = Self.content(try Self.counting("k", left: 1000))
+    content.board.apply(try Self.ready("k"), at: .seconds(1))
+    content.board.apply(try Self.counting("k", "started", left: 60_000), at: .seconds(2))
+    #expect(lines(&content, at: .seconds(2)).count == 1)
+    #expect(lines(&content, at: .seconds(10))[0].contains("counting"))
+    #expect(content.board.counts[.countdown] == 1)
+  }
+
+  @Test func cancelledStaysAWhileAndIdleGoesAtOnce() throws {
+    var content = Self.content(
+      try Self.counting("a", left: 1000), try Self.counting("b", left: 1000),
       try Self.event("countdown:a", #"{"event":"cancelled","key":"a","reason":"cancelled"}"#),
+      try Self.event("countdown:b", #"{"event":"snapshot","key":"b","state":"idle"}"#))
+    let shown = lines(&content, at: .zero)
+    #expect(shown.count == 1 && shown[0].contains("cancelled"))
+  }
+
+  @Test func theSoonestComesFirst() throws {
+    var content = Self.content(
+      try Self.counting("late", left: 50_000), try Self.counting("soon", left: 5_000),
+      try Self.counting("middle", left: 20_000))
+    func keys(_ content: inout WatchContent, at now: Duration) -> [Substring] {
+      lines(&content, at: now).map { $0.split(separator: " ")[1] }
+    }
+    #expect(keys(&content, at: .zero) == ["soon", "middle", "late"])
+    content.board.apply(try Self.counting("late", "retimed", left: 1_000), at: .zero)
+    content.board.apply(
+      try Self.event(
+        "countdown:soon",
+        #"{"event":"paused","key":"soon","state":"paused","generation":1,"remaining_ms":5000}"#),
       at: .zero)
-    board.apply(
-      try Self.event("countdown:b", #"{"event":"snapshot","key":"b","state":"idle"}"#), at: .zero)
-    #expect(board.order == ["countdown:a"])
-    #expect(draw(board, at: .zero)[0].hasSuffix("cancelled"))
+    #expect(keys(&content, at: .zero) == ["late", "middle", "soon"], "what is paused comes last")
   }
 
-  @Test func linesFitIntoAnyTerminal() throws {
-    var board = LiveBoard()
-    for (index, key) in ["你好世界你好世界", "b", String(repeating: "x", count: 90), "d"].enumerated() {
-      board.apply(try Self.counting(key, left: 60_000 * (index + 1)), at: .zero)
+  @Test func theOrderIsTheSameForFewChangesAndMany() throws {
+    var content = Self.content()
+    for key in 0..<500 {
+      content.board.apply(try Self.counting("k\(key)", left: 1 + key * 7919 % 60_000), at: .zero)
     }
-    for columns in 1...140 {
-      for rows in [1, 2, 4, 50] {
-        let lines = draw(board, at: .zero, columns: columns, rows: rows)
-        #expect(lines.count <= rows)
-        for line in lines {
-          #expect(DisplayWidth.of(line) <= columns, "\(columns): \(line)")
-        }
-      }
+    content.board.sort()
+    for key in stride(from: 0, to: 500, by: 9) {
+      content.board.apply(try Self.counting("k\(key)", left: 1 + key * 31 % 60_000), at: .zero)
     }
-    #expect(draw(board, at: .zero, rows: 3).last == "… and 2 more")
+    content.board.sort()
+    let order = content.board.order
+    #expect(order == order.sorted() && Set(order.map(\.id)).count == 500)
+    content.board.filter(by: "")
+    #expect(content.board.order == order)
   }
 
-  @Test func hudsAndTimersHaveLines() throws {
-    var board = LiveBoard()
-    board.apply(
+  @Test func eachKindHasALine() throws {
+    let events = [
+      try Self.counting("c", left: 30_000),
       try Self.event(
         "hud:main",
         #"""
         {"event":"updated","key":"main","state":"visible","level":"normal","kind":"progress",
         "status":"Loading","fraction":0.5,"remaining_ms":null}
-        """#), at: .zero)
-    board.apply(
+        """#),
       try Self.event(
         "timer:tea",
-        #"{"event":"set","key":"tea","state":"running","remaining_ms":4000,"every_ms":null}"#),
-      at: .zero)
-    let lines = draw(board, at: .seconds(1))
-    #expect(lines[0].contains("Loading") && lines[0].hasSuffix("visible"))
-    #expect(lines[1].hasSuffix("3.0 s"))
-    board.apply(
-      try Self.event("timer:tea", #"{"event":"fired","key":"tea","payload":"ready!","fired":1}"#),
-      at: .seconds(4))
-    #expect(draw(board, at: .seconds(4))[1].hasSuffix("fired"))
-    #expect(draw(board, at: .seconds(4))[1].contains("ready!"))
+        #"{"event":"set","key":"tea","state":"running","remaining_ms":4000,"payload":"ready!"}"#),
+      try Self.event(
+        "throttle:ip",
+        #"""
+        {"event":"accepted","key":"ip","state":"available","limit":5,"remaining":4,
+        "reset_after_ms":9000}
+        """#),
+      try Self.event(
+        "once:pay", #"{"event":"done","key":"pay","state":"done","result":"ok","remaining_ms":1}"#),
+      try Self.event(
+        "gate:s9", #"{"event":"pending","key":"s9","state":"pending","action":"buy"}"#),
+      try Self.event(
+        "debounce:q", #"{"event":"snapshot","key":"q","state":"waiting","remaining_ms":300}"#),
+      try Self.event(
+        "scope:app", #"{"event":"opened","key":"app","state":"open","parent":"root"}"#),
+      try Self.event(
+        "nav:main",
+        #"""
+        {"event":"snapshot","key":"main","state":"settled","page":"details","depth":2,
+        "pages":["home","details"]}
+        """#),
+      try Self.event(
+        "page:orders",
+        #"{"event":"loaded","key":"orders","state":"content","items":12,"visible":true}"#),
+    ]
+    var content = Self.content()
+    for event in events { content.board.apply(event, at: .zero) }
+    let shown = lines(&content, at: .zero, columns: 120)
+    let expected: [(String, String, String, String)] = [
+      ("countdown", "c", "counting", "30.0 s"), ("hud", "main", "visible", "Loading"),
+      ("timer", "tea", "running", "ready!"), ("throttle", "ip", "available", "4 of 5 left"),
+      ("once", "pay", "done", "ok"), ("gate", "s9", "pending", "buy"),
+      ("debounce", "q", "waiting", "0.3 s"), ("scope", "app", "open", "in root"),
+      ("nav", "main", "settled", "details, 2 pages"), ("page", "orders", "content", "12 items"),
+    ]
+    #expect(shown.count == expected.count)
+    for (kind, key, state, text) in expected {
+      let line = shown.first { $0.hasPrefix(kind + " ") } ?? ""
+      #expect(
+        line.contains(" \(key) ") && line.contains(" \(state) ") && line.contains(text), "\(line)")
+    }
+    #expect(
+      picture(&content, at: .zero, columns: 150)[0].hasPrefix("10 entities  countdown 1  hud 1"))
   }
 
+  @Test func timersFireAndStacksEnd() throws {
+    var content = Self.content(
+      try Self.event(
+        "timer:tea", #"{"event":"set","key":"tea","state":"running","remaining_ms":4}"#),
+      try Self.event("timer:tea", #"{"event":"fired","key":"tea","payload":"ready!","fired":1}"#),
+      try Self.event(
+        "nav:m", #"{"event":"will-appear","key":"m","state":"settled","page":"home","depth":1}"#),
+      try Self.event("nav:m", #"{"event":"dismissed","key":"m","state":"empty","page":"home"}"#),
+      try Self.event("scope:a", #"{"event":"opened","key":"a","state":"open"}"#),
+      try Self.event("scope:a", #"{"event":"emitted","key":"a","name":"tap"}"#),
+      try Self.event("scope:a", #"{"event":"closed","key":"a","state":"closed"}"#))
+    let shown = lines(&content, at: .zero)
+    #expect(shown.count == 3)
+    #expect(shown.contains { $0.contains("tea") && $0.contains("fired") && $0.contains("ready!") })
+    #expect(shown.contains { $0.hasPrefix("nav ") && $0.contains("empty") })
+    #expect(shown.contains { $0.hasPrefix("scope ") && $0.contains("closed") })
+  }
+
+  // MARK: The picture
+
+  @Test func picturesFitIntoAnyTerminal() throws {
+    var content = Self.content()
+    for (index, key) in ["你好世界你好世界", "b", String(repeating: "x", count: 90), "d"].enumerated() {
+      content.board.apply(try Self.counting(key, left: 60_000 * (index + 1)), at: .zero)
+    }
+    for columns in 1...210 {
+      for rows in [1, 2, 3, 4, 50] {
+        let lines = picture(&content, at: .seconds(1), columns: columns, rows: rows)
+        #expect(lines.count <= rows)
+        for line in lines { #expect(DisplayWidth.of(line) <= columns, "\(columns): \(line)") }
+      }
+    }
+  }
+
+  @Test func titlesAndBarsTakeTheWholeWidth() throws {
+    var content = Self.content(try Self.counting("k", left: 30_000))
+    for columns in [40, 80, 200] {
+      #expect(DisplayWidth.of(lines(&content, at: .zero, columns: columns)[0]) == columns)
+    }
+    #expect(lines(&content, at: .zero, columns: 200)[0].contains(String(repeating: "█", count: 50)))
+  }
+
+  @Test func keysScrollAndFilter() throws {
+    var content = Self.content()
+    for key in 10..<60 {
+      content.board.apply(try Self.counting("k\(key)", left: key * 1000), at: .zero)
+    }
+    func shown(_ keys: [Key]) -> (first: Substring, footer: String) {
+      for key in keys {
+        let stays = content.press(key)
+        #expect(stays)
+      }
+      let picture = picture(&content, at: .seconds(1), rows: 13)
+      return (picture[2].split(separator: " ").dropFirst().first ?? "", picture[12])
+    }
+    #expect(shown([]).first == "k10")
+    #expect(shown([]).footer.hasSuffix("1–10 of 50"))
+    #expect(shown([.pageDown, .down]).first == "k21")
+    #expect(shown([.end]).footer.hasSuffix("41–50 of 50"))
+    #expect(shown([.end, .down, .up]).first == "k49")
+    #expect(shown([.home]).first == "k10")
+    #expect(shown([.character("/"), .character("K"), .character("3")]).first == "k30")
+    #expect(shown([]).footer.hasPrefix("/K3█"))
+    #expect(shown([.character("q")]).first == "", "part of the filter, not the end")
+    #expect(shown([.backspace, .enter]).footer.hasPrefix("/k3  Esc shows all"))
+    #expect(shown([.escape]).first == "k10")
+    let stays = content.press(.character("q"))
+    #expect(!stays)
+  }
+
+  @Test func aFilterFollowsChanges() throws {
+    var content = Self.content(try Self.counting("a", left: 9_000))
+    content.board.filter(by: "paused")
+    #expect(lines(&content, at: .seconds(1)) == ["Nothing matches 'paused'."])
+    content.board.apply(
+      try Self.event(
+        "countdown:a",
+        #"{"event":"paused","key":"a","state":"paused","generation":1,"remaining_ms":5000}"#),
+      at: .seconds(1))
+    #expect(lines(&content, at: .seconds(1))[0].hasPrefix("countdown  a"))
+    content.board.apply(try Self.counting("a", "resumed", left: 5_000), at: .seconds(1))
+    #expect(lines(&content, at: .seconds(1)) == ["Nothing matches 'paused'."])
+  }
+
+  @Test func anEmptyBoardSaysWhatToDo() {
+    var content = Self.content()
+    #expect(lines(&content, at: .zero).isEmpty, "snapshots may still come")
+    #expect(lines(&content, at: .seconds(1))[0].contains("countdownctl start KEY"))
+  }
+
+  @Test func onlyTicksOfWhatIsShownMatter() throws {
+    var content = Self.content()
+    for key in 10..<60 {
+      content.board.apply(try Self.counting("k\(key)", left: key * 1000), at: .zero)
+    }
+    _ = picture(&content, at: .zero, rows: 13)
+    #expect(content.shown.contains("countdown:k19"))
+    #expect(!content.shown.contains("countdown:k20"))
+  }
+
+  // MARK: Keys and characters
+
+  @Test func keysAreReadFromBytes() {
+    func keys(_ text: String) -> [Key] { Key.parse(Array(text.utf8)) }
+    #expect(keys("q/é") == [.character("q"), .character("/"), .character("é")])
+    #expect(keys("\u{1B}[A\u{1B}OB\u{1B}[5~\u{1B}[6~") == [.up, .down, .pageUp, .pageDown])
+    #expect(keys("\u{1B}[H\u{1B}[F\u{1B}[1~\u{1B}[4~") == [.home, .end, .home, .end])
+    #expect(keys("\u{1B}") == [.escape])
+    #expect(keys("\r\u{7F}\u{15}") == [.enter, .backspace, .control("u")])
+    #expect(keys("\u{1B}[15~\u{1B}[1;5Cx") == [.character("x")], "other keys are passed over")
+  }
+
+  @Test func asciiTakesAsManyColumns() {
+    let text = "█▌▏░ 你好 ‖ 3 × 5 µs … –"
+    #expect(text.inASCII == "##.. ???? | 3 x 5 us ~ -")
+    #expect(DisplayWidth.of(text.inASCII) == DisplayWidth.of(text))
+  }
+
+  @Test func theFirstLocaleVariableThatIsSetTellsTheEncoding() {
+    func showsUnicode(_ variables: [String: String]) -> Bool {
+      Terminal.showsUnicode { variables[$0] }
+    }
+    #expect(showsUnicode(["LANG": "en_US.UTF-8"]))
+    #expect(showsUnicode(["LC_CTYPE": "C.utf8", "LANG": "C"]))
+    #expect(!showsUnicode(["LC_ALL": "C", "LANG": "en_US.UTF-8"]))
+    #expect(!showsUnicode([:]))
+  }
+
+  // MARK: Arguments and event lines
+
   @Test func namesBecomeChannelsAndPatterns() {
-    let all = WatchTarget(names: [], kinds: ["countdown"])
-    #expect(all.patterns == ["countdown:*"] && all.channels.isEmpty)
+    #expect(WatchTarget(names: [], kinds: []).patterns == ["*"])
+    #expect(WatchTarget(names: [], kinds: ["hud"]).patterns == ["hud:*"])
+    #expect(WatchTarget(names: ["a"], kinds: []).channels == ["countdown:a"])
     let both = WatchTarget(
       names: ["a", "b*", "hud:main", "timer:?"], kinds: ["countdown", "timer"])
     #expect(both.channels == ["countdown:a", "timer:a", "hud:main"])

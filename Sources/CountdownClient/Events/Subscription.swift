@@ -13,6 +13,8 @@ final class Subscription: Sendable {
     var duties: [[String]] = []
     /// Whether to continue after a failed first connection, and after an error reply.
     var isPersistent = false
+    /// Of which channels ticks are wanted; nil: of all.
+    var ticks: (@Sendable (String) -> Bool)?
   }
 
   /// What the reading side asks of the writing side.
@@ -47,6 +49,7 @@ final class Subscription: Sendable {
   private let group: any EventLoopGroup
   private let duties: [[String]]
   private let isPersistent: Bool
+  private let ticks: (@Sendable (String) -> Bool)?
   let state: Mutex<State>
 
   init(path: String, name: String?, group: any EventLoopGroup, _ request: Request) {
@@ -55,6 +58,7 @@ final class Subscription: Sendable {
     self.group = group
     isPersistent = request.isPersistent
     duties = request.duties
+    ticks = request.ticks
     state = Mutex(State(channels: request.channels, patterns: request.patterns))
   }
 
@@ -168,6 +172,7 @@ final class Subscription: Sendable {
   private func receive(_ value: RESPValue) {
     switch value {
     case .push(let values):
+      if let ticks, let channel = Self.channel(ofTick: values), !ticks(channel) { return }
       do throws(CountdownClientError) {
         if let event = try CountdownEvent(push: values) { take(event) }
       } catch {
@@ -181,6 +186,16 @@ final class Subscription: Sendable {
       finish(throwing: .protocolViolation("a reply to no command"))
     }
   }
+
+  /// The channel of a tick, which is recognized without reading its fields; nil for other pushes.
+  private static func channel(ofTick push: [RESPValue]) -> String? {
+    guard push.count > 2, let json = push.last?.bytes, json.starts(with: tickBegins) else {
+      return nil
+    }
+    return push[push.count - 2].string
+  }
+
+  private static let tickBegins = Array(#"{"event":"tick","#.utf8)
 
   /// An event that was not missed.
   private func take(_ event: CountdownEvent) {

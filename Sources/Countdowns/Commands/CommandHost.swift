@@ -103,4 +103,5 @@ package final class VirtualClock {
 
 package enum InfoSection: String, CaseIterable, Sendable {
   case server, clients, memory, cpu, stats, timers, lateness, persistence, systemd, commandstats
+  case users
 }

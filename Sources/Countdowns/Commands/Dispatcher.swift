@@ -137,7 +137,7 @@ package final class Dispatcher {
       refuse(session, error, since: start)
     }
     finish(session, since: start)
-    return spend(took, session)
+    return spend(took, session, isCommand: true)
   }
 
   /// Does another part of a command that is not finished.
@@ -156,7 +156,7 @@ package final class Dispatcher {
     }
     let took = lap(since: before)
     finish(session, since: start)
-    return spend(took, session)
+    return spend(took, session, isCommand: false)
   }
 
   /// - Returns: where the reply begins.
@@ -189,9 +189,9 @@ package final class Dispatcher {
   /// A command counts for one, and for one more for each so many microseconds.
   private static let microsecondsPerUnit: Int64 = 4
 
-  private func spend(_ microseconds: Int64, _ session: Session) -> Int {
+  private func spend(_ microseconds: Int64, _ session: Session, isCommand: Bool) -> Int {
     let units = 1 + Int(clamping: max(microseconds, 0) / Self.microsecondsPerUnit)
-    session.user?.spend(units)
+    session.user?.spend(units, microseconds: microseconds, isCommand: isCommand)
     return units
   }
 

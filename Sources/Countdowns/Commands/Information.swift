@@ -18,6 +18,7 @@ extension Dispatcher {
     case .timers: timerFacts()
     case .lateness: latenessFacts()
     case .commandstats: commandFacts()
+    case .users: userFacts()
     }
   }
 
@@ -89,6 +90,21 @@ extension Dispatcher {
       ("late_us_p999", percentile(99.9)),
       ("late_us_max", "\(engine.statistics.maximumLateness)"),
     ]
+  }
+
+  /// The users who are connected, those first whose commands took longest; not more than this, so
+  /// that the reply stays small.
+  private static let mostUsers = 64
+
+  private func userFacts() -> [(name: String, value: String)] {
+    users.sorted { ($0.value.microseconds, $1.key) > ($1.value.microseconds, $0.key) }
+      .prefix(Self.mostUsers).map { uid, user in
+        (
+          "user_\(uid)",
+          "connections=\(user.connections),entities=\(engine.entityCount(of: uid)),"
+            + "commands=\(user.commands),usec=\(user.microseconds),unread=\(user.unreadBytes)"
+        )
+      }
   }
 
   private func commandFacts() -> [(name: String, value: String)] {

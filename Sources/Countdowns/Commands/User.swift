@@ -8,6 +8,11 @@ package final class User {
   /// Connections that wait until there is room again.
   var heldBack: Set<UInt64> = []
 
+  /// The commands of all its connections, and how long they took together, since its first
+  /// connection of those that are open.
+  private(set) var commands = 0
+  private(set) var microseconds: Int64 = 0
+
   private var round = 0
   private var calls = 0
   private var callsBefore = 0
@@ -17,7 +22,11 @@ package final class User {
   private static let connectionsWithAll = 8
 
   /// Takes from what is left to all connections in this round.
-  func spend(_ units: Int) { spent += units }
+  func spend(_ units: Int, microseconds: Int64, isCommand: Bool) {
+    spent += units
+    self.microseconds += microseconds
+    if isCommand { commands += 1 }
+  }
 
   /// How many commands a connection may have done in this round: fewer where the user has many at
   /// work, and none once they have spent as much as is there for all of them, so that a round, for

@@ -11,6 +11,7 @@ struct Style {
   func cyan(_ text: String) -> String { wrap(text, "36") }
   func bold(_ text: String) -> String { wrap(text, "1") }
   func dim(_ text: String) -> String { wrap(text, "2") }
+  func reverse(_ text: String) -> String { wrap(text, "7") }
 
   private func wrap(_ text: String, _ code: String) -> String {
     hasColour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
@@ -22,7 +23,7 @@ struct Style {
     var parts = text.split(separator: "\u{1B}", omittingEmptySubsequences: false)[...]
     var result = parts.removeFirst().printableLines
     for part in parts {
-      let isColour = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[36m"].contains {
+      let isColour = ["[0m", "[1m", "[2m", "[7m", "[31m", "[32m", "[33m", "[36m"].contains {
         part.utf8.starts(with: $0.utf8)
       }
       result += isColour ? "\u{1B}" : "\u{1B}".printable
@@ -42,8 +43,10 @@ struct Style {
   /// The colour of a state.
   func state(_ text: String, _ state: String) -> String {
     switch state {
-    case "ready", "visible", "running", "available", "done", "open": return green(text)
+    case "ready", "visible", "running", "available", "done", "open", "content", "settled":
+      return green(text)
     case "paused", "waiting", "disappearing", "exhausted", "pending", "resting": return yellow(text)
+    case "error": return red(text)
     case "idle", "hidden", "cancelled", "closed": return dim(text)
     default: return cyan(text)
     }

@@ -6,10 +6,13 @@ struct Watch: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Watch countdowns, HUDs, timers and all other kinds live.",
     discussion: """
-      On a terminal each has a line with a bar and the time left; elsewhere every event is a \
-      line. Ctrl-C ends it with status 0. When the connection is lost, it reconnects by itself, \
+      On a terminal it shows one line for each entity, soonest first; elsewhere, and with \
+      TERM=dumb, one line for each event. When the connection is lost, it reconnects by itself, \
       and shows the events disconnected and resubscribed; then the events that were missed, after \
-      a gap if the event log does not have all of them.
+      a gap if the event log does not have all of them. Ctrl-C ends it with status 0.
+
+      Keys: q quits. / filters by kind, key, state or title; Enter ends the input, Esc shows all. \
+      The arrows, PgUp, PgDn, Home and End scroll.
 
       Examples:
         countdownctl watch
@@ -23,9 +26,9 @@ struct Watch: SessionCommand {
 
   @Argument(
     help: .init(
-      "Keys, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, timer:KEY, "
-        + "throttle:KEY, once:KEY, gate:SESSION, debounce:KEY, scope:ID, nav:STACK, page:PAGE) "
-        + "(default: all countdowns).", valueName: "name"))
+      "Keys of countdowns, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, "
+        + "timer:KEY, throttle:KEY, once:KEY, gate:SESSION, debounce:KEY, scope:ID, nav:STACK, "
+        + "page:PAGE) (default: everything).", valueName: "name"))
   var names: [String] = []
 
   @Flag var kinds: [WatchKind] = []
@@ -37,10 +40,7 @@ struct Watch: SessionCommand {
       """)
   var exitWhenReady = false
 
-  var target: WatchTarget {
-    WatchTarget(
-      names: names, kinds: kinds.isEmpty ? ["countdown"] : kinds.map(\.rawValue))
-  }
+  var target: WatchTarget { WatchTarget(names: names, kinds: kinds.map(\.rawValue)) }
 
   func validate() throws {
     guard exitWhenReady else { return }
@@ -50,41 +50,56 @@ struct Watch: SessionCommand {
   }
 
   func run(_ session: Session) async throws {
-    let target = target
-    let events = session.client.events(channels: target.channels, patterns: target.patterns)
-    let signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT])
-    let printer: any WatchPrinter =
-      Output.isTerminal && !session.json
-      ? WatchScreen(style: Output.style) : WatchLog(json: session.json)
-    let waiting = exitWhenReady ? Set(target.channels) : nil
-    await printer.begin()
-    let status: ExitCode
-    do {
-      status = try await withThrowingTaskGroup(of: ExitCode?.self) { group in
-        group.addTask { try await Self.follow(events, printer, waiting: waiting) }
-        group.addTask { await Self.obey(signals, printer) }
-        group.addTask { await printer.draw() }
-        defer { group.cancelAll() }
-        while let status = try await group.next() {
-          if let status { return status }
-        }
-        return .success
+    let status =
+      if Terminal.canShowScreens, !session.json {
+        try await showScreen(session)
+      } else {
+        try await printEvents(session)
       }
-    } catch {
-      await printer.end()
-      throw error
-    }
-    await printer.end()
     if status != .success { throw status }
   }
 
+  private func showScreen(_ session: Session) async throws -> ExitCode {
+    let content = WatchContent()
+    let screen = Screen(content, style: Output.style)
+    let target = target
+    let events = session.client.events(
+      channels: target.channels, patterns: target.patterns, ticks: content.shown.contains)
+    let waiting = waiting
+    let status = try await screen.show {
+      try await Self.follow(events, waiting: waiting) { event in
+        await screen.update { $0.board.apply(event, at: $1) }
+      }
+    }
+    return status ?? .success
+  }
+
+  /// One line per event.
+  private func printEvents(_ session: Session) async throws -> ExitCode {
+    let target = target
+    let events = session.client.events(channels: target.channels, patterns: target.patterns)
+    let isASCII = Output.isTerminal && !Terminal.showsUnicode()
+    let (json, waiting) = (session.json, waiting)
+    let status = try await Signals.end {
+      try await Self.follow(events, waiting: waiting) { event in
+        let line = json ? EventLine.json(event) : EventLine.text(event)
+        Output.line(isASCII ? line.inASCII : line)
+      }
+    }
+    return status ?? .success
+  }
+
+  /// The channels to wait for; nil without `--exit-when-ready`.
+  private var waiting: Set<String>? { exitWhenReady ? Set(target.channels) : nil }
+
   /// Shows the events; returns when there is nothing left to wait for.
   private static func follow(
-    _ events: CountdownEvents, _ printer: any WatchPrinter, waiting: Set<String>?
-  ) async throws -> ExitCode? {
+    _ events: CountdownEvents, waiting: Set<String>?,
+    _ show: @Sendable (CountdownEvent) async -> Void
+  ) async throws -> ExitCode {
     var waiting = waiting
     for try await event in events {
-      await printer.show(event)
+      await show(event)
       guard waiting?.contains(event.channel) == true else { continue }
       switch event.countdown?.state {
       case _ where event.name == .cancelled: return .refused
@@ -95,116 +110,5 @@ struct Watch: SessionCommand {
       if waiting?.isEmpty == true { return .success }
     }
     return .success
-  }
-
-  /// Returns when a signal asks to end.
-  private static func obey(_ signals: Signals, _ printer: any WatchPrinter) async -> ExitCode? {
-    for await signal in signals.received {
-      switch signal {
-      case SIGWINCH: await printer.resize()
-      case SIGTSTP:
-        await printer.end()
-        kill(getpid(), SIGSTOP)
-      case SIGCONT: await printer.begin()
-      default: return .success
-      }
-    }
-    return nil
-  }
-}
-
-/// Shows the events of `watch`.
-protocol WatchPrinter: Actor {
-  func begin()
-  func show(_ event: CountdownEvent)
-  func resize()
-  /// Draws what moves, again and again; returns at once if nothing ever does.
-  func draw() async -> ExitCode?
-  func end()
-}
-
-/// One line per event.
-actor WatchLog: WatchPrinter {
-  private let json: Bool
-
-  init(json: Bool) { self.json = json }
-
-  func begin() {}
-  func resize() {}
-  func draw() async -> ExitCode? { nil }
-  func end() {}
-
-  func show(_ event: CountdownEvent) {
-    Output.line(json ? EventLine.json(event) : EventLine.text(event))
-  }
-}
-
-/// The live board, drawn in place while something moves.
-actor WatchScreen: WatchPrinter {
-  private let style: Style
-  private let clock = ContinuousClock()
-  private let start: ContinuousClock.Instant
-  private var board = LiveBoard()
-  private var terminal = Terminal()
-  private let wakeups: AsyncStream<Void>
-  private let wake: AsyncStream<Void>.Continuation
-
-  init(style: Style) {
-    self.style = style
-    start = clock.now
-    (wakeups, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-  }
-
-  private var now: Duration { clock.now - start }
-
-  func begin() {
-    terminal.begin()
-    // The first snapshots are on their way: "nothing counts" would only flash.
-    Task { [wake] in
-      try? await Task.sleep(for: .milliseconds(300))
-      wake.yield()
-    }
-  }
-
-  func show(_ event: CountdownEvent) {
-    board.apply(event, at: now)
-    wake.yield()
-  }
-
-  func resize() { wake.yield() }
-
-  func end() {
-    // What made it end may not have been drawn yet.
-    if !board.order.isEmpty { drawOnce() }
-    terminal.end()
-  }
-
-  func draw() async -> ExitCode? {
-    var alarm: Task<Void, Never>?
-    for await _ in wakeups {
-      alarm?.cancel()
-      drawOnce()
-      if let delay = board.nextFrame(at: now) {
-        alarm = Task { [wake] in
-          // A task that was cancelled wakes nobody.
-          if (try? await Task.sleep(for: delay)) != nil { wake.yield() }
-        }
-      }
-      // However many events come, no more than ten frames a second.
-      guard (try? await Task.sleep(for: LiveBoard.frame)) != nil else { break }
-    }
-    alarm?.cancel()
-    return nil
-  }
-
-  private func drawOnce() {
-    let (columns, rows) = Terminal.size
-    board.expire(at: now)
-    let plain = Style(hasColour: false)
-    // One column and row are left free: a full last line would make some terminals scroll.
-    let lines = board.draw(at: now, columns: columns - 1, rows: rows - 1, style: style)
-    let widths = board.draw(at: now, columns: columns - 1, rows: rows - 1, style: plain)
-      .map { DisplayWidth.of($0) }
-    terminal.draw(lines, widths: widths, columns: columns)
   }
 }

@@ -8,8 +8,14 @@ struct WatchTarget: Equatable {
 
   /// - Parameters:
   ///   - names: keys, patterns of keys, or whole channels (`hud:main`); none means all.
-  ///   - kinds: what the keys are keys of: `countdown`, `hud`, `timer`, …
+  ///   - kinds: what the keys are keys of: `countdown`, `hud`, `timer`, …; none means countdowns,
+  ///     and everything where there are no names either.
   init(names: [String], kinds: [String]) {
+    guard !names.isEmpty || !kinds.isEmpty else {
+      patterns = ["*"]
+      return
+    }
+    let kinds = kinds.isEmpty ? ["countdown"] : kinds
     for name in names.isEmpty ? ["*"] : names {
       let isChannel = Self.kinds.contains { name.hasPrefix($0 + ":") }
       for channel in isChannel ? [name] : kinds.map({ "\($0):\(name)" }) {
@@ -33,16 +39,16 @@ enum WatchKind: String, EnumerableFlag {
 
   static func help(for kind: WatchKind) -> ArgumentHelp? {
     switch kind {
-    case .countdown: "Keys name countdowns, the default."
-    case .hud: "Keys name screens of HUDs."
-    case .timer: "Keys name timers."
-    case .throttle: "Keys name rate limits."
-    case .once: "Keys name requests that run at most once."
-    case .gate: "Keys name sessions of gates."
-    case .debounce: "Keys name debouncers."
-    case .scope: "Keys name scopes."
-    case .nav: "Keys name navigation stacks."
-    case .page: "Keys name pages."
+    case .countdown: "Names are keys of countdowns (default)."
+    case .hud: "Names are screens of HUDs."
+    case .timer: "Names are keys of timers."
+    case .throttle: "Names are keys of rate limits."
+    case .once: "Names are idempotency keys."
+    case .gate: "Names are sessions of gates."
+    case .debounce: "Names are keys of debouncers."
+    case .scope: "Names are scopes."
+    case .nav: "Names are navigation stacks."
+    case .page: "Names are pages."
     }
   }
 }

@@ -33,3 +33,23 @@ final class Signals: @unchecked Sendable {
     for source in sources { source.cancel() }
   }
 }
+
+extension Signals {
+  /// Does work until a signal asks the process to end.
+  ///
+  /// - Returns: what `work` returned; nil if a signal came first.
+  static func end<Result: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Result
+  ) async throws -> Result? {
+    let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+    return try await withThrowingTaskGroup(of: Result?.self) { group in
+      group.addTask { try await work() }
+      group.addTask {
+        for await _ in signals.received { break }
+        return nil
+      }
+      defer { group.cancelAll() }
+      return try await group.next() ?? nil
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Synchronization
+
+/// The terminal while a screen is shown: the alternate screen, and each key as it is pressed.
+///
+/// The terminal is one for the whole process, and so is this. Whatever ends the process by `exit`
+/// restores it.
+enum Terminal {
+  /// Columns and rows.
+  struct Size: Equatable, Sendable {
+    var columns: Int
+    var rows: Int
+  }
+
+  /// 80 × 24 where the terminal does not know.
+  static var size: Size {
+    var size = winsize()
+    guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0,
+      size.ws_row > 0
+    else { return Size(columns: 80, rows: 24) }
+    return Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
+  }
+
+  /// Whether standard output is a terminal that can place text anywhere.
+  static var canShowScreens: Bool {
+    Output.isTerminal && !["dumb", nil].contains(Output.environment("TERM"))
+  }
+
+  /// Whether the locale is one of UTF-8, by the variables that say so, the first that is set.
+  static func showsUnicode(_ variable: (String) -> String? = Output.environment) -> Bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(variable).first ?? "C"
+    return locale.uppercased().replacing("-", with: "").contains("UTF8")
+  }
+
+  // MARK: The alternate screen
+
+  private struct State {
+    var isOpen = false
+    var isRegistered = false
+    /// The modes to restore; nil where standard input is no terminal.
+    var modes: termios?
+    /// What is on the screen.
+    var size = Size(columns: 0, rows: 0)
+    var lines: [String] = []
+  }
+
+  private static let state = Mutex(State())
+
+  /// Shows lines, from the top of the screen. Opens the screen first; does nothing in the
+  /// background.
+  static func draw(_ lines: [String], size: Size) {
+    let foreground = tcgetpgrp(STDOUT_FILENO)
+    guard foreground < 0 || foreground == getpgrp() else { return }
+    let text = state.withLock { state in
+      var text = state.isOpen ? "" : open(&state)
+      if state.size != size {
+        text += "\u{1B}[2J"
+        state.lines = []
+        state.size = size
+      }
+      for (row, line) in lines.prefix(size.rows).enumerated() {
+        if row < state.lines.count, state.lines[row] == line { continue }
+        text += "\u{1B}[\(row + 1);1H" + Style.printable(line) + "\u{1B}[K"
+      }
+      if lines.count < state.lines.count { text += "\u{1B}[\(lines.count + 1);1H\u{1B}[J" }
+      state.lines = lines
+      return text
+    }
+    if !text.isEmpty { Output.raw(text) }
+  }
+
+  /// Restores the terminal as it was before the first `draw`.
+  static func close() {
+    state.withLock { state in
+      guard state.isOpen else { return }
+      // Not by way of `Output`, which may be what ends the process.
+      let text = Array("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l".utf8)
+      _ = unsafe text.withUnsafeBytes { unsafe write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+      if var modes = state.modes { unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &modes) }
+      state.isOpen = false
+      state.size = Size(columns: 0, rows: 0)
+    }
+  }
+
+  /// Keys come one by one and are not shown; Ctrl-C and Ctrl-Z stay signals. The cursor is hidden,
+  /// and a line that is too long is cut.
+  private static func open(_ state: inout State) -> String {
+    if !state.isRegistered { atexit { Terminal.close() } }
+    state.isRegistered = true
+    state.isOpen = true
+    state.lines = []
+    var modes = termios()
+    if unsafe tcgetattr(STDIN_FILENO, &modes) == 0 {
+      state.modes = modes
+      modes.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
+      unsafe tcsetattr(STDIN_FILENO, TCSADRAIN, &modes)
+    }
+    return "\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l"
+  }
+
+  // MARK: Keys
+
+  /// The keys that are pressed; ends at once where standard input is no terminal.
+  static func keys() -> AsyncStream<Key> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Key.self)
+    guard isatty(STDIN_FILENO) == 1 else {
+      continuation.finish()
+      return stream
+    }
+    Thread.detachNewThread {
+      var bytes = [UInt8](repeating: 0, count: 1024)
+      while true {
+        let count = unsafe read(STDIN_FILENO, &bytes, bytes.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return continuation.finish() }
+        for key in Key.parse(bytes.prefix(count)) { continuation.yield(key) }
+      }
+    }
+    return stream
+  }
+}

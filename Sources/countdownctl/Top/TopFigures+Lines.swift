@@ -1,0 +1,144 @@
+import CountdownClient
+
+extension TopFigures {
+  /// The figures as a picture, in so many columns and rows at most.
+  func lines(columns: Int, rows: Int, style: Style) -> [String] {
+    var result = [
+      ScreenText.ends(
+        "countdownd \(version), up \(uptime.humanText)", ScreenText.clock, columns: columns,
+        left: style.bold, right: style.dim)
+    ]
+    result += summary(columns)
+    let tables = [userTable, commandTable, slowTable]
+    // Each has a blank line and its titles; what is left is shared, those at the end get what those
+    // before do not need.
+    var free = rows - result.count - 2 * tables.count
+    for (index, table) in tables.enumerated() {
+      let share = max(1, free / (tables.count - index))
+      let lines = table.lines(columns: columns, rows: share, style: style)
+      free -= lines.count - 1
+      result += [""] + lines
+    }
+    return result
+  }
+
+  /// Names and values side by side, as many as fit.
+  private func summary(_ columns: Int) -> [String] {
+    let late = lateness?.map { Self.time(Double($0)) }
+    let facts = [
+      ("commands", Self.rate(commandsPerSecond)), ("errors", Self.rate(errorsPerSecond)),
+      ("events", Self.rate(eventsPerSecond)), ("CPU", Self.percent(processor)),
+      ("memory", "\(fixed(Double(residentBytes) / 1_048_576, 1)) MiB"),
+      ("connections", grouped(connections)), ("entities", grouped(entities)),
+      ("armed", grouped(armed)), ("late p50", late?[0] ?? "–"), ("late p99", late?[1] ?? "–"),
+      ("late p99.9", late?[2] ?? "–"), ("late max", late?[3] ?? "–"),
+    ]
+    let (width, gap) = (18, 2)
+    // Rows of the same length look best: 4 of 3, 3 of 4, 2 of 6.
+    let fitting = max(1, (columns + gap) / (width + gap))
+    let perRow = [12, 6, 4, 3, 2].first { $0 <= fitting } ?? 1
+    return stride(from: 0, to: facts.count, by: perRow).map { start in
+      let cells = facts[start..<min(start + perRow, facts.count)].map { name, value in
+        name + DisplayWidth.fit(value, width - DisplayWidth.of(name), alignRight: true)
+      }
+      return DisplayWidth.truncate(
+        cells.joined(separator: String(repeating: " ", count: gap)), columns)
+    }
+  }
+
+  private var userTable: TopTable {
+    TopTable(
+      [
+        .init("USER"), .init("COMMANDS", 11), .init("BUSY", 7), .init("ENTITIES", 10),
+        .init("CONNECTIONS", 11), .init("UNREAD", 11),
+      ],
+      users.map { user in
+        [
+          user.name.printable, Self.rate(user.commandsPerSecond), Self.percent(user.busy),
+          grouped(user.entities), grouped(user.connections), grouped(user.unreadBytes),
+        ]
+      })
+  }
+
+  private var commandTable: TopTable {
+    TopTable(
+      [
+        .init("COMMAND"), .init("CALLS", 11), .init("BUSY", 7), .init("PER CALL", 10),
+        .init("FAILED", 11), .init("CALLS IN ALL", 13),
+      ],
+      commands.map { command in
+        [
+          command.name.printable, Self.rate(command.callsPerSecond), Self.percent(command.busy),
+          Self.time(command.microsecondsPerCall), Self.rate(command.failedPerSecond),
+          grouped(command.calls),
+        ]
+      })
+  }
+
+  private var slowTable: TopTable {
+    let none = slow == nil ? "Only an admin may read the slow log." : "No slow commands."
+    return TopTable(
+      [.init("SLOWEST"), .init("TOOK", 11), .init("AT", 8), .init("CLIENT", 13)],
+      (slow ?? []).map { slow in
+        let time = WallClock.text(unixMilliseconds: slow.unixSeconds * 1000, format: "%H:%M:%S")
+        return [
+          slow.words.joined(separator: " ").printable, Self.time(Double(slow.microseconds)),
+          String(time.dropLast(4)), slow.client.printable,
+        ]
+      }, none: none)
+  }
+
+  private static func rate(_ value: Double?) -> String {
+    guard let value else { return "–" }
+    return (value > 0 && value < 10 ? fixed(value, 1) : grouped(Int(value.rounded()))) + "/s"
+  }
+
+  private static func percent(_ fraction: Double?) -> String {
+    fraction.map { fixed($0 * 100, 1) + " %" } ?? "–"
+  }
+
+  /// Microseconds in a unit that suits them.
+  private static func time(_ microseconds: Double) -> String {
+    if microseconds < 10 { return fixed(microseconds, 1) + " µs" }
+    if microseconds < 1_000 { return fixed(microseconds, 0) + " µs" }
+    if microseconds < 1_000_000 { return fixed(microseconds / 1_000, 1) + " ms" }
+    return Duration.microseconds(Int64(microseconds)).humanText
+  }
+}
+
+/// A table whose first column takes the columns that the others leave; where there are too few, the
+/// last ones are left out.
+struct TopTable {
+  struct Column {
+    let title: String
+    let width: Int
+
+    init(_ title: String, _ width: Int = 0) { (self.title, self.width) = (title, width) }
+  }
+
+  private static let leastFirst = 16
+
+  private let columns: [Column]
+  private let rows: [[String]]
+  private let none: String
+
+  init(_ columns: [Column], _ rows: [[String]], none: String = "") {
+    (self.columns, self.rows, self.none) = (columns, rows, none)
+  }
+
+  /// The titles, and at most so many rows.
+  func lines(columns width: Int, rows most: Int, style: Style) -> [String] {
+    var shown = columns[...]
+    func others() -> Int { shown.dropFirst().reduce(0) { $0 + $1.width + 2 } }
+    while shown.count > 1, width - others() < Self.leastFirst { shown.removeLast() }
+    let first = width - others()
+    func line(_ cells: [String]) -> String {
+      let rest = zip(shown, cells).dropFirst().map { column, cell in
+        DisplayWidth.fit(cell, column.width, alignRight: true)
+      }
+      return ([DisplayWidth.fit(cells[0], first)] + rest).joined(separator: "  ")
+    }
+    let body = rows.isEmpty ? [style.dim(DisplayWidth.truncate(none, width))] : rows.map(line)
+    return [style.reverse(line(columns.map(\.title)))] + body.prefix(most)
+  }
+}

@@ -1,0 +1,179 @@
+import CountdownClient
+import Foundation
+
+/// What the daemon replied at one moment.
+struct TopSample {
+  /// The sections of `INFO`, as `Info.json` reads them.
+  let info: RESPValue
+  /// The reply to `SLOWLOG GET`, which may be an error.
+  let slow: RESPValue
+  let at: Duration
+
+  init(info: RESPValue, slow: RESPValue, at: Duration) {
+    self.info = Info.json(info.string ?? "")
+    self.slow = slow
+    self.at = at
+  }
+
+  func number(_ section: String, _ name: String) -> Double? { info[section]?[name]?.number }
+  func integer(_ section: String, _ name: String) -> Int { info[section]?[name]?.int ?? 0 }
+
+  /// The lines `PREFIXname:a=1,b=2` of a section, by name.
+  func table(_ section: String, prefix: String) -> [String: [String: Double]] {
+    guard case .map(let pairs)? = info[section] else { return [:] }
+    var rows: [String: [String: Double]] = [:]
+    for pair in pairs {
+      guard let name = pair.key.string, name.hasPrefix(prefix), let text = pair.value.string else {
+        continue
+      }
+      var row: [String: Double] = [:]
+      for field in text.split(separator: ",") {
+        let parts = field.split(separator: "=")
+        if parts.count == 2 { row[String(parts[0])] = Double(parts[1]) }
+      }
+      rows[String(name.dropFirst(prefix.count))] = row
+    }
+    return rows
+  }
+}
+
+/// What `top` shows: the difference of two samples. Rates are nil where there is one only.
+struct TopFigures {
+  struct User {
+    let uid: Int
+    let name: String
+    let connections, entities, unreadBytes: Int
+    let commandsPerSecond, busy: Double?
+  }
+
+  struct Command {
+    let name: String
+    /// Since the start.
+    let calls: Int
+    /// Of the last second if there were any then, else since the start.
+    let microsecondsPerCall: Double
+    let callsPerSecond, busy, failedPerSecond: Double?
+  }
+
+  struct Slow {
+    let microseconds: Int
+    let unixSeconds: Int
+    let words: [String]
+    let client: String
+  }
+
+  let version: String
+  let uptime: Duration
+  let commandsPerSecond, errorsPerSecond, eventsPerSecond, processor: Double?
+  let residentBytes, connections, entities, armed: Int
+  /// In microseconds: p50, p99, p99.9 and the maximum; nil before anything was due.
+  let lateness: [Int]?
+  /// The busiest first.
+  let users: [User]
+  /// Those first that took the most time.
+  let commands: [Command]
+  /// The slowest first; nil where the daemon refuses to tell.
+  let slow: [Slow]?
+
+  init(_ sample: TopSample, since before: TopSample?) {
+    let seconds = before.map { max((sample.at - $0.at).inSeconds, 0.001) }
+    // What fell was set to zero meanwhile: by a restart, or CONFIG RESETSTAT.
+    func rate(_ now: Double?, _ then: Double?) -> Double? {
+      guard let seconds, let now, let then else { return nil }
+      return max(now - (now < then ? 0 : then), 0) / seconds
+    }
+    func rate(_ section: String, _ name: String) -> Double? {
+      rate(sample.number(section, name), before?.number(section, name))
+    }
+    version = sample.info["server"]?["countdownd_version"]?.string ?? ""
+    uptime = .seconds(sample.integer("server", "uptime_in_seconds"))
+    commandsPerSecond = rate("stats", "total_commands_processed")
+    errorsPerSecond = rate("stats", "total_error_replies")
+    eventsPerSecond = rate("stats", "events_sent")
+    processor = rate("cpu", "used_cpu_user").map { $0 + (rate("cpu", "used_cpu_sys") ?? 0) }
+    residentBytes = sample.integer("memory", "used_memory_rss")
+    connections = sample.integer("clients", "connected_clients")
+    entities = sample.integer("timers", "entities")
+    armed = sample.integer("timers", "armed")
+    lateness =
+      sample.integer("lateness", "expired") == 0
+      ? nil
+      : ["late_us_p50", "late_us_p99", "late_us_p999", "late_us_max"]
+        .map { sample.integer("lateness", $0) }
+
+    let usersBefore = before?.table("users", prefix: "user_") ?? [:]
+    users = sample.table("users", prefix: "user_").compactMap { name, row -> User? in
+      guard let uid = Int(name) else { return nil }
+      // Who was not there has done nothing.
+      let old = usersBefore[name]
+      func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
+      return User(
+        uid: uid, name: Self.userName(uid), connections: Int(row["connections"] ?? 0),
+        entities: Int(row["entities"] ?? 0), unreadBytes: Int(row["unread"] ?? 0),
+        commandsPerSecond: rise("commands"), busy: rise("usec").map { $0 / 1_000_000 })
+    }.sorted {
+      ($0.busy ?? 0, Double($0.entities), $1.uid) > ($1.busy ?? 0, Double($1.entities), $0.uid)
+    }
+
+    let commandsBefore = before?.table("commandstats", prefix: "cmdstat_") ?? [:]
+    commands = sample.table("commandstats", prefix: "cmdstat_").map { name, row in
+      let old = commandsBefore[name]
+      func rise(_ field: String) -> Double? { rate(row[field], old.map { $0[field] ?? 0 } ?? 0) }
+      let (calls, microseconds) = (rise("calls") ?? 0, rise("usec") ?? 0)
+      return Command(
+        name: name.replacing("|", with: " "), calls: Int(row["calls"] ?? 0),
+        microsecondsPerCall: calls > 0 ? microseconds / calls : row["usec_per_call"] ?? 0,
+        callsPerSecond: rise("calls"), busy: rise("usec").map { $0 / 1_000_000 },
+        failedPerSecond: rise("failed_calls"))
+    }.sorted { ($0.busy ?? 0, $0.calls, $1.name) > ($1.busy ?? 0, $1.calls, $0.name) }
+
+    slow = sample.slow.elements.map { entries in
+      entries.compactMap { entry -> Slow? in
+        guard let fields = entry.elements, fields.count > 4, let time = fields[1].int,
+          let took = fields[2].int
+        else { return nil }
+        return Slow(
+          microseconds: took, unixSeconds: time,
+          words: fields[3].elements?.compactMap(\.string) ?? [], client: fields[4].string ?? "")
+      }.sorted { ($0.microseconds, $0.unixSeconds) > ($1.microseconds, $1.unixSeconds) }
+    }
+  }
+
+  private static func userName(_ uid: Int) -> String {
+    guard let id = UInt32(exactly: uid), let entry = unsafe getpwuid(id),
+      let name = unsafe entry.pointee.pw_name
+    else { return "\(uid)" }
+    return unsafe String(cString: name)
+  }
+
+  var json: RESPValue {
+    .object([
+      "version": version, "uptime_seconds": Int(uptime.inSeconds),
+      "commands_per_second": commandsPerSecond, "errors_per_second": errorsPerSecond,
+      "events_per_second": eventsPerSecond, "cpu": processor, "memory_bytes": residentBytes,
+      "connections": connections, "entities": entities, "armed": armed,
+      "late_us_p50": lateness?[0], "late_us_p99": lateness?[1], "late_us_p999": lateness?[2],
+      "late_us_max": lateness?[3],
+      "users": users.map { user in
+        RESPValue.object([
+          "uid": user.uid, "name": user.name, "commands_per_second": user.commandsPerSecond,
+          "busy": user.busy, "connections": user.connections, "entities": user.entities,
+          "unread_bytes": user.unreadBytes,
+        ])
+      },
+      "commands": commands.map { command in
+        RESPValue.object([
+          "name": command.name, "calls": command.calls,
+          "calls_per_second": command.callsPerSecond, "us_per_call": command.microsecondsPerCall,
+          "busy": command.busy, "failed_per_second": command.failedPerSecond,
+        ])
+      },
+      "slow": slow?.map { slow in
+        RESPValue.object([
+          "us": slow.microseconds, "unix_seconds": slow.unixSeconds, "command": slow.words,
+          "client": slow.client,
+        ])
+      },
+    ])
+  }
+}

@@ -1,0 +1,181 @@
+import CountdownClient
+
+/// What each kind's events make of its line.
+extension Board {
+  mutating func apply(_ event: CountdownEvent, at now: Duration) {
+    switch event.kind {
+    case .connection:
+      isConnected = event.name != .disconnected
+      // Snapshots follow for all entities that still exist.
+      if event.name == .resubscribed { removeAll() }
+    case .countdown: apply(countdown: event, at: now)
+    case .hud: apply(hud: event, at: now)
+    case .timer: apply(timer: event, at: now)
+    case .throttle, .once, .gate, .debounce: apply(guarded: event, at: now)
+    case .scope: apply(scope: event, at: now)
+    case .navigation: apply(navigation: event, at: now)
+    case .page: apply(page: event, at: now)
+    }
+  }
+
+  private mutating func apply(countdown event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    if event.name == .cancelled { return end(id, "cancelled", at: now) }
+    guard let view = event.countdown else { return }
+    // Events of the code do not show a countdown that has ended.
+    if [.expired, .locked, .passed].contains(event.name), lines[id] == nil { return }
+    var line = known(id, event)
+    line.state = view.state.rawValue
+    line.title = view.title
+    switch view.state {
+    case .counting, .paused:
+      line.run(view, view.remainingTime, of: view.every * view.count, at: now)
+      if view.state == .paused { line.phase = .still(left: view.remainingTime) }
+    case .ready:
+      // A repetition does not make it stay longer.
+      if lines[id]?.isOver == true, lines[id]?.state == line.state { return }
+      line.phase = .still(left: nil)
+      put(id, line)
+      return end(id, "ready", at: now)
+    case .idle: return remove(id)
+    }
+    put(id, line)
+  }
+
+  private mutating func apply(hud event: CountdownEvent, at now: Duration) {
+    guard let view = event.hud else { return }
+    // A screen has one of each level, and one channel for all of them.
+    let id = event.channel + "\u{0}" + (view.level?.rawValue ?? "")
+    guard view.state != .hidden else { return end(id, view.end ?? "hidden", at: now) }
+    var line = known(id, event)
+    line.state = view.isPaused ? "paused" : view.state.rawValue
+    line.title = view.status ?? view.kind?.rawValue ?? line.title
+    line.fraction = view.fraction
+    line.run(view, view.remainingTime, at: now)
+    if view.isPaused { line.phase = .still(left: view.remainingTime) }
+    put(id, line)
+  }
+
+  private mutating func apply(timer event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    if event.name == .cancelled { return end(id, "cancelled", at: now) }
+    if event.name == .fired, lines[id]?.isPeriodic != true, event.timer?.every == nil {
+      return end(id, "fired", at: now, title: event.fields["payload"]?.textOrBase64)
+    }
+    guard let view = event.timer else { return }
+    // With a deadline it exists, and fires now.
+    guard view.state != .idle || view.deadlineUnixMS != nil else { return remove(id) }
+    var line = known(id, event)
+    line.state = view.state.rawValue
+    line.title = view.payload ?? line.title
+    line.isPeriodic = line.isPeriodic || view.every != nil
+    line.run(view, view.remainingTime, of: view.every, at: now)
+    if view.state == .paused { line.phase = .still(left: view.remainingTime) }
+    put(id, line)
+  }
+
+  /// A rate limit, request, gate or debouncer has a line with the time until it changes by itself.
+  private mutating func apply(guarded event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    let title =
+      event.throttle.map(Throttle.left) ?? event.once?.result
+      ?? event.gate?.action ?? event.debounce?.payload
+    // It has ended, or never was.
+    guard let state = event.state, state != "idle", state != "closed" else {
+      return event.name == .snapshot
+        ? remove(id) : end(id, event.name.rawValue, at: now, title: title)
+    }
+    var line = known(id, event)
+    line.state = state
+    line.title = title
+    let left =
+      event.throttle?.resetAfter ?? event.once?.remainingTime ?? event.gate?.remainingTime
+      ?? event.debounce?.remainingTime
+    line.run(left, at: now)
+    put(id, line)
+  }
+
+  private mutating func apply(scope event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    // An event that clients emit says nothing of the scope.
+    guard let view = event.scope else { return }
+    guard view.state == .open else {
+      return event.name == .snapshot ? remove(id) : end(id, "closed", at: now)
+    }
+    var line = known(id, event)
+    line.state = view.state.rawValue
+    line.title = view.parent.map { "in \($0)" }
+    line.run(view, view.remainingTime, of: view.ttl, at: now)
+    put(id, line)
+  }
+
+  private mutating func apply(navigation event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    guard let view = event.navigation else { return }
+    guard view.state != .empty else {
+      return event.name == .snapshot ? remove(id) : end(id, "empty", at: now)
+    }
+    var line = known(id, event)
+    line.state = view.state.rawValue
+    // A swipe has a generation of its own.
+    line.title = line.title ?? lines[id]?.title
+    // Other events are about pages that come or go.
+    if [.snapshot, .didAppear].contains(event.name) || line.title == nil, let page = view.page {
+      let depth = event.fields["depth"]?.int ?? 1
+      line.title = depth > 1 ? "\(page), \(depth) pages" : page
+    }
+    line.fraction = view.fraction
+    line.run(view, view.remainingTime, at: now)
+    put(id, line)
+  }
+
+  private mutating func apply(page event: CountdownEvent, at now: Duration) {
+    let id = event.channel
+    guard let view = event.page else { return }
+    guard view.state != .unknown else {
+      return event.name == .snapshot ? remove(id) : end(id, "closed", at: now)
+    }
+    var line = known(id, event)
+    line.state = view.state.rawValue
+    let parts = [
+      view.items.map { "\($0) items" }, view.message, view.isVisible ? nil : "not on the screen",
+    ]
+    line.title = parts.compactMap(\.self).joined(separator: ", ")
+    line.run(view, view.remainingTime, at: now)
+    put(id, line)
+  }
+
+  /// The line of an event's entity; what it remembers of another generation is forgotten.
+  private func known(_ id: String, _ event: CountdownEvent) -> Line {
+    let new = Line(
+      kind: event.kind, channel: event.channel, key: event.key, generation: event.generation)
+    guard let old = lines[id], old.generation == event.generation || event.generation == nil
+    else { return new }
+    return old
+  }
+}
+
+extension Board.Line {
+  /// Runs until the deadline of a view; stands still where it has none.
+  mutating func run(
+    _ view: some EntityView, _ remaining: Duration?, of whole: Duration? = nil, at now: Duration
+  ) {
+    var left = remaining
+    // By the daemon's clock, which this one need not agree with. The deadline is rounded up and the
+    // clock down: together they may exceed the remaining time by a millisecond, which would show as
+    // a tenth of a second.
+    if let deadline = view.deadlineUnixMS, let clock = view.nowUnixMS {
+      let distance = Duration.milliseconds(deadline - clock)
+      left = remaining.map { $0 > .zero ? min($0, distance) : distance }
+    }
+    run(left, of: whole, at: now)
+  }
+
+  /// Runs for a time; stands still if that is nil. The bar shows the part of the whole, or of the
+  /// most that was ever left.
+  mutating func run(_ left: Duration?, of whole: Duration? = nil, at now: Duration) {
+    phase = left.map { .running(end: now + $0) } ?? .still(left: nil)
+    guard let left else { return }
+    total = whole.flatMap { $0 > .zero ? $0 : nil } ?? max(total ?? .zero, left)
+  }
+}

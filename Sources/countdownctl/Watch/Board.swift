@@ -1,0 +1,173 @@
+import CountdownClient
+
+/// What `watch` shows: a line for each entity, from the events alone.
+///
+/// Times are durations since the start of `watch`. The time left comes from the deadline and the
+/// daemon's clock in the last event, so ticks are not needed for it.
+struct Board {
+  /// How long a line stays at the end, and how many of those there are at most.
+  static let linger = Duration.seconds(5)
+  static let mostEnded = 5
+
+  struct Line: Equatable {
+    enum Phase: Equatable {
+      /// Ends at this time.
+      case running(end: Duration)
+      /// Does not run, with so much left; nil when no end is known.
+      case still(left: Duration?)
+      /// Has ended, and disappears at this time.
+      case over(until: Duration)
+    }
+
+    let kind: CountdownEvent.Kind
+    let channel: String
+    let key: String
+    var generation: Int?
+    /// The state, or the word for the end.
+    var state = ""
+    var phase = Phase.still(left: nil)
+    /// Of the whole, for the bar; nil without one.
+    var total: Duration?
+    /// Whether a timer fires again and again.
+    var isPeriodic = false
+    /// The part that is done, where the daemon sends it.
+    var fraction: Double?
+    var title: String?
+
+    var isOver: Bool { if case .over = phase { true } else { false } }
+
+    func left(at now: Duration) -> Duration? {
+      switch phase {
+      case .running(let end): max(.zero, end - now)
+      case .still(let left): left
+      case .over: nil
+      }
+    }
+
+    fileprivate func matches(_ filter: String) -> Bool {
+      filter.isEmpty
+        || [kind.rawValue, key, state, title ?? ""].contains { $0.lowercased().contains(filter) }
+    }
+  }
+
+  /// By id: the channel, with the level of a HUD.
+  private(set) var lines: [String: Line] = [:]
+  /// How many entities of each kind there are that have not ended.
+  private(set) var counts: [CountdownEvent.Kind: Int] = [:]
+  /// The ids of what has ended, oldest first.
+  private var ended: [String] = []
+  var isConnected = true
+
+  /// The lines that match the filter: what has ended, then the soonest first.
+  private(set) var order: [Place] = []
+  /// What has changed since `sort`, with the place that it had.
+  private var moved: [String: Place?] = [:]
+
+  /// Only lines are in the order that contain this, in small letters.
+  private(set) var filter = ""
+
+  // MARK: Lines
+
+  mutating func put(_ id: String, _ line: Line) {
+    let old = lines.updateValue(line, forKey: id)
+    remember(id, old)
+    if let old, !old.isOver { counts[old.kind, default: 0] -= 1 }
+    if !line.isOver { counts[line.kind, default: 0] += 1 }
+  }
+
+  /// The entity is over: its line stays a while, with a word in place of the state.
+  mutating func end(_ id: String, _ word: String, at now: Duration, title: String? = nil) {
+    guard var line = lines[id], !line.isOver else { return }
+    line.state = word
+    line.phase = .over(until: now + Self.linger)
+    if let title { line.title = title }
+    put(id, line)
+    ended.removeAll { $0 == id }
+    ended.append(id)
+    if ended.count > Self.mostEnded { remove(ended.removeFirst(), ifOver: true) }
+  }
+
+  mutating func remove(_ id: String, ifOver: Bool = false) {
+    guard let line = lines[id], line.isOver || !ifOver else { return }
+    lines[id] = nil
+    remember(id, line)
+    if !line.isOver { counts[line.kind, default: 0] -= 1 }
+  }
+
+  mutating func removeAll() {
+    self = Board(filter: filter)
+  }
+
+  /// Removes what has ended long enough ago.
+  mutating func expire(at now: Duration) {
+    let gone = ended.filter { id in
+      if case .over(let until)? = lines[id]?.phase { until <= now } else { true }
+    }
+    for id in gone { remove(id, ifOver: true) }
+    ended.removeAll { gone.contains($0) }
+  }
+
+  // MARK: Order
+
+  /// Where a line stands.
+  struct Place: Comparable {
+    /// First what is over, then what runs, then what does not, without an end last.
+    let group: Int
+    let time: Duration
+    let id: String
+
+    init(_ id: String, _ line: Line) {
+      self.id = id
+      switch line.phase {
+      case .over(let until): (group, time) = (0, until)
+      case .running(let end): (group, time) = (1, end)
+      case .still(let left?): (group, time) = (2, left)
+      case .still(nil): (group, time) = (3, .zero)
+      }
+    }
+
+    static func < (one: Place, other: Place) -> Bool {
+      if one.group != other.group { return one.group < other.group }
+      if one.time != other.time { return one.time < other.time }
+      return one.id < other.id
+    }
+  }
+
+  init(filter: String = "") { self.filter = filter.lowercased() }
+
+  mutating func filter(by text: String) {
+    filter = text.lowercased()
+    sortAll()
+  }
+
+  /// Brings the order up to date. O(changes · log lines) for few changes.
+  mutating func sort() {
+    guard moved.count <= 100 else { return sortAll() }
+    for (id, old) in moved {
+      if let old, let index = index(of: old), order[index] == old { order.remove(at: index) }
+      guard let line = lines[id], line.matches(filter) else { continue }
+      let place = Place(id, line)
+      order.insert(place, at: index(of: place) ?? order.endIndex)
+    }
+    moved = [:]
+  }
+
+  private mutating func sortAll() {
+    moved = [:]
+    order = lines.compactMap { $1.matches(filter) ? Place($0, $1) : nil }.sorted()
+  }
+
+  private mutating func remember(_ id: String, _ old: Line?) {
+    if moved.index(forKey: id) == nil { moved[id] = .some(old.map { Place(id, $0) }) }
+  }
+
+  /// The first place that is not before this one; nil if all are. O(log lines).
+  private func index(of place: Place) -> Int? {
+    var (low, high) = (0, order.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if order[middle] < place { low = middle + 1 } else { high = middle }
+    }
+    return low < order.count ? low : nil
+  }
+}

@@ -1,0 +1,230 @@
+import CountdownClient
+import Synchronization
+
+/// The screen of `watch`: the board, the part of it that is shown, and the filter.
+struct WatchContent: ScreenContent {
+  var board = Board()
+  /// The channels whose ticks matter: those that are shown.
+  let shown = ShownChannels()
+  /// Nil while all is well with the filter and keys move the lines.
+  private var filter: FilterPrompt?
+  private var top = 0
+  private var page = 1
+  /// Snapshots may still be on their way.
+  private var isNew = true
+
+  /// The rows that are not for lines of the board: two at the top, one at the bottom.
+  private static let otherRows = 3
+
+  private struct FilterPrompt { var text: String }
+
+  // MARK: Keys
+
+  mutating func press(_ key: Key) -> Bool {
+    if filter != nil {
+      edit(key)
+      return true
+    }
+    switch key {
+    case .character("q"), .character("Q"): return false
+    case .character("/"): filter = FilterPrompt(text: board.filter)
+    case .escape: board.filter(by: "")
+    case .up, .character("k"): top -= 1
+    case .down, .character("j"): top += 1
+    case .pageUp, .character("b"): top -= page
+    case .pageDown, .character(" "): top += page
+    case .home, .character("g"): top = 0
+    case .end, .character("G"): top = board.order.count
+    default: break
+    }
+    return true
+  }
+
+  private mutating func edit(_ key: Key) {
+    switch key {
+    case .character(let character): filter?.text.append(character)
+    case .backspace:
+      guard filter?.text.popLast() != nil else {
+        filter = nil
+        return
+      }
+    case .control("u"): filter?.text = ""
+    case .escape:
+      board.filter(by: "")
+      filter = nil
+      return
+    case .enter:
+      filter = nil
+      return
+    default: return
+    }
+    if let text = filter?.text { board.filter(by: text) }
+    top = 0
+  }
+
+  // MARK: Lines
+
+  mutating func prepare(at now: Duration, size: Terminal.Size) {
+    isNew = now < .milliseconds(300)
+    board.expire(at: now)
+    board.sort()
+    page = max(1, size.rows - Self.otherRows)
+    top = max(0, min(top, board.order.count - page))
+    shown.set(visible.map(\.channel))
+  }
+
+  private var visible: [Board.Line] {
+    board.order.dropFirst(top).prefix(page).compactMap { board.lines[$0.id] }
+  }
+
+  /// A tenth of a second where a time below two minutes is shown; the clock goes on in any case.
+  func pause(at now: Duration) -> Duration {
+    let shortest = visible.compactMap { line in
+      if case .running(let end) = line.phase, end > now { end - now } else { nil as Duration? }
+    }.min()
+    return shortest.map { $0 < .seconds(120) ? .milliseconds(100) : .seconds(1) } ?? .seconds(1)
+  }
+
+  func lines(at now: Duration, size: Terminal.Size, style: Style) -> [String] {
+    let shown = visible
+    let layout = WatchLayout(columns: size.columns, lines: shown)
+    var result = [
+      ScreenText.ends(
+        totals, ScreenText.clock, columns: size.columns, left: style.bold, right: style.dim),
+      style.reverse(layout.titles),
+    ]
+    result += shown.map { layout.text($0, at: now, style: style) }
+    if shown.isEmpty, !isNew {
+      let text =
+        board.filter.isEmpty
+        ? "Nothing to watch yet: start a countdown with 'countdownctl start KEY'."
+        : "Nothing matches '\(board.filter.printable)'."
+      result.append(style.dim(DisplayWidth.truncate(text, size.columns)))
+    }
+    result = Array(result.prefix(max(0, size.rows - 1)))
+    result += Array(repeating: "", count: max(0, size.rows - 1 - result.count))
+    result.append(footer(size.columns, style))
+    return result
+  }
+
+  /// How many entities there are, and of which kinds.
+  private var totals: String {
+    let counts = board.counts.filter { $0.value > 0 }
+    let all = counts.values.reduce(0, +)
+    let kinds = CountdownEvent.Kind.allCases.compactMap { kind in
+      counts[kind].map { "\(kind.rawValue) \(grouped($0))" }
+    }
+    return (["\(grouped(all)) \(all == 1 ? "entity" : "entities")"] + kinds)
+      .joined(separator: "  ")
+  }
+
+  private func footer(_ columns: Int, _ style: Style) -> String {
+    let count = board.order.count
+    let last = min(top + page, count)
+    let place = count > page ? "\(grouped(top + 1))–\(grouped(last)) of \(grouped(count))" : ""
+    if !board.isConnected {
+      let text = "Connection lost, trying again …"
+      return ScreenText.ends(text, place, columns: columns, left: style.red, right: style.dim)
+    }
+    if let filter {
+      let text = "/\(filter.text.printable)█"
+      return ScreenText.ends(text, place, columns: columns, left: style.bold, right: style.dim)
+    }
+    let keys =
+      board.filter.isEmpty
+      ? "q quit  / filter  ↑ ↓ PgUp PgDn scroll"
+      : "/\(board.filter.printable)  Esc shows all"
+    return ScreenText.ends(keys, place, columns: columns, left: style.dim, right: style.dim)
+  }
+}
+
+/// The channels on the screen, for whoever asks on another thread.
+final class ShownChannels: Sendable {
+  private let channels = Mutex(Set<String>())
+
+  func set(_ shown: [String]) { channels.withLock { $0 = Set(shown) } }
+  func contains(_ channel: String) -> Bool { channels.withLock { $0.contains(channel) } }
+}
+
+/// Who gets how many columns: the kind, the key, the state, the time left, the bar, the title.
+struct WatchLayout: Equatable {
+  private static let time = 11
+
+  private let columns: Int
+  private var kind = 9
+  private var key: Int
+  private var state = 13
+  private var bar = 0
+  private var title = 0
+
+  /// The widths change as little as can be while lines come and go.
+  init(columns: Int, lines: [Board.Line]) {
+    self.columns = columns
+    func widest(_ texts: [String]) -> Int {
+      let widest = texts.reduce(0) { max($0, DisplayWidth.of($1)) }
+      return (widest + 7) / 8 * 8
+    }
+    if columns < 60 { state = 0 }
+    if columns < 32 { kind = 0 }
+    let others = Self.time + 2 + (kind > 0 ? kind + 2 : 0) + (state > 0 ? state + 2 : 0)
+    let most = state == 0 ? columns - others : max(16, columns / 4)
+    key = max(0, min(widest(lines.map(\.key.printable)), most, columns - others))
+    key = max(key, min(16, columns - others))
+    // Two spaces before each.
+    let rest = columns - others - key
+    if rest < 12 {
+      key += max(0, rest)
+      return
+    }
+    title = min(widest(lines.map { ($0.title ?? "").printable }), rest / 2 - 2)
+    bar = rest - 2 - (title > 0 ? title + 2 : 0)
+    if bar < 8 { (bar, title) = (0, rest - 2) }
+  }
+
+  var titles: String {
+    row(kind: "KIND", key: "KEY", state: "STATE", time: "LEFT", bar: "", title: "TITLE")
+  }
+
+  func text(_ line: Board.Line, at now: Duration, style: Style) -> String {
+    let left = line.left(at: now)
+    let time =
+      switch line.phase {
+      case .over: state > 0 ? "" : line.state
+      case .running: left?.runningText ?? ""
+      case .still:
+        left.map { (state > 0 ? "" : "‖ ") + $0.runningText } ?? (state > 0 ? "" : line.state)
+      }
+    return row(
+      kind: line.kind.rawValue, key: line.key.printable, state: line.state.printable,
+      time: time.printable, bar: bar(line, left), title: (line.title ?? "").printable,
+      paint: { style.state($0, line.state) })
+  }
+
+  private func row(
+    kind kindText: String, key keyText: String, state stateText: String, time: String,
+    bar barText: String, title titleText: String, paint: (String) -> String = { $0 }
+  ) -> String {
+    var cells: [String] = []
+    if kind > 0 { cells.append(DisplayWidth.fit(kindText, kind)) }
+    if key > 0 { cells.append(DisplayWidth.fit(keyText, key)) }
+    if state > 0 { cells.append(paint(DisplayWidth.fit(stateText, state))) }
+    cells.append(paint(DisplayWidth.fit(time, min(Self.time, columns), alignRight: true)))
+    if bar > 0 { cells.append(paint(DisplayWidth.fit(barText, bar))) }
+    if title > 0 { cells.append(DisplayWidth.fit(titleText, title)) }
+    return cells.joined(separator: "  ")
+  }
+
+  private func bar(_ line: Board.Line, _ left: Duration?) -> String {
+    let fraction: Double? =
+      if line.isOver {
+        line.state == "ready" ? 1 : nil
+      } else if let fraction = line.fraction {
+        fraction
+      } else if let left, let total = line.total, total > .zero {
+        1 - left.inSeconds / total.inSeconds
+      } else {
+        nil
+      }
+    return fraction.map { Bar.text($0, columns: bar) } ?? ""
+  }
+}

@@ -1,0 +1,109 @@
+"""A real terminal: a shell in tmux, to type into and to look at."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+
+from countdownd import eventually
+
+PROMPT = "ready>"
+
+CONFIGURATION = """
+set -g status off
+set -g window-size manual
+set -g escape-time 0
+set -g default-shell /bin/sh
+"""
+
+
+class Terminal:
+    """A shell in a window of so many columns and rows."""
+
+    def __init__(self, columns=80, rows=24, term="tmux-256color", locale="C.UTF-8", **environment):
+        self.directory = tempfile.TemporaryDirectory(prefix="terminal-")
+        home = pathlib.Path(self.directory.name)
+        (home / "tmux.conf").write_text(CONFIGURATION)
+        self.command = ["tmux", "-u", "-S", home / "tmux", "-f", home / "tmux.conf"]
+        variables = {
+            "PATH": os.environ["PATH"], "HOME": str(home), "TERM": term, "LC_ALL": locale,
+            "PS1": PROMPT + " ", "BASH_SILENCE_DEPRECATION_WARNING": "1", **environment,
+        }  # fmt: skip
+        self.tmux(
+            "new-session", "-d", "-x", columns, "-y", rows, "env", "-i",
+            *(f"{name}={value}" for name, value in variables.items()),
+            "bash", "--norc", "--noprofile", "--noediting",
+        )  # fmt: skip
+        self.wait_for_prompt()
+
+    def tmux(self, *words):
+        done = subprocess.run(
+            [*map(str, self.command), *map(str, words)], capture_output=True, text=True, timeout=30
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def type(self, text):
+        """Types a line."""
+        self.tmux("send-keys", "-l", text)
+        self.press("Enter")
+
+    def press(self, *keys):
+        """Presses keys by their names in tmux: `q`, `Escape`, `C-c`, `PageDown`."""
+        self.tmux("send-keys", *keys)
+
+    def resize(self, columns, rows):
+        self.tmux("resize-window", "-x", columns, "-y", rows)
+
+    def screen(self):
+        """The lines on the screen, without blanks at their ends."""
+        return [line.rstrip() for line in self.tmux("capture-pane", "-p").split("\n")[:-1]]
+
+    def colours(self):
+        """The lines on the screen with their colours, as escape sequences."""
+        return self.tmux("capture-pane", "-p", "-e").split("\n")[:-1]
+
+    def fact(self, name):
+        """What tmux knows of the window, such as `alternate_on`."""
+        return self.tmux("display-message", "-p", "#{" + name + "}").strip()
+
+    def wait(self, condition, what):
+        """Waits until the lines on the screen fit, and returns them."""
+
+        def fits():
+            screen = self.screen()
+            return screen if condition(screen) else None
+
+        try:
+            return eventually(fits, what)
+        except AssertionError:
+            raise AssertionError(what + ":\n" + "\n".join(self.screen())) from None
+
+    def wait_for(self, text):
+        return self.wait(lambda screen: any(text in line for line in screen), f"it shows {text!r}")
+
+    def wait_for_prompt(self):
+        """Waits until the shell asks for the next line."""
+        return self.wait(
+            lambda screen: next((line for line in reversed(screen) if line), "") == PROMPT,
+            "the shell is back",
+        )
+
+    def run(self, command):
+        """Types a command, and returns what it has printed; the screen must have room for it."""
+        self.type("clear; " + command)
+        screen = self.wait(
+            lambda screen: screen[0] != f"{PROMPT} clear; {command}"
+            and next((line for line in reversed(screen) if line), "") == PROMPT,
+            "the command is done",
+        )
+        lines = [line for line in screen if line]
+        return lines[:-1]
+
+    def modes(self):
+        """The settings of the terminal."""
+        return self.run("stty -a")
+
+    def close(self):
+        subprocess.run([*map(str, self.command), "kill-server"], capture_output=True)
+        self.directory.cleanup()
