@@ -17,7 +17,7 @@ packages: ## Install the Debian packages that building needs
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
 	@scripts/install-packages.sh redis-tools python3 python3-venv gcc libc6-dev chromium-driver \
-	  nodejs node-redis golang-go
+	  nodejs node-redis golang-go tmux procps
 
 # SwiftPM compiles everything again when a flag changes, and it colours diagnostics on a terminal
 # only. So they are never coloured: a build in a terminal and one in a pipe share their results.
@@ -59,6 +59,10 @@ run: build ## Build everything and start a daemon at .build/run/countdownd.sock 
 .PHONY: demo
 demo: build ## Play a tour of all kinds live in the terminal; any key skips a part
 	@scripts/demo.sh $(RELEASE)
+
+.PHONY: screenshots
+screenshots: test-packages build ## Draw docs/images from a session in real terminals
+	@scripts/screenshots.py $(RELEASE) docs/images
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
 export DESTDIR PREFIX SYSCONFDIR

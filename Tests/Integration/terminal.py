@@ -7,27 +7,28 @@ import tempfile
 
 from countdownd import eventually
 
+# What the shell of a test shows when it waits.
 PROMPT = "ready>"
 
 CONFIGURATION = """
 set -g status off
-set -g window-size manual
 set -g escape-time 0
-set -g default-shell /bin/sh
 """
 
 
 class Terminal:
     """A shell in a window of so many columns and rows."""
 
-    def __init__(self, columns=80, rows=24, term="tmux-256color", locale="C.UTF-8", **environment):
+    def __init__(self, columns=80, rows=24, term="tmux-256color", locale="C.UTF-8", prompt=PROMPT,
+                 **environment):
+        self.prompt = prompt
         self.directory = tempfile.TemporaryDirectory(prefix="terminal-")
         home = pathlib.Path(self.directory.name)
         (home / "tmux.conf").write_text(CONFIGURATION)
         self.command = ["tmux", "-u", "-S", home / "tmux", "-f", home / "tmux.conf"]
         variables = {
             "PATH": os.environ["PATH"], "HOME": str(home), "TERM": term, "LC_ALL": locale,
-            "PS1": PROMPT + " ", "BASH_SILENCE_DEPRECATION_WARNING": "1", **environment,
+            "PS1": prompt + " ", **environment,
         }  # fmt: skip
         self.tmux(
             "new-session", "-d", "-x", columns, "-y", rows, "env", "-i",
@@ -61,7 +62,7 @@ class Terminal:
 
     def colours(self):
         """The lines on the screen with their colours, as escape sequences."""
-        return self.tmux("capture-pane", "-p", "-e").split("\n")[:-1]
+        return self.tmux("capture-pane", "-p", "-e", "-N").split("\n")[:-1]
 
     def fact(self, name):
         """What tmux knows of the window, such as `alternate_on`."""
@@ -85,7 +86,7 @@ class Terminal:
     def wait_for_prompt(self):
         """Waits until the shell asks for the next line."""
         return self.wait(
-            lambda screen: next((line for line in reversed(screen) if line), "") == PROMPT,
+            lambda screen: next((line for line in reversed(screen) if line), "").endswith(self.prompt),
             "the shell is back",
         )
 
@@ -93,8 +94,8 @@ class Terminal:
         """Types a command, and returns what it has printed; the screen must have room for it."""
         self.type("clear; " + command)
         screen = self.wait(
-            lambda screen: screen[0] != f"{PROMPT} clear; {command}"
-            and next((line for line in reversed(screen) if line), "") == PROMPT,
+            lambda screen: screen[0] != f"{self.prompt} clear; {command}"
+            and next((line for line in reversed(screen) if line), "").endswith(self.prompt),
             "the command is done",
         )
         lines = [line for line in screen if line]

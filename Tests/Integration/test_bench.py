@@ -162,7 +162,7 @@ def test_a_terminal_shows_a_progress_bar(daemon):
     finally:
         os.close(master)
         assert process.wait(PATIENCE) == 0, output
-    assert re.search(r"start +[█▏▎▍▌▋▊▉░]{30} \d+ %", output.decode()), output
+    assert re.search(r"start +[━╾─]{30} \d+ %", output.decode()), output
     # Nothing of it is left on the line where the report begins.
     assert b"\r\x1b[K" in output.split(b"start: 500")[0][-30:], output
 

@@ -132,14 +132,14 @@ import Wire
     #expect(all.contains("generation   5"))
   }
 
-  @Test func barsHaveEighths() {
-    #expect(Bar.text(0, columns: 4) == "░░░░")
-    #expect(Bar.text(1, columns: 4) == "████")
-    #expect(Bar.text(0.5, columns: 4) == "██░░")
-    #expect(Bar.text(0.03125, columns: 4) == "▏░░░")
-    #expect(Bar.text(-1, columns: 2) == "░░")
-    #expect(Bar.text(7, columns: 2) == "██")
-    #expect(Bar.text(.nan, columns: 2) == "░░")
+  @Test func barsHaveTwoStepsToAColumn() {
+    #expect(Bar.text(0, columns: 4) == "────")
+    #expect(Bar.text(1, columns: 4) == "━━━━")
+    #expect(Bar.text(0.5, columns: 4) == "━━──")
+    #expect(Bar.text(0.125, columns: 4) == "╾───")
+    #expect(Bar.text(-1, columns: 2) == "──")
+    #expect(Bar.text(7, columns: 2) == "━━")
+    #expect(Bar.text(.nan, columns: 2) == "──")
     #expect(Bar.text(0.5, columns: 0) == "")
     for step in 0...100 { #expect(Bar.text(Double(step) / 100, columns: 9).count == 9) }
   }

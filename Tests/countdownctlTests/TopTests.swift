@@ -90,7 +90,7 @@ import Testing
     }
     let wide = figures.lines(columns: 80, rows: 24, style: Style(hasColour: false))
     #expect(wide.count <= 24)
-    #expect(wide[1].contains("commands  1,500,000/s"))
+    #expect(wide[1].contains("commands   1.5 M/s  errors"))
     #expect(wide.contains { $0.contains("late p99") && $0.contains("410 µs") })
     #expect(wide.contains { $0.hasPrefix("SCOPE CLOSE") && $0.contains("12.3 ms") })
     let narrow = figures.lines(columns: 40, rows: 50, style: Style(hasColour: false))

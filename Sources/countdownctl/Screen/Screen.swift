@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 
 /// What a screen shows: a state that keys and time change, and its picture.
 protocol ScreenContent: Sendable {
@@ -134,11 +134,11 @@ extension String {
     return reduce(into: "") { text, character in
       switch character {
       case _ where character.isASCII: text.append(character)
-      case "█", "▉", "▊", "▋", "▌": text += "#"
-      case "▍", "▎", "▏", "░", "·": text += "."
+      case "━", "╾": text += "="
       case "…": text += "~"
       case "–", "—", "─": text += "-"
       case "‖": text += "|"
+      case "█": text += "_"
       case "×": text += "x"
       case "µ": text += "u"
       case "↑": text += "^"

@@ -1,4 +1,5 @@
-import Foundation
+import Dispatch
+import Glibc
 import Synchronization
 
 /// The terminal while a screen is shown: the alternate screen, and each key as it is pressed.
@@ -49,8 +50,7 @@ enum Terminal {
   /// Shows lines, from the top of the screen. Opens the screen first; does nothing in the
   /// background.
   static func draw(_ lines: [String], size: Size) {
-    let foreground = tcgetpgrp(STDOUT_FILENO)
-    guard foreground < 0 || foreground == getpgrp() else { return }
+    guard isForeground(STDOUT_FILENO) else { return }
     let text = state.withLock { state in
       var text = state.isOpen ? "" : open(&state)
       if state.size != size {
@@ -60,13 +60,20 @@ enum Terminal {
       }
       for (row, line) in lines.prefix(size.rows).enumerated() {
         if row < state.lines.count, state.lines[row] == line { continue }
-        text += "\u{1B}[\(row + 1);1H" + Style.printable(line) + "\u{1B}[K"
+        // Erased before, as after a full line the cursor still is in its last column.
+        text += "\u{1B}[\(row + 1);1H\u{1B}[K" + Style.printable(line)
       }
       if lines.count < state.lines.count { text += "\u{1B}[\(lines.count + 1);1H\u{1B}[J" }
       state.lines = lines
       return text
     }
     if !text.isEmpty { Output.raw(text) }
+  }
+
+  /// Whether the shell lets this process use the terminal now.
+  private static func isForeground(_ descriptor: Int32) -> Bool {
+    let group = tcgetpgrp(descriptor)
+    return group < 0 || group == getpgrp()
   }
 
   /// Restores the terminal as it was before the first `draw`.
@@ -107,11 +114,16 @@ enum Terminal {
       continuation.finish()
       return stream
     }
-    Thread.detachNewThread {
+    DispatchQueue(label: "keys").async {
       var bytes = [UInt8](repeating: 0, count: 1024)
       while true {
         let count = unsafe read(STDIN_FILENO, &bytes, bytes.count)
         if count < 0, errno == EINTR { continue }
+        // In the background nothing can be read until the shell brings it back.
+        if count < 0, errno == EIO, !isForeground(STDIN_FILENO) {
+          usleep(100_000)
+          continue
+        }
         guard count > 0 else { return continuation.finish() }
         for key in Key.parse(bytes.prefix(count)) { continuation.yield(key) }
       }

@@ -53,19 +53,16 @@ struct Style {
   }
 }
 
-/// A bar that empties or fills, eight steps to a column.
+/// A bar that fills, two steps to a column.
 enum Bar {
-  private static let eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
-
   /// - Parameter fraction: the full part, from 0 to 1; values beyond are cut off.
   static func text(_ fraction: Double, columns: Int) -> String {
     guard columns > 0 else { return "" }
     let bounded = fraction.isFinite ? min(max(fraction, 0), 1) : 0
-    let steps = Int((bounded * Double(columns * 8)).rounded())
-    let full = steps / 8
-    let rest = eighths[steps % 8]
-    let empty = columns - full - (rest.isEmpty ? 0 : 1)
-    return String(repeating: "█", count: full) + rest + String(repeating: "░", count: empty)
+    let steps = Int((bounded * Double(columns * 2)).rounded())
+    let (full, half) = steps.quotientAndRemainder(dividingBy: 2)
+    return String(repeating: "━", count: full) + (half > 0 ? "╾" : "")
+      + String(repeating: "─", count: columns - full - half)
   }
 }
 

@@ -3,7 +3,7 @@ import CountdownClient
 
 struct Top: SessionCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows what the daemon does now: load, lateness, users, slow commands.",
+    abstract: "Show what the daemon does now: load, lateness, users, slow commands.",
     discussion: """
       On a terminal it is a screen that is refreshed each second; q quits. Elsewhere it prints the \
       same as text, or with --json as a line of JSON, each second until Ctrl-C.

@@ -10,14 +10,17 @@ extension TopFigures {
     ]
     result += summary(columns)
     let tables = [userTable, commandTable, slowTable]
-    // Each has a blank line and its titles; what is left is shared, those at the end get what those
-    // before do not need.
-    var free = rows - result.count - 2 * tables.count
-    for (index, table) in tables.enumerated() {
-      let share = max(1, free / (tables.count - index))
-      let lines = table.lines(columns: columns, rows: share, style: style)
-      free -= lines.count - 1
-      result += [""] + lines
+    // Each has a blank line and its titles; what is left is shared, and the longer ones get what
+    // the shorter ones do not need.
+    var free = max(rows - result.count - 2 * tables.count, 0)
+    var shares = [Int](repeating: 0, count: tables.count)
+    let shortestFirst = tables.indices.sorted { tables[$0].count < tables[$1].count }
+    for (done, index) in shortestFirst.enumerated() {
+      shares[index] = min(tables[index].count, free / (tables.count - done))
+      free -= shares[index]
+    }
+    for (table, share) in zip(tables, shares) {
+      result += [""] + table.lines(columns: columns, rows: share, style: style)
     }
     return result
   }
@@ -90,6 +93,7 @@ extension TopFigures {
 
   private static func rate(_ value: Double?) -> String {
     guard let value else { return "–" }
+    if value >= 1_000_000 { return fixed(value / 1_000_000, 1) + " M/s" }
     return (value > 0 && value < 10 ? fixed(value, 1) : grouped(Int(value.rounded()))) + "/s"
   }
 
@@ -125,6 +129,9 @@ struct TopTable {
   init(_ columns: [Column], _ rows: [[String]], none: String = "") {
     (self.columns, self.rows, self.none) = (columns, rows, none)
   }
+
+  /// Its rows, the note in place of none included.
+  var count: Int { max(rows.count, 1) }
 
   /// The titles, and at most so many rows.
   func lines(columns width: Int, rows most: Int, style: Style) -> [String] {

@@ -1,5 +1,5 @@
 import CountdownClient
-import Foundation
+import Glibc
 
 /// What the daemon replied at one moment.
 struct TopSample {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import CountdownClient
-import Glibc
 
 struct Watch: SessionCommand {
   static let configuration = CommandConfiguration(

@@ -6,8 +6,8 @@ struct WatchContent: ScreenContent {
   var board = Board()
   /// The channels whose ticks matter: those that are shown.
   let shown = ShownChannels()
-  /// Nil while all is well with the filter and keys move the lines.
-  private var filter: FilterPrompt?
+  /// The filter while it is typed.
+  private var filter: String?
   private var top = 0
   private var page = 1
   /// Snapshots may still be on their way.
@@ -15,8 +15,6 @@ struct WatchContent: ScreenContent {
 
   /// The rows that are not for lines of the board: two at the top, one at the bottom.
   private static let otherRows = 3
-
-  private struct FilterPrompt { var text: String }
 
   // MARK: Keys
 
@@ -27,28 +25,32 @@ struct WatchContent: ScreenContent {
     }
     switch key {
     case .character("q"), .character("Q"): return false
-    case .character("/"): filter = FilterPrompt(text: board.filter)
+    case .character("/"): filter = board.filter
     case .escape: board.filter(by: "")
-    case .up, .character("k"): top -= 1
-    case .down, .character("j"): top += 1
-    case .pageUp, .character("b"): top -= page
-    case .pageDown, .character(" "): top += page
-    case .home, .character("g"): top = 0
-    case .end, .character("G"): top = board.order.count
+    case .up, .character("k"): scroll(to: top - 1)
+    case .down, .character("j"): scroll(to: top + 1)
+    case .pageUp, .character("b"): scroll(to: top - page)
+    case .pageDown, .character(" "): scroll(to: top + page)
+    case .home, .character("g"): scroll(to: 0)
+    case .end, .character("G"): scroll(to: board.order.count)
     default: break
     }
     return true
   }
 
+  private mutating func scroll(to line: Int) {
+    top = max(0, min(line, board.order.count - page))
+  }
+
   private mutating func edit(_ key: Key) {
     switch key {
-    case .character(let character): filter?.text.append(character)
+    case .character(let character): filter?.append(character)
     case .backspace:
-      guard filter?.text.popLast() != nil else {
+      guard filter?.popLast() != nil else {
         filter = nil
         return
       }
-    case .control("u"): filter?.text = ""
+    case .control("u"): filter = ""
     case .escape:
       board.filter(by: "")
       filter = nil
@@ -58,8 +60,8 @@ struct WatchContent: ScreenContent {
       return
     default: return
     }
-    if let text = filter?.text { board.filter(by: text) }
-    top = 0
+    board.filter(by: filter ?? "")
+    scroll(to: 0)
   }
 
   // MARK: Lines
@@ -69,7 +71,7 @@ struct WatchContent: ScreenContent {
     board.expire(at: now)
     board.sort()
     page = max(1, size.rows - Self.otherRows)
-    top = max(0, min(top, board.order.count - page))
+    scroll(to: top)
     shown.set(visible.map(\.channel))
   }
 
@@ -127,7 +129,7 @@ struct WatchContent: ScreenContent {
       return ScreenText.ends(text, place, columns: columns, left: style.red, right: style.dim)
     }
     if let filter {
-      let text = "/\(filter.text.printable)█"
+      let text = "/\(filter.printable)█"
       return ScreenText.ends(text, place, columns: columns, left: style.bold, right: style.dim)
     }
     let keys =
@@ -147,38 +149,35 @@ final class ShownChannels: Sendable {
 }
 
 /// Who gets how many columns: the kind, the key, the state, the time left, the bar, the title.
+/// A column that has none is left out.
 struct WatchLayout: Equatable {
   private static let time = 11
 
   private let columns: Int
   private var kind = 9
   private var key: Int
-  private var state = 13
+  private var state = 0
   private var bar = 0
   private var title = 0
 
-  /// The widths change as little as can be while lines come and go.
   init(columns: Int, lines: [Board.Line]) {
     self.columns = columns
-    func widest(_ texts: [String]) -> Int {
-      let widest = texts.reduce(0) { max($0, DisplayWidth.of($1)) }
-      return (widest + 7) / 8 * 8
-    }
-    if columns < 60 { state = 0 }
+    func widest(_ texts: [String]) -> Int { texts.reduce(0) { max($0, DisplayWidth.of($1)) } }
+    // By eights, so that the columns stay where they are while lines come and go.
+    func rounded(_ width: Int) -> Int { (width + 7) / 8 * 8 }
+    if columns >= 60 { state = max(widest(lines.map(\.state.printable)), 9) }
     if columns < 32 { kind = 0 }
-    let others = Self.time + 2 + (kind > 0 ? kind + 2 : 0) + (state > 0 ? state + 2 : 0)
-    let most = state == 0 ? columns - others : max(16, columns / 4)
-    key = max(0, min(widest(lines.map(\.key.printable)), most, columns - others))
-    key = max(key, min(16, columns - others))
-    // Two spaces before each.
-    let rest = columns - others - key
-    if rest < 12 {
-      key += max(0, rest)
+    // Two spaces after each.
+    let others = [kind, state, Self.time].reduce(0) { $1 > 0 ? $0 + $1 + 2 : $0 }
+    let most = state == 0 ? columns - others : columns / 4
+    key = max(0, min(max(rounded(widest(lines.map(\.key.printable))), 16), most))
+    let rest = columns - others - key - 2
+    guard state > 0, rest >= 10 else {
+      key = max(0, columns - others)
       return
     }
-    title = min(widest(lines.map { ($0.title ?? "").printable }), rest / 2 - 2)
-    bar = rest - 2 - (title > 0 ? title + 2 : 0)
-    if bar < 8 { (bar, title) = (0, rest - 2) }
+    title = min(rounded(widest(lines.map { ($0.title ?? "").printable })), max(rest - 10, 0))
+    bar = rest - (title > 0 ? title + 2 : 0)
   }
 
   var titles: String {
