@@ -110,8 +110,8 @@ extension TopFigures {
   }
 }
 
-/// A table whose first column takes the columns that the others leave; where there are too few, the
-/// last ones are left out.
+/// A table whose first column is as wide as its texts and the others allow; where there are too few
+/// columns, the last ones are left out.
 struct TopTable {
   struct Column {
     let title: String
@@ -138,7 +138,8 @@ struct TopTable {
     var shown = columns[...]
     func others() -> Int { shown.dropFirst().reduce(0) { $0 + $1.width + 2 } }
     while shown.count > 1, width - others() < Self.leastFirst { shown.removeLast() }
-    let first = width - others()
+    let widest = rows.reduce(0) { max($0, DisplayWidth.of($1[0])) }
+    let first = min(width - others(), max(widest, Self.leastFirst * 2))
     func line(_ cells: [String]) -> String {
       let rest = zip(shown, cells).dropFirst().map { column, cell in
         DisplayWidth.fit(cell, column.width, alignRight: true)
@@ -146,6 +147,6 @@ struct TopTable {
       return ([DisplayWidth.fit(cells[0], first)] + rest).joined(separator: "  ")
     }
     let body = rows.isEmpty ? [style.dim(DisplayWidth.truncate(none, width))] : rows.map(line)
-    return [style.reverse(line(columns.map(\.title)))] + body.prefix(most)
+    return [style.reverse(DisplayWidth.fit(line(columns.map(\.title)), width))] + body.prefix(most)
   }
 }
