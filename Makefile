@@ -61,8 +61,11 @@ demo: build ## Play a tour of all kinds live in the terminal; any key skips a pa
 	@scripts/demo.sh $(RELEASE)
 
 .PHONY: screenshots
-screenshots: test-packages build ## Draw docs/images from a session in real terminals
+screenshots: test-packages build ## Make docs/images: sessions in real terminals, and the login example
 	@scripts/screenshots.py $(RELEASE) docs/images
+	@scripts/integration-test.sh --version >/dev/null
+	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  .build/venv/bin/python scripts/screenshots-login.py docs/images
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
 export DESTDIR PREFIX SYSCONFDIR

@@ -2,7 +2,9 @@
 enum DisplayWidth {
   /// Columns of a text without control characters: two for CJK and emoji, none for what combines.
   static func of(_ text: some StringProtocol) -> Int {
-    text.reduce(0) { $0 + of($1) }
+    // Most texts are ASCII, and screens measure many.
+    if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+    return text.reduce(0) { $0 + of($1) }
   }
 
   static func of(_ character: Character) -> Int {

@@ -208,10 +208,12 @@ struct WatchLayout: Equatable {
     if key > 0 { cells.append(DisplayWidth.fit(keyText, key)) }
     if state > 0 { cells.append(paint(DisplayWidth.fit(stateText, state))) }
     cells.append(paint(DisplayWidth.fit(time, min(Self.time, columns), alignRight: true)))
-    if bar > 0 { cells.append(paint(DisplayWidth.fit(barText, bar))) }
+    if bar > 0 { cells.append(barText.isEmpty ? spaces(bar) : paint(barText)) }
     if title > 0 { cells.append(DisplayWidth.fit(titleText, title)) }
     return cells.joined(separator: "  ")
   }
+
+  private func spaces(_ count: Int) -> String { String(repeating: " ", count: count) }
 
   private func bar(_ line: Board.Line, _ left: Duration?) -> String {
     let fraction: Double? =
