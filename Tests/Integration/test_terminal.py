@@ -257,6 +257,17 @@ def test_a_lost_connection_is_said_and_made_again(daemon, client, terminal):
 # MARK: What top shows
 
 
+def test_a_daemon_that_does_not_answer_keeps_nobody(daemon, terminal):
+    terminal.type("countdownctl top")
+    terminal.wait_for("USER")
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        terminal.press("q")
+        terminal.wait_for_prompt()
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
 @pytest.mark.parametrize("columns, rows", [(80, 24), (200, 50), (40, 24)])
 def test_top_shows_the_load(daemon, client, open_terminal, columns, rows):
     fill(client)

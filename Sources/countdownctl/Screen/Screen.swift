@@ -15,11 +15,6 @@ protocol ScreenContent: Sendable {
   func pause(at now: Duration) -> Duration
 }
 
-private enum Outcome<Result: Sendable> {
-  case done(Result)
-  case left, noMoreKeys
-}
-
 /// Shows a content on the terminal until a key or a signal ends it, and restores the terminal.
 ///
 /// Times are durations since the screen was made.
@@ -52,35 +47,27 @@ actor Screen<Content: ScreenContent> {
   /// Shows the screen while `work` goes on.
   ///
   /// - Returns: what `work` returned; nil if a key or a signal ended the screen before.
-  func show<Result: Sendable>(
-    while work: @escaping @Sendable () async throws -> Result
-  ) async throws -> Result? {
+  func show<Value: Sendable>(
+    while work: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value? {
     let signals = Signals([SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT])
-    defer { Terminal.close() }
-    return try await withThrowingTaskGroup(of: Outcome<Result>.self) { group in
-      group.addTask { .done(try await work()) }
-      group.addTask {
-        await self.draw()
-        return .left
-      }
-      group.addTask {
-        for await key in Terminal.keys() where await !self.press(key) { return .left }
-        return .noMoreKeys
-      }
-      group.addTask {
-        await self.obey(signals)
-        return .left
-      }
-      defer { group.cancelAll() }
-      while let outcome = try await group.next() {
-        switch outcome {
-        case .done(let result): return result
-        case .left: return nil
-        case .noMoreKeys: break
-        }
-      }
-      return nil
-    }
+    defer { Terminal.close(forGood: true) }
+    return try await firstOutcome(
+      of: work,
+      orEndOf: [
+        {
+          await self.draw()
+          return false
+        },
+        {
+          for await key in Terminal.keys() where await !self.press(key) { return true }
+          return false
+        },
+        {
+          await self.obey(signals)
+          return true
+        },
+      ])
   }
 
   /// Returns when a signal asks to end.

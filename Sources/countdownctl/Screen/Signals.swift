@@ -38,18 +38,38 @@ extension Signals {
   /// Does work until a signal asks the process to end.
   ///
   /// - Returns: what `work` returned; nil if a signal came first.
-  static func end<Result: Sendable>(
-    _ work: @escaping @Sendable () async throws -> Result
-  ) async throws -> Result? {
+  static func end<Value: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value? {
     let signals = Signals([SIGINT, SIGTERM, SIGHUP])
-    return try await withThrowingTaskGroup(of: Result?.self) { group in
-      group.addTask { try await work() }
-      group.addTask {
-        for await _ in signals.received { break }
-        return nil
-      }
-      defer { group.cancelAll() }
-      return try await group.next() ?? nil
+    return try await firstOutcome(
+      of: work,
+      orEndOf: [
+        {
+          for await _ in signals.received { break }
+          return true
+        }
+      ])
+  }
+}
+
+/// Does work until it is done, or one of the others returns true, which makes the result nil.
+///
+/// The rest is cancelled and not waited for: a daemon that does not answer would hold it up.
+func firstOutcome<Value: Sendable>(
+  of work: @escaping @Sendable () async throws -> Value,
+  orEndOf others: [@Sendable () async -> Bool]
+) async throws -> Value? {
+  let (outcomes, outcome) = AsyncStream.makeStream(of: Result<Value?, any Error>.self)
+  let working = Task {
+    do {
+      outcome.yield(.success(try await work()))
+    } catch {
+      outcome.yield(.failure(error))
     }
   }
+  let tasks = others.map { other in Task { if await other() { outcome.yield(.success(nil)) } } }
+  defer { for task in [working] + tasks { task.cancel() } }
+  for await first in outcomes { return try first.get() }
+  throw CancellationError()
 }

@@ -37,6 +37,7 @@ enum Terminal {
 
   private struct State {
     var isOpen = false
+    var isOver = false
     var isRegistered = false
     /// The modes to restore; nil where standard input is no terminal.
     var modes: termios?
@@ -52,6 +53,7 @@ enum Terminal {
   static func draw(_ lines: [String], size: Size) {
     guard isForeground(STDOUT_FILENO) else { return }
     let text = state.withLock { state in
+      guard !state.isOver else { return "" }
       var text = state.isOpen ? "" : open(&state)
       if state.size != size {
         text += "\u{1B}[2J"
@@ -76,9 +78,11 @@ enum Terminal {
     return group < 0 || group == getpgrp()
   }
 
-  /// Restores the terminal as it was before the first `draw`.
-  static func close() {
+  /// Restores the terminal as it was before the first `draw`; the next one opens the screen again,
+  /// unless it is closed for good.
+  static func close(forGood: Bool = false) {
     state.withLock { state in
+      state.isOver = state.isOver || forGood
       guard state.isOpen else { return }
       // Not by way of `Output`, which may be what ends the process.
       let text = Array("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l".utf8)
