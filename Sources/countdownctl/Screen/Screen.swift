@@ -44,7 +44,7 @@ actor Screen<Content: ScreenContent> {
     wake.yield()
   }
 
-  /// Shows the screen while `work` goes on.
+  /// Shows the screen until `work` is done.
   ///
   /// - Returns: what `work` returned; nil if a key or a signal ended the screen before.
   func show<Value: Sendable>(

@@ -15,7 +15,7 @@ final class Signals: @unchecked Sendable {
       of: Int32.self, bufferingPolicy: .bufferingNewest(16))
     received = stream
     sources = numbers.compactMap { number in
-      // The source hears it nevertheless; without this the process would end first.
+      // The source receives it nevertheless; without this the process would end first.
       let before = signal(number, SIG_IGN)
       if leavingIgnored,
         unsafe unsafeBitCast(before, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)

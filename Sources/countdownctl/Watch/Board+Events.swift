@@ -156,7 +156,7 @@ extension Board {
 }
 
 extension Board.Line {
-  /// Runs until the deadline of a view; stands still where it has none.
+  /// Runs until the deadline of a view; stays still where it has none.
   mutating func run(
     _ view: some EntityView, _ remaining: Duration?, of whole: Duration? = nil, at now: Duration
   ) {
@@ -171,7 +171,7 @@ extension Board.Line {
     run(left, of: whole, at: now)
   }
 
-  /// Runs for a time; stands still if that is nil. The bar shows the part of the whole, or of the
+  /// Runs for a time; stays still if that is nil. The bar shows the part of the whole, or of the
   /// most that was ever left.
   mutating func run(_ left: Duration?, of whole: Duration? = nil, at now: Duration) {
     phase = left.map { .running(end: now + $0) } ?? .still(left: nil)
