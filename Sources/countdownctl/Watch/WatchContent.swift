@@ -79,7 +79,7 @@ struct WatchContent: ScreenContent {
     board.order.dropFirst(top).prefix(page).compactMap { board.lines[$0.id] }
   }
 
-  /// A tenth of a second where a time below two minutes is shown; else once a second, for the clock.
+  /// A tenth of a second while a time below two minutes is shown, else a second for the clock.
   func pause(at now: Duration) -> Duration {
     let shortest = visible.compactMap { line in
       if case .running(let end) = line.phase, end > now { end - now } else { nil as Duration? }
