@@ -9,9 +9,11 @@ package struct FreeIndices: ~Copyable {
   private var bits = GrowingArray<UInt64>(capacity: 1)
   private var words = GrowingArray<UInt64>(capacity: 1)
   private var groups = GrowingArray<UInt64>(capacity: 1)
-  /// What is left of the word that things are taken from now; and the number of its first thing.
+  /// What is left of the word that things are taken from now; and the number of its first thing, or
+  /// `none`.
   private var held: UInt64 = 0
-  private var heldStart: UInt32 = 0
+  private var heldStart = none
+  private static let none = UInt32.max
   /// How many there are, free or not.
   package private(set) var end = 0
 
@@ -41,9 +43,14 @@ package struct FreeIndices: ~Copyable {
 
   @inline(__always)
   package mutating func insert(_ index: UInt32) {
+    let bit: UInt64 = 1 &<< UInt64(truncatingIfNeeded: index & 63)
+    if index & ~63 == heldStart {
+      held |= bit
+      return
+    }
     let word = Int(truncatingIfNeeded: index &>> 6)
     let old = bits.cells[word]
-    bits.cells[word] = old | 1 &<< UInt64(truncatingIfNeeded: index & 63)
+    bits.cells[word] = old | bit
     if old == 0 { announce(word) }
   }
 
@@ -64,19 +71,23 @@ package struct FreeIndices: ~Copyable {
   package func forEachFreeRegion(of size: Int, _ body: (Range<Int>) -> Void) {
     for start in stride(from: 0, to: end - size + 1, by: size) {
       let regionWords = start / 64..<(start + size) / 64
-      if regionWords.allSatisfy({ bits.cells[$0] == ~0 }) { body(start..<start + size) }
+      if regionWords.allSatisfy({ free(inWord: $0) == ~0 }) { body(start..<start + size) }
     }
   }
 
   /// Calls `body` with each that is taken, in order. O(end / 64), and O(1) for each.
   package func forEachTaken(_ body: (UInt32) -> Void) {
     for word in 0..<end / 64 {
-      var taken = ~bits.cells[word]
+      var taken = ~free(inWord: word)
       while taken != 0 {
         body(UInt32(truncatingIfNeeded: word &<< 6 | taken.trailingZeroBitCount))
         taken &= taken &- 1
       }
     }
+  }
+
+  private func free(inWord word: Int) -> UInt64 {
+    word == Int(heldStart &>> 6) ? bits.cells[word] | held : bits.cells[word]
   }
 
   private mutating func announce(_ word: Int) {
@@ -99,7 +110,7 @@ package struct FreeIndices: ~Copyable {
   /// all in number. Returns false if nothing is free.
   @inline(never)
   mutating func holdNextWord() -> Bool {
-    var group = Int(heldStart &>> 12)
+    var group = heldStart == Self.none ? 0 : Int(heldStart &>> 12)
     if words.cells[group] == 0 {
       var top = 0
       while top < groups.capacity, groups.cells[top] == 0 { top += 1 }
@@ -133,7 +144,7 @@ package struct FreeIndices: ~Copyable {
     words.startOver(1)
     groups.startOver(1)
     held = 0
-    heldStart = 0
+    heldStart = Self.none
     end = 0
   }
 }
