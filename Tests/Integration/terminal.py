@@ -22,13 +22,16 @@ class Terminal:
     def __init__(self, columns=80, rows=24, term="tmux-256color", locale="C.UTF-8", prompt=PROMPT,
                  **environment):
         self.prompt = prompt
-        self.directory = tempfile.TemporaryDirectory(prefix="terminal-")
+        self.commands = 0
+        self.directory = tempfile.TemporaryDirectory(
+            prefix="terminal-", ignore_cleanup_errors=True
+        )
         home = pathlib.Path(self.directory.name)
         (home / "tmux.conf").write_text(CONFIGURATION)
         self.command = ["tmux", "-u", "-S", home / "tmux", "-f", home / "tmux.conf"]
         variables = {
             "PATH": os.environ["PATH"], "HOME": str(home), "TERM": term, "LC_ALL": locale,
-            "PS1": prompt + " ", **environment,
+            "PS1": prompt + " ", "HISTFILE": "/dev/null", **environment,
         }  # fmt: skip
         self.tmux(
             "new-session", "-d", "-x", columns, "-y", rows, "env", "-i",
@@ -92,14 +95,12 @@ class Terminal:
 
     def run(self, command):
         """Types a command, and returns what it has printed; the screen must have room for it."""
-        self.type("clear; " + command)
-        screen = self.wait(
-            lambda screen: screen[0] != f"{self.prompt} clear; {command}"
-            and next((line for line in reversed(screen) if line), "").endswith(self.prompt),
-            "the command is done",
-        )
-        lines = [line for line in screen if line]
-        return lines[:-1]
+        self.commands += 1
+        end = f"end {self.commands}"
+        self.type(f"clear; {command}; echo e''nd {self.commands}")
+        screen = self.wait(lambda screen: end in screen, "the command is done")
+        self.wait_for_prompt()
+        return [line for line in screen[: screen.index(end)] if line]
 
     def modes(self):
         """The settings of the terminal."""
