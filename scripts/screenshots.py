@@ -139,8 +139,10 @@ def svg(lines, columns, rows, title):
 SIZES = [(80, 24), (200, 50), (40, 24)]
 
 
-def fill(daemon):
-    """What a service might have under way."""
+def fill(daemon, rows):
+    """What a service might have under way, more of it for more rows."""
+    from countdownd import Error
+
     client = daemon.connect()
     for words in [
         ("COUNTDOWN", "START", "+4512345678", "COUNT", 60, "TITLE", "Send again in %ds"),
@@ -161,7 +163,10 @@ def fill(daemon):
         ("PAGE", "APPEAR", "orders", "TIMEOUT", "15s", "GRACE", "1m"),
     ]:
         reply = client(*words)
-        assert not reply.__class__.__name__ == "Error", (words, reply)
+        assert not isinstance(reply, Error), (words, reply)
+    for number in range(rows - 24):
+        key = f"+4520{number * 7919 % 1_000_000:06}"
+        client("COUNTDOWN", "START", key, "COUNT", 65 + 9 * number, "TITLE", "Send again in %m:%02s")
     return client
 
 
@@ -199,7 +204,7 @@ def main(binaries, directory):
     for columns, rows in SIZES:
         daemon = Daemon(config="slowlog:\n  threshold: 5us\n")
         try:
-            fill(daemon)
+            fill(daemon, rows)
             picture("watch", columns, rows, "countdownctl watch", "Send again in 5")
             picture("list", columns, rows, "countdownctl list", "+4587654321", whole=False)
             picture(
