@@ -177,46 +177,43 @@ def main(binaries, directory):
 
     directory.mkdir(parents=True, exist_ok=True)
 
-    def picture(name, columns, rows, command, text, whole=True):
-        """Draws the screen once it shows the text; of what only prints, its beginning."""
-        variables = {
-            "COUNTDOWND_SOCKET": str(daemon.path),
-            "PATH": f"{binaries}:{os.environ['PATH']}",
-        }
-        terminal = Terminal(columns, rows if whole else 200, prompt="$", **variables)
+    def picture(name, columns, rows, command, shown=None):
+        """Draws the screen of `command` once a line matches `shown`; without that, the beginning of
+        what it prints."""
+        terminal = Terminal(
+            columns, rows if shown else 200, prompt="$", COUNTDOWND_SOCKET=str(daemon.path),
+            PATH=f"{binaries}:{os.environ['PATH']}",
+        )  # fmt: skip
         try:
             terminal.type(command)
-            terminal.wait_for(text)
-            if not whole:
+            terminal.wait_for("countdown")
+            if shown:
+                terminal.wait(lambda screen: any(re.match(shown, line) for line in screen), shown)
+            else:
                 terminal.wait_for_prompt()
             lines = terminal.colours()
         finally:
             terminal.close()
-        if not whole:
-            # The last line is the prompt.
-            while lines and re.sub(r"\x1b\[[\d;]*m", "", lines[-1]).strip() in ("", "$"):
+        if not shown:
+            # Blank lines, and the prompt.
+            while re.sub(r"\x1b\[[\d;]*m", "", lines[-1]).strip() in ("", "$"):
                 lines.pop()
-        size = "" if columns == 80 else f"-{columns}x{rows}"
-        drawn = svg(lines, columns, min(rows, len(lines)), f"{command}, {columns} × {rows}")
-        (directory / f"{name}{size}.svg").write_text(drawn)
-        print(directory / f"{name}{size}.svg", flush=True)
+        file = directory / (name + ("" if columns == 80 else f"-{columns}x{rows}") + ".svg")
+        file.write_text(svg(lines, columns, min(rows, len(lines)), command))
+        print(file, flush=True)
 
     for columns, rows in SIZES:
-        daemon = Daemon(config="slowlog:\n  threshold: 5us\n")
+        daemon = Daemon(config="slowlog:\n  threshold: 0ms\n")
         try:
             fill(daemon, rows)
-            picture("watch", columns, rows, "countdownctl watch", "Send again in 5")
-            picture("list", columns, rows, "countdownctl list", "+4587654321", whole=False)
-            picture(
-                "bench", columns, rows, "countdownctl bench --countdowns 20000", "none lost",
-                whole=False,
-            )  # fmt: skip
-            picture("help", columns, rows, "countdownctl --help", "EXAMPLES", whole=False)
+            picture("watch", columns, rows, "countdownctl watch", r"countdown +\+4511223344 .*2[56]\.")
+            picture("list", columns, rows, "countdownctl list")
+            picture("bench", columns, rows, "countdownctl bench -n 20000")
+            picture("help", columns, rows, "countdownctl --help")
             load = [binaries / "countdownctl", "bench", "--socket", daemon.path, "--rate", "4000"]
-            load += ["--countdowns", "60000", "--steps", "3600"]
-            with subprocess.Popen(load, stdout=subprocess.DEVNULL) as busy:
+            with subprocess.Popen([*load, "-n", "60000"], stdout=subprocess.DEVNULL) as busy:
                 try:
-                    picture("top", columns, rows, "countdownctl top", "countdown start")
+                    picture("top", columns, rows, "countdownctl top", r"countdown start +\d,\d+/s")
                 finally:
                     busy.kill()
         finally:
