@@ -213,7 +213,7 @@ callgrind-wheel: ## Count the instructions of the timer wheel's operations
 	@Benchmarks/callgrind.sh
 
 .PHONY: lint
-lint: ## Check format and style
+lint: docs-lint ## Check format and style, and docs
 	@swift format lint --strict --recursive Package.swift Sources Tests Benchmarks Examples
 
 .PHONY: docs
@@ -222,6 +222,7 @@ docs: build ## Write the generated tables of docs/reference
 
 .PHONY: docs-lint
 docs-lint: ## Check width, links and words of docs, comments and messages
+	@scripts/install-packages.sh python3
 	@scripts/docs-lint.py
 
 .PHONY: hooks
