@@ -88,7 +88,7 @@ def test_a_start_is_accepted_again_when_ready(speaker):
     "words",
     [
         ["COUNT", "0"], ["COUNT", "2147483648"], ["COUNT", "-1"], ["COUNT", "x"], ["COUNT"],
-        ["COUNT", "9223372036854775808"], ["EVERY", "0"], ["EVERY", "-1s"], ["EVERY", "1.5s"],
+        ["COUNT", "9223372036854775808"], ["EVERY", "0"], ["EVERY", "-1s"], ["EVERY", "1.5"],
         ["EVERY", "1w"], ["EVERY", "3651d"], ["EVERY", "99999999999999999999"], ["EVERY", ""],
         ["EVERY", "s"], ["COUNT", "3651", "EVERY", "1d"], ["COUNT", "1", "COUNT", "2"],
         ["TITLE", "x" * 1025], ["READYTITLE", "x" * 1025], ["META", "x" * 4097],

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
         ("NAV SWIPE none X 5 DX 1", "NOTFOUND no stack 'none'"),
         ("NAV PUSH main page EDGE -1", "EDGE is not negative"),
         ("NAV PUSH main page POP maybe", "not one of on, off"),
-        ("NAV PUSH main home", "there is a scope 'home' already"),
+        ("NAV PUSH main home", "scope 'home' already exists"),
         ("NAV PROGRESS main 1.5", "not a number from 0 to 1"),
         ("PAGE LOADED none", "NOTFOUND no page 'none'"),
         ("PAGE APPEAR p REFRESH sometimes", "not one of always, never"),

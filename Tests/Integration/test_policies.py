@@ -292,15 +292,7 @@ def test_the_daemon_ends_with_its_terminal(tmp_path):
 POLICIES = PROJECT / "config/policies.yaml"
 
 
-def test_the_example_policies_are_explained_as_in_the_readme(start_daemon):
+def test_the_example_policies_can_be_used(start_daemon):
     daemon = start_daemon(config=POLICIES.read_text())
     answer = connect(daemon).execute_command("COUNTDOWN", "START", "+45", "POLICY", "phone")
     assert answer["accepted"] and answer["next_channel"] == "sms"
-    tool = binary().parent / "countdownctl"
-    told = subprocess.run(
-        [tool, "policy", "explain", "phone", "--config", POLICIES],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout in (PROJECT / "README.md").read_text()
