@@ -77,7 +77,10 @@ enum ProgressBar {
     return "\(DisplayWidth.fit(name, 8)) \(Bar.text(fraction, columns: 30)) \(percent) %  \(detail)"
   }
 
-  static func draw(_ text: String) { Output.progress("\r\(text)\u{1B}[K") }
+  /// Cut at the terminal's width: a line that wraps could not be drawn over.
+  static func draw(_ text: String) {
+    Output.progress("\r\(DisplayWidth.truncate(text, Terminal.size.columns - 1))\u{1B}[K")
+  }
 
   static func clear() { Output.progress("\r\u{1B}[K") }
 }
