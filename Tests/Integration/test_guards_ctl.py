@@ -103,7 +103,7 @@ def test_watch_shows_them_line_by_line(daemon):
     finally:
         watch.terminate()
         watch.wait()
-    told = [" ".join(part.strip() for part in line[1:-1]) for line in lines]
+    told = [" ".join(part.strip() for part in line[1:]) for line in lines]
     assert told == [
         "gate:s pending pending buy 42", "gate:s opened open", "gate:s run open buy 42",
         "throttle:t accepted exhausted 0 of 1 left",

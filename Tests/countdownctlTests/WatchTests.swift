@@ -347,12 +347,15 @@ import Testing
       "countdown:+45",
       #"{"event":"tick","key":"+45","generation":5,"state":"counting","remaining":58,"title":"58s"}"#
     )
-    #expect(EventLine.text(tick, time: "12:00") == "12:00  countdown:+45  tick  58 left  58s")
+    var style = Style(hasColour: false)
+    let line = EventLine.text(tick, time: "12:00", style: style)
+    #expect(line == "12:00  countdown:+45  tick  58 left  58s")
     let fired = try Self.event(
       "timer:t\u{1B}",
       #"{"event":"fired","key":"t","generation":2,"fired":3,"missed":1,"payload":"p","late_us":9}"#)
-    #expect(
-      EventLine.text(fired, time: "-")
-        == "-  timer:t\\u{1b}  fired  × 3  1 missed  p  9 µs late  generation 2")
+    let plain = "-  timer:t\\u{1b}  fired  × 3  1 missed  p  9 µs late"
+    #expect(EventLine.text(fired, time: "-", style: style) == plain)
+    style.showsGenerations = true
+    #expect(EventLine.text(fired, time: "-", style: style) == plain + "  generation 2")
   }
 }

@@ -138,7 +138,8 @@ struct Scope: AsyncParsableCommand, Entity {
 
     func run(_ session: Session) async throws {
       for try await event in session.client.handle(event, at: key, captures: capture) {
-        Output.line(session.json ? event.json.escapedForJSON : EventLine.text(event))
+        Output.line(
+          session.json ? event.json.escapedForJSON : EventLine.text(event, style: session.style))
       }
     }
   }

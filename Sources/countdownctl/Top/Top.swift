@@ -18,9 +18,8 @@ struct Top: SessionCommand {
         countdownctl top --once --json | jq .commands_per_second
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Flag(help: "Measure for one second, print the figures and end.") var once = false
+  @OptionGroup var global: GlobalOptions
 
   func run(_ session: Session) async throws {
     if Terminal.canShowScreens, !session.json, !once {

@@ -4,16 +4,17 @@ import Wire
 
 /// An event in one line, for pipes and logs: time, channel, name, details.
 enum EventLine {
-  static func text(_ event: CountdownEvent, time: String) -> String {
+  static func text(_ event: CountdownEvent, time: String, style: Style) -> String {
     let channel = event.kind == .connection ? "-" : event.channel.printable
-    return ([time, channel, event.name.rawValue.printable] + details(event))
+    return ([time, channel, event.name.rawValue.printable] + details(event, style))
       .joined(separator: "  ")
   }
 
   /// The line of an event that comes now.
-  static func text(_ event: CountdownEvent) -> String {
+  static func text(_ event: CountdownEvent, style: Style) -> String {
     let now = WallClock.nowUnixMilliseconds
-    return text(event, time: WallClock.text(unixMilliseconds: now, format: "%H:%M:%S"))
+    let time = WallClock.text(unixMilliseconds: now, format: "%H:%M:%S")
+    return text(event, time: time, style: style)
   }
 
   /// The event as one line of JSON, which is valid and moves no cursor.
@@ -31,11 +32,11 @@ enum EventLine {
       Scope.self, Navigation.self, Page.self,
     ].map { (entity: any Entity.Type) in (entity.kind, entity) })
 
-  private static func details(_ event: CountdownEvent) -> [String] {
+  private static func details(_ event: CountdownEvent, _ style: Style) -> [String] {
     guard let entity = entities[event.kind] else { return [] }
     var details = entity.details(event)
     if let reason = event.reason { details.append("reason: \(reason)") }
-    if let generation = event.generation, event.name != .tick {
+    if style.showsGenerations, let generation = event.generation, event.name != .tick {
       details.append("generation \(generation)")
     }
     return details.map(\.printable)

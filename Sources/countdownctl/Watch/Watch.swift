@@ -21,8 +21,6 @@ struct Watch: SessionCommand {
         countdownctl watch +4512345678 --exit-when-ready && echo 'send again'
       """)
 
-  @OptionGroup var global: GlobalOptions
-
   @Argument(
     help: .init(
       "Keys of countdowns, patterns (*, ?, [a-z]) or channels (countdown:KEY, hud:SCREEN, "
@@ -38,6 +36,7 @@ struct Watch: SessionCommand {
       does not exist or is cancelled.
       """)
   var exitWhenReady = false
+  @OptionGroup var global: GlobalOptions
 
   var target: WatchTarget { WatchTarget(names: names, kinds: kinds.map(\.rawValue)) }
 
@@ -60,7 +59,7 @@ struct Watch: SessionCommand {
 
   private func showScreen(_ session: Session) async throws -> ExitCode {
     let content = WatchContent()
-    let screen = Screen(content, style: Output.style)
+    let screen = Screen(content, style: session.style)
     let target = target
     let events = session.client.events(
       channels: target.channels, patterns: target.patterns, ticks: content.shown.contains)
@@ -78,10 +77,10 @@ struct Watch: SessionCommand {
     let target = target
     let events = session.client.events(channels: target.channels, patterns: target.patterns)
     let isASCII = Output.isTerminal && !Terminal.showsUnicode()
-    let (json, waiting) = (session.json, waiting)
+    let (json, style, waiting) = (session.json, session.style, waiting)
     let status = try await Signals.end {
       try await Self.follow(events, waiting: waiting) { event in
-        let line = json ? EventLine.json(event) : EventLine.text(event)
+        let line = json ? EventLine.json(event) : EventLine.text(event, style: style)
         Output.line(isASCII ? line.inASCII : line)
       }
     }
