@@ -7,6 +7,8 @@ Afterwards it must be alive and well, end with status 0 within 2 s of SIGTERM, a
 crash.
 """
 
+import signal
+
 import pytest
 
 from countdownd import Daemon, binary
@@ -14,6 +16,8 @@ from watching import Watch
 
 
 def pytest_configure(config):
+    # A shell that runs the tests in the background has them, and what they start, ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "daemon(**options): how `daemon` is started")
     config.addinivalue_line("markers", "alone: measures time or load, so nothing runs beside it")
 

@@ -67,9 +67,10 @@ def loading(start_daemon, gate, manager):
     daemon = start_daemon(environment=gate.environment(NOTIFY_SOCKET=manager.getsockname()))
     client = daemon.connect()
     fill(client)
-    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "1s")
-    client("TIMER", "SET", "once", "1s", "LATE", "skip")
-    client("TIMER", "SET", "often", "1s", "EVERY", "1h", "LATE", "coalesce")
+    # Long enough not to be due before the daemon has ended, on a busy machine too.
+    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "4s")
+    client("TIMER", "SET", "once", "4s", "LATE", "skip")
+    client("TIMER", "SET", "often", "4s", "EVERY", "1h", "LATE", "coalesce")
     client("COUNTDOWN", "START", "long", "COUNT", 3_600)
     daemon.before = {key: view(client("COUNTDOWN", "GET", key)) for key in ["short", "long"]}
     # All in the tables, where the gate is.
