@@ -144,6 +144,7 @@ final class Folder: @unchecked Sendable {
     // Numbers that were given out after the copy was made are unknown where it is restored.
     meta.clocks.numberFloor -= 1
     try meta.write(copy, product: options.product)
+    try Views.create(in: copy)
   }
 
   /// A copy that finds no room would take that of commits before it is given up.

@@ -141,38 +141,5 @@ struct Schema {
       ordinal INTEGER NOT NULL,          -- how many events there were up to and with these
       payload BLOB NOT NULL
     ) STRICT;
-
-    CREATE VIEW countdown AS
-    SELECT countdowns.id, CAST(key AS TEXT) AS key, generation, uid,
-      CASE phase WHEN 0 THEN 'counting' WHEN 1 THEN 'paused' WHEN 2 THEN 'ready' WHEN 3 THEN 'idle'
-        END AS state,
-      strftime('%Y-%m-%dT%H:%M:%fZ',
-        (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
-      left_us / 1e6 AS left_s, step_count, every_us / 1e6 AS every_s, fires_at_once, sends, refunded,
-      CAST(title AS TEXT) AS title, CAST(ready_title AS TEXT) AS ready_title,
-      CAST(countdowns.meta AS TEXT) AS meta, CAST(policy AS TEXT) AS policy
-    FROM countdowns, meta;
-
-    CREATE VIEW timer AS
-    SELECT timers.id, CAST(key AS TEXT) AS key, generation, uid,
-      CASE phase WHEN 0 THEN 'running' WHEN 1 THEN 'paused' END AS state,
-      CASE clock WHEN 0 THEN 'boot' WHEN 1 THEN 'wall' END AS clock,
-      strftime('%Y-%m-%dT%H:%M:%fZ',
-        coalesce(deadline_unix_us, deadline_store_us - store_minus_boot_us - boot_us + wall_us)
-          / 1e6, 'unixepoch') AS deadline,
-      left_us / 1e6 AS left_s, every_us / 1e6 AS every_s,
-      CASE late WHEN 0 THEN 'fire' WHEN 1 THEN 'skip' WHEN 2 THEN 'coalesce' END AS late,
-      fired, missed, CAST(payload AS TEXT) AS payload
-    FROM timers, meta;
-
-    CREATE VIEW hud AS
-    SELECT huds.id, CAST(key AS TEXT) AS screen, generation, uid,
-      strftime('%Y-%m-%dT%H:%M:%fZ',
-        (deadline_store_us - store_minus_boot_us - boot_us + wall_us) / 1e6, 'unixepoch') AS deadline,
-      CAST(status AS TEXT) AS status, length(state) AS state_bytes
-    FROM huds, meta;
-
-    CREATE VIEW event AS
-    SELECT last_seq, ordinal, CAST(payload AS TEXT) AS events FROM events;
     """
 }

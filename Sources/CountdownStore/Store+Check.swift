@@ -61,7 +61,7 @@ extension Store {
     if let header = database.damagedHeader { report.problems.append(header.detail) }
     guard report.schemaVersion > 0 else { return }
     report.product = try database.texts("SELECT product FROM meta").first ?? ""
-    report.problems += try database.problems("integrity_check", most: 20)
+    report.problems += try problems(of: database)
     if report.schemaVersion == Schema.current.version {
       try read(database, isLogRead ? files : nil, &report, areEvents)
     } else {
@@ -71,6 +71,19 @@ extension Store {
         report.counts[record.kinds[0]] = Int(count)
       }
     }
+  }
+
+  /// Views would keep SQLite from looking for lost pages, so they are away meanwhile.
+  private static func problems(of database: Database) throws(StoreError) -> [String] {
+    try database.execute("BEGIN")
+    defer { database.rollBack() }
+    do throws(StoreError) {
+      try Views.drop(from: database)
+    } catch {
+      guard error.kind == .corrupt else { throw error }
+      return [error.detail]
+    }
+    return try database.problems("integrity_check", most: 20)
   }
 
   /// Rows that SQLite can read may still make no sense.

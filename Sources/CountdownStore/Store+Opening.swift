@@ -63,5 +63,6 @@ extension Store {
     // What is folded is on the disk before its part of the log is written over.
     try database.execute("PRAGMA synchronous = FULL")
     try schema.migrate(database)
+    try Views.drop(from: database)
   }
 }

@@ -171,6 +171,7 @@ import Testing
     changes.events = events(9, 1, "{}").events
     try store.write(changes)
     let read = store.database
+    try Views.create(in: read)
     #expect(
       try read.texts("SELECT key || ' ' || state || ' ' || deadline || ' ' || meta FROM countdown")
         == ["+45 counting 2026-09-21T14:13:21.500Z hi"])

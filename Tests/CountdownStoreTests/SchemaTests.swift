@@ -192,10 +192,12 @@ import Testing
     ]
   }()
 
-  @Test func theShellIsShownGuardsByKind() throws {
+  @Test func backupsShowGuardsByKind() throws {
     let directory = TemporaryDirectory()
     try keptFile(2, in: directory)
     let store = try open(directory, at: reading(5_000_000))
+    #expect(try store.database.texts("SELECT name FROM sqlite_schema WHERE type = 'view'") == [])
+    try Views.create(in: store.database)
     let texts = try store.database.texts(
       """
       SELECT key || '|' || burst || '/' || rate_count || '/' || rate_s FROM throttle

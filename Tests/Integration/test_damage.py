@@ -107,7 +107,17 @@ def page_of(file, row):
     return file.read_bytes().index(b"row %d," % row) // PAGE * PAGE
 
 
-@pytest.mark.parametrize("how", ["two pages swapped", "a row that its page counts no longer"])
+def root_of(file, table):
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        return (database.execute(sql, (table,)).fetchone()[0] - 1) * PAGE
+
+
+SWAPPED, LEAF_AS_ROOT, OF_BACKUP = (
+    "two pages swapped", "a leaf in place of its root", "the same in a backup")
+
+
+@pytest.mark.parametrize("how", [SWAPPED, LEAF_AS_ROOT, OF_BACKUP, "a row that its page counts no longer"])
 def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
     client = daemon.connect()
     begin = client("EVENTS", "LAST")
@@ -115,10 +125,15 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
         client("COUNTDOWN", "START", n, "EVERY", "1h", "READYTITLE", f"row {n},")
     daemon.back_up(daemon.directory / "copy.db")
     daemon.stop("terminate")
-    file = daemon.state / "state.db"
+    file, left = daemon.state / "state.db", None
+    if how == OF_BACKUP:
+        shutil.copy(daemon.directory / "copy.db", file)
     page = page_of(file, 100)
-    if how == "two pages swapped":
+    if how == SWAPPED:
         swap(file, page, page_of(file, 200))
+    elif how in (LEAF_AS_ROOT, OF_BACKUP):
+        left = file.read_bytes()[page : page + PAGE].count(b"row ")
+        swap(file, page, root_of(file, "countdowns"))
     else:
         with open(file, "r+b") as changed:
             changed.seek(page + 4)
@@ -131,7 +146,7 @@ def test_a_damaged_structure_is_not_loaded_silently(daemon, how):
     daemon.start_again()
     client = daemon.connect()
     assert "is set aside, not deleted" in daemon.log
-    assert client("DBSIZE") == (300 if how == "two pages swapped" else 299)
+    assert client("DBSIZE") == {SWAPPED: 300, LEAF_AS_ROOT: left, OF_BACKUP: left}.get(how, 299)
     for how in ("kill", "terminate"):
         reply = view(client("EVENTS", "SINCE", begin))
         assert not reply["complete"] and len(reply["events"]) == 300
