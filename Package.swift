@@ -141,7 +141,7 @@ let package = Package(
     .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
 
     .testTarget(
-      name: "TimerWheelTests", dependencies: ["TimerWheel", "TimerWheelOracle"],
+      name: "TimerWheelTests", dependencies: ["SeededRandom", "TimerWheel", "TimerWheelOracle"],
       swiftSettings: settings),
     .testTarget(
       name: "WireTests", dependencies: ["SeededRandom", "Wire"], swiftSettings: settings),

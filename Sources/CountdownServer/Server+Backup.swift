@@ -16,10 +16,10 @@ extension Server {
     let new = Backup(id: lastBackup, for: connection, path: writer.options.backupPath)
     backup = new
     nonisolated(unsafe) let begun = new
-    writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [unowned self] error in
+    writer.backUp(to: new.path, at: isReadOnly ? nil : reading) { [self] error in
       begun.made(error)
       // Not before: another one would be made under the same name.
-      if begun.isEnded { self.backup = nil }
+      if begun.isEnded { backup = nil }
     }
     return new.id
   }

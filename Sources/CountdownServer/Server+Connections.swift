@@ -29,7 +29,7 @@ extension Server {
     let session = Session(
       connection: lastConnection, peer: peer, descriptor: socket, address: "unix:\(peer.pid)",
       at: now)
-    let connection = Connection(socket, session, server: self)
+    let connection = Connection(session, server: self)
     guard loop.add(connection, socket, EventLoop.readable) else {
       Glibc.close(socket)
       return
@@ -123,8 +123,8 @@ extension Server {
 
   package func reload(_ done: @escaping (ReloadOutcome) -> Void) {
     nonisolated(unsafe) let done = done
-    hooks.reload { [unowned self] outcome in
-      self.hop { server in
+    hooks.reload { [self] outcome in
+      hop { server in
         done(outcome)
         server.openBatch()
       }

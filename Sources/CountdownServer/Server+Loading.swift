@@ -14,18 +14,17 @@ extension Server {
     unread = nil
     dispatcher.engine.noteChanges()
     nonisolated(unsafe) let given = store
-    let loading = StateLoading(given) { [unowned self] portion in
-      self.hop { $0.take(portion) }
+    let loading = StateLoading(given) { [self] portion in
+      hop { $0.take(portion) }
     }
     self.loading = loading
-    loading.run { [unowned self] error in self.hop { $0.finishLoading(error) } }
+    loading.run { [self] error in hop { $0.finishLoading(error) } }
   }
 
   private func take(_ portion: StateLoading.Portion) {
     guard let loading else { return }
-    // There is always another portion: sockets are looked at first, or nobody would be told
-    // anything.
-    defer { loop.enqueue { loading.taken() } }
+    // The next portions arrive in a later iteration, so sockets are served in between.
+    defer { loading.taken() }
     switch portion {
     case .records(let restore): loading.unreadable += restore(dispatcher.engine, now)
     case .events(let turns):

@@ -17,14 +17,14 @@ extension Server {
     let logger = logger
     let writer = try StoreWriter(
       store, eventsAfter: dispatcher.engine.lastSequence, at: reading
-    ) { [unowned self] body in
-      self.hop { _ in body() }
+    ) { [self] body in
+      hop { _ in body() }
     } upkeep: { [upkeep] body in
       upkeep.submit(body)
     } failed: { error in
       Self.failStop(error, logger)
     }
-    writer.upkeepChanged = { [unowned self] in noteUpkeep($0) }
+    writer.upkeepChanged = { [self] in noteUpkeep($0) }
     self.writer = writer
   }
 
@@ -48,7 +48,7 @@ extension Server {
   }
 
   private func checkStoreLater() {
-    loop.schedule(inMilliseconds: Self.retryMilliseconds) { [unowned self] in
+    loop.schedule(inMilliseconds: Self.retryMilliseconds) { [self] in
       guard !isStopping else { return }
       openBatch()
       if isReadOnly { checkStoreLater() }

@@ -13,6 +13,8 @@ import Logging
 ///
 /// `@unchecked Sendable`: everything but `shutDown`, `reload` and `hop` belongs to the thread that
 /// calls `start` and `waitUntilStopped`. The loop runs in these two.
+///
+/// It lives until the process ends: alarms and the store hold it, as they may call at any time.
 package final class Server: CommandHost, @unchecked Sendable {
   /// How long due work may take before sockets are looked at again.
   static let sliceMicroseconds: Int64 = 500
@@ -135,12 +137,12 @@ package final class Server: CommandHost, @unchecked Sendable {
 
   private func openAlarms() {
     // Clients may have been waiting at the socket for long: their first batch arms the alarms.
-    bootAlarm.setHandler { [unowned self] in self.hop { $0.openBatch() } }
-    wallAlarm.setHandler { [unowned self] in self.hop { $0.openBatch() } }
+    bootAlarm.setHandler { [self] in hop { $0.openBatch() } }
+    wallAlarm.setHandler { [self] in hop { $0.openBatch() } }
     if settings.state != nil {
       // Where there is none, the next batch notices, within a minute.
-      wallClockSteps = WallClockSteps(queue: alarmQueue) { [unowned self] in
-        self.hop { $0.openBatch() }
+      wallClockSteps = WallClockSteps(queue: alarmQueue) { [self] in
+        hop { $0.openBatch() }
       }
     }
     if let interval = settings.watchdogInterval {
@@ -156,9 +158,9 @@ package final class Server: CommandHost, @unchecked Sendable {
     case .descriptor(let activated): descriptor = activated
     }
     path = ListeningSocket.path(of: descriptor)
-    listener = try Listener(loop, descriptor) { [unowned self] socket in
+    listener = try Listener(loop, descriptor) { [self] socket in
       admit(socket)
-    } failed: { [unowned self] code in
+    } failed: { [self] code in
       logger.log(
         .refusedAtLimit, .warning, "no connection can be accepted at present; raise LimitNOFILE=",
         ["error": "\(String(cString: strerror(code)))"])

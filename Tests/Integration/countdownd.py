@@ -57,6 +57,12 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+def cpu_seconds(pid):
+    """The processor time that a process has used."""
+    words = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run_sql(file, *statements):
     """Changes a database; rows that were changed look as if they had been written so."""
     with contextlib.closing(sqlite3.connect(file)) as database:

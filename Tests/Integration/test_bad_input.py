@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from countdownd import Client, Closed, Simple, eventually, request, view
+from countdownd import Client, Closed, Simple, cpu_seconds, eventually, request, view
 
 
 @pytest.fixture(autouse=True)
@@ -311,8 +311,3 @@ def test_without_descriptors_it_waits_until_there_are_some(daemon):
         client.close()
     eventually(lambda: can_ping(daemon), "it takes connections again")
     assert busy < 0.7, "it waits without spinning"
-
-
-def cpu_seconds(pid):
-    words = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")

@@ -18,8 +18,8 @@ final class Connection: EventSource {
   /// How long a connection that is being closed may take to read the rest.
   private static let lingerMilliseconds: UInt64 = 2_000
 
-  let descriptor: Int32
   let session: Session
+  var descriptor: Int32 { session.descriptor }
   /// Outlives its connections. (Counting references to it would take longer than asking.)
   private unowned(unsafe) let server: Server
   /// Replies that wait to be read before more commands are executed, and commands that wait to be
@@ -36,8 +36,7 @@ final class Connection: EventSource {
   private var isEnding = false
   private(set) var isOpen = true
 
-  init(_ descriptor: Int32, _ session: Session, server: Server) {
-    self.descriptor = descriptor
+  init(_ session: Session, server: Server) {
     self.session = session
     self.server = server
     let output = server.settings.dispatcher

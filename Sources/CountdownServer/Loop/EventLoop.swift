@@ -115,10 +115,6 @@ final class EventLoop: @unchecked Sendable {
     slots[Int(descriptor)] = Slot()
   }
 
-  func source(_ descriptor: Int32) -> (any EventSource)? {
-    slots.indices.contains(Int(descriptor)) ? slots[Int(descriptor)].source : nil
-  }
-
   private func control(
     _ operation: Int32, _ descriptor: Int32, _ interest: Events, stamp: UInt32
   ) -> Bool {

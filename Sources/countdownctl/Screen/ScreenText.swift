@@ -2,9 +2,7 @@
 enum ScreenText {
   /// The time of day in the locale's zone: `14:02:11`.
   static var clock: String {
-    String(
-      WallClock.text(unixMilliseconds: WallClock.nowUnixMilliseconds, format: "%H:%M:%S")
-        .dropLast(4))
+    WallClock.timeOfDay(unixMilliseconds: WallClock.nowUnixMilliseconds)
   }
 
   /// A text at each end of a line of so many columns; the right one only where there is room.

@@ -83,10 +83,9 @@ extension TopFigures {
     return TopTable(
       [.init("SLOWEST"), .init("TOOK", 11), .init("AT", 8), .init("CLIENT", 13)],
       (slow ?? []).map { slow in
-        let time = WallClock.text(unixMilliseconds: slow.unixSeconds * 1000, format: "%H:%M:%S")
-        return [
+        [
           slow.words.joined(separator: " ").printable, Self.time(Double(slow.microseconds)),
-          String(time.dropLast(4)), slow.client.printable,
+          WallClock.timeOfDay(unixMilliseconds: slow.unixSeconds * 1_000), slow.client.printable,
         ]
       }, none: none)
   }

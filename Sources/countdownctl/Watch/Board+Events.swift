@@ -82,8 +82,7 @@ extension Board {
       ?? event.gate?.action ?? event.debounce?.payload
     // It has ended, or never was.
     guard let state = event.state, state != "idle", state != "closed" else {
-      return event.name == .snapshot
-        ? remove(id) : end(id, event.name.rawValue, at: now, title: title)
+      return leave(id, event, event.name.rawValue, at: now, title: title)
     }
     var line = known(id, event)
     line.state = state
@@ -100,7 +99,7 @@ extension Board {
     // An event that clients emit says nothing of the scope.
     guard let view = event.scope else { return }
     guard view.state == .open else {
-      return event.name == .snapshot ? remove(id) : end(id, "closed", at: now)
+      return leave(id, event, "closed", at: now)
     }
     var line = known(id, event)
     line.state = view.state.rawValue
@@ -113,7 +112,7 @@ extension Board {
     let id = event.channel
     guard let view = event.navigation else { return }
     guard view.state != .empty else {
-      return event.name == .snapshot ? remove(id) : end(id, "empty", at: now)
+      return leave(id, event, "empty", at: now)
     }
     var line = known(id, event)
     line.state = view.state.rawValue
@@ -133,7 +132,7 @@ extension Board {
     let id = event.channel
     guard let view = event.page else { return }
     guard view.state != .unknown else {
-      return event.name == .snapshot ? remove(id) : end(id, "closed", at: now)
+      return leave(id, event, "closed", at: now)
     }
     var line = known(id, event)
     line.state = view.state.rawValue
@@ -143,6 +142,13 @@ extension Board {
     line.title = parts.compactMap(\.self).joined(separator: ", ")
     line.run(view, view.remainingTime, at: now)
     put(id, line)
+  }
+
+  /// The event's entity does not exist: the line ends, or goes at once where that is no news.
+  private mutating func leave(
+    _ id: String, _ event: CountdownEvent, _ word: String, at now: Duration, title: String? = nil
+  ) {
+    if event.name == .snapshot { remove(id) } else { end(id, word, at: now, title: title) }
   }
 
   /// The line of an event's entity; what it remembers of another generation is forgotten.

@@ -66,6 +66,11 @@ enum WallClock {
     return text + "." + String(repeating: "0", count: 3 - digits.count) + digits
   }
 
+  /// Local time of day: `14:02:11`
+  static func timeOfDay(unixMilliseconds: Int) -> String {
+    String(text(unixMilliseconds: unixMilliseconds, format: "%H:%M:%S").dropLast(4))
+  }
+
   static var nowUnixMilliseconds: Int { nowUnixMicroseconds / 1_000 }
 
   static var nowUnixMicroseconds: Int {
