@@ -131,7 +131,9 @@ TOUR = {
         """,
     "page": """
         PAGE APPEAR a
-        PAGE LOADED a ITEMS 3
+        PAGE LOADED a ITEMS 3 MESSAGE m
+        PAGE REFRESH a
+        PAGE LOADED a
         PAGE DISAPPEAR a
         PAGE APPEAR a
         PAGE FAILED a MESSAGE m

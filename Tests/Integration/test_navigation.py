@@ -19,7 +19,8 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
         ("NAV PUSH main home", "scope 'home' already exists"),
         ("NAV PROGRESS main 1.5", "not a number from 0 to 1"),
         ("PAGE LOADED none", "NOTFOUND no page 'none'"),
-        ("PAGE APPEAR p REFRESH sometimes", "not one of always, never"),
+        ("PAGE APPEAR p REFRESH sometimes", "not one of always, never, every"),
+        ("PAGE REFRESH none", "NOTFOUND no page 'none'"),
         ("PAGE LOADED p ITEMS -1", "not an integer"),
     ],
 )

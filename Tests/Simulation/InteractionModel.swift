@@ -48,6 +48,7 @@ struct InteractionModel {
     var before: PageLoad.State
     var isVisible = true
     var items: Int64?
+    var message: [UInt8]?
     var deadline: Int64?
     var owner: String?
     var ownerGeneration: Generation?
@@ -199,14 +200,33 @@ struct InteractionModel {
 
   // MARK: Pages
 
-  mutating func fail(_ name: String) -> PageLoad.Refusal? {
+  mutating func fail(_ name: String, _ message: [UInt8]? = nil) -> PageLoad.Refusal? {
     switch contents[name]!.state {
-    case .loading: contents[name]!.state = .error
-    case .refreshing: contents[name]!.state = contents[name]!.before
+    case .loading:
+      contents[name]!.state = .error
+      contents[name]!.message = message
+    case .refreshing:
+      contents[name]!.state = contents[name]!.before
+      contents[name]!.message = message ?? contents[name]!.message
     case .content, .empty, .error: return .notLoading
     }
     contents[name]!.deadline = nil
     return nil
+  }
+
+  /// Another load begins: silent if what is shown stays meanwhile.
+  mutating func load(_ name: String, silently: Bool) {
+    var content = contents[name]!
+    content.deadline = content.timeout.map { now + $0 }
+    if silently {
+      content.before = content.state
+      content.state = .refreshing
+    } else {
+      content.state = .loading
+      content.items = nil
+      content.message = nil
+    }
+    contents[name] = content
   }
 
   /// HUDs that are shown once nothing is due.

@@ -218,39 +218,49 @@ extension InteractionSimulation {
 
   mutating func playPages() throws(Disagreement) {
     let name = pick(Self.contents)
-    switch Int.random(in: 0..<10, using: &random) {
+    let message: [UInt8]? = pick([nil, [1], [2]])
+    switch Int.random(in: 0..<11, using: &random) {
     case 0..<4: try appear(name)
     case 4: try disappear(name)
     case 5:
       let items: Int64? = pick([nil, 0, 7])
       try answer("LOADED", name) { (engine, key, now, client) throws(EngineError) in
-        try engine.pageLoaded(key, items: items, generation: nil, by: client, at: now)
+        try engine.pageLoaded(
+          key, items: items, message: message, generation: nil, by: client, at: now)
       } model: { model in
         guard [.loading, .refreshing].contains(model.contents[name]!.state) else {
           return .notLoading
         }
         model.contents[name]!.state = items == 0 ? .empty : .content
         model.contents[name]!.items = items
+        model.contents[name]!.message = message
         model.contents[name]!.deadline = nil
         return nil
       }
     case 6:
       try answer("FAILED", name) { (engine, key, now, client) throws(EngineError) in
-        try engine.pageFailed(key, message: nil, generation: nil, by: client, at: now)
+        try engine.pageFailed(key, message: message, generation: nil, by: client, at: now)
       } model: {
-        $0.fail(name)
+        $0.fail(name, message)
       }
     case 7:
       try answer("RETRY", name) { (engine, key, now, client) throws(EngineError) in
         try engine.retryPage(key, generation: nil, by: client, at: now)
       } model: { model in
-        guard model.contents[name]!.state == .error else { return .notFailed }
-        model.contents[name]!.state = .loading
-        model.contents[name]!.deadline = model.contents[name]!.timeout.map { model.now + $0 }
+        guard [.error, .empty].contains(model.contents[name]!.state) else { return .notFailed }
+        model.load(name, silently: false)
         if model.contents[name]!.showsHUD { model.messages[name] = nil }
         return nil
       }
-    case 8: if chance(oneIn: 2) { try closePage(name) }
+    case 8:
+      try answer("REFRESH", name) { (engine, key, now, client) throws(EngineError) in
+        try engine.refreshPage(key, generation: nil, by: client, at: now)
+      } model: { model in
+        if [.loading, .refreshing].contains(model.contents[name]!.state) { return .loading }
+        model.load(name, silently: true)
+        return nil
+      }
+    case 9: if chance(oneIn: 2) { try closePage(name) }
     default:
       let asksForHUD = chance(oneIn: 2)
       try observe("\(asksForHUD ? "HUD " : "")GET \(name)") { this throws(Disagreement) in
@@ -261,13 +271,13 @@ extension InteractionSimulation {
   }
 
   private mutating func appear(_ name: String) throws(Disagreement) {
-    let refreshes = !chance(oneIn: 3)
+    let refresh = pick(PageLoad.Refresh.allCases)
     let timeout = pick([0, 700, 4_000] as [Int64])
     let ownerName: String? = chance(oneIn: 3) ? anyScope() : nil
-    try observe("APPEAR \(name) \(refreshes) \(timeout) owner \(ownerName ?? "-")") {
+    try observe("APPEAR \(name) \(refresh) \(timeout) owner \(ownerName ?? "-")") {
       this throws(Disagreement) in
       var appearance = PageAppearance()
-      appearance.refresh = refreshes ? .always : .never
+      appearance.refresh = refresh
       appearance.timeout = .milliseconds(timeout)
       if let ownerName {
         guard let owner = try this.owner(ownerName) else { return }
@@ -289,12 +299,15 @@ extension InteractionSimulation {
         let isBack = !content.isVisible
         content.isVisible = true
         content.timeout = limit
-        if isBack, refreshes, [.content, .empty].contains(content.state) {
-          content.before = content.state
-          content.state = .refreshing
-          content.deadline = deadline
-        }
         this.model.contents[name] = content
+        switch content.state {
+        case .content, .empty:
+          if refresh == .every || refresh == .always && isBack {
+            this.model.load(name, silently: true)
+          }
+        case .error: if refresh == .every { this.model.load(name, silently: false) }
+        case .loading, .refreshing: break
+        }
       } else {
         this.model.contents[name] = InteractionModel.Content(
           generation: generation, state: .loading, before: .content, deadline: deadline,
@@ -408,6 +421,7 @@ extension InteractionSimulation {
     try compare("the state of \(name)", view?.state, content?.state)
     try compare("whether \(name) is visible", view?.isVisible, content?.isVisible)
     try compare("the items of \(name)", view?.items, content?.items)
+    try compare("the message of \(name)", view?.message, content?.message)
     try compare(
       "the timeout of \(name)", view?.remainingMS,
       content?.deadline.map { ($0 - model.now).roundedUp })

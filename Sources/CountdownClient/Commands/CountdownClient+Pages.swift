@@ -5,20 +5,20 @@ extension CountdownClient {
   /// Options that are nil stay as they were.
   ///
   /// - Parameters:
-  ///   - refreshes: whether the page refreshes when it appears again.
+  ///   - refresh: whether the page loads when it appears again.
   ///   - timeout: how long a load may take before it has failed; zero: no limit.
   ///   - screen: where the HUD appears meanwhile; the page's name until it was given.
   ///   - grace: how long a load may take without the HUD.
   ///   - minimum: how long the HUD stays once it is visible.
   @discardableResult
   public func pageAppeared(
-    _ page: String, refreshes: Bool? = nil, timeout: Duration? = nil, screen: String? = nil,
-    grace: Duration? = nil, minimum: Duration? = nil, owner: Owner? = nil
+    _ page: String, refresh: PageView.Refresh? = nil, timeout: Duration? = nil,
+    screen: String? = nil, grace: Duration? = nil, minimum: Duration? = nil, owner: Owner? = nil
   ) async throws(CountdownClientError) -> PageView {
     try await view(
       "PAGE", "APPEAR", page,
       options: [
-        "REFRESH": refreshes.map { $0 ? "always" : "never" }, "TIMEOUT": timeout,
+        "REFRESH": refresh?.rawValue, "TIMEOUT": timeout,
         "SCREEN": screen, "GRACE": grace, "MIN": minimum, "OWNER": owner,
       ])
   }
@@ -33,12 +33,15 @@ extension CountdownClient {
   ///
   /// - Parameters:
   ///   - items: the number of items; 0 shows the no-data view.
+  ///   - message: a text to show with it, such as that of the no-data view.
   ///   - generation: the generation of the load; `STALE` if there is a later one.
   @discardableResult
   public func pageLoaded(
-    _ page: String, items: Int? = nil, generation: Int? = nil
+    _ page: String, items: Int? = nil, message: String? = nil, generation: Int? = nil
   ) async throws(CountdownClientError) -> PageView {
-    try await view("PAGE", "LOADED", page, options: ["ITEMS": items, "GENERATION": generation])
+    try await view(
+      "PAGE", "LOADED", page,
+      options: ["ITEMS": items, "MESSAGE": message, "GENERATION": generation])
   }
 
   /// Reports that a load has failed.
@@ -49,12 +52,20 @@ extension CountdownClient {
     try await view("PAGE", "FAILED", page, options: ["MESSAGE": message, "GENERATION": generation])
   }
 
-  /// Loads a page again that has failed.
+  /// Loads a page again that has failed or is empty, animated.
   @discardableResult
   public func retryPage(
     _ page: String, generation: Int? = nil
   ) async throws(CountdownClientError) -> PageView {
     try await view("PAGE", "RETRY", page, options: ["GENERATION": generation])
+  }
+
+  /// Loads a page again and keeps what it shows until then: pull to refresh.
+  @discardableResult
+  public func refreshPage(
+    _ page: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> PageView {
+    try await view("PAGE", "REFRESH", page, options: ["GENERATION": generation])
   }
 
   /// Removes a page. Returns whether there was one.

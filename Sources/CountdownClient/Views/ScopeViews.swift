@@ -61,13 +61,22 @@ public struct PageView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// Why the daemon refused a request: `not-loading` or `not-failed`.
+  /// Whether a page loads when it appears again, unless it is loading.
+  public enum Refresh: String, Sendable {
+    /// After it has disappeared, unless it failed.
+    case always
+    case never
+    /// Also if it is visible, or has failed.
+    case every
+  }
+
+  /// Why the daemon refused a request: `not-loading`, `not-failed` or `loading`.
   public var reason: String? { fields["reason"] }
   /// Whether to show the load.
   public var isAnimated: Bool { fields["animated"] ?? false }
   public var isVisible: Bool { fields["visible"] ?? false }
   public var items: Int? { fields["items"] }
-  /// Why the last load failed.
+  /// The message of the last load: why it failed, or what to show with it.
   public var message: String? { fields["message"] }
   /// Where the HUD appears while the page loads.
   public var screen: String? { fields["screen"] }

@@ -74,7 +74,7 @@ package struct Event: Sendable {
     case rate, login
     case leading, quiet, maximumWait, flush
     case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
-    case notLoading, notFailed
+    case notLoading, notFailed, loading
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -113,6 +113,7 @@ package struct Event: Sendable {
       case .timedOut: "timed-out"
       case .notLoading: "not-loading"
       case .notFailed: "not-failed"
+      case .loading: "loading"
       }
     }
   }

@@ -13,10 +13,11 @@ struct Page: AsyncParsableCommand, Entity {
         countdownctl page loaded orders --items 12
         countdownctl page failed orders --message offline
         countdownctl page retry orders
+        countdownctl page refresh orders
       """,
     subcommands: [
       Appear.self, Disappear.self, Loaded.self, Failed.self, VerbCommand<Retry>.self,
-      VerbCommand<Close>.self, GetCommand<Page>.self, ListCommand<Page>.self,
+      VerbCommand<Refresh>.self, VerbCommand<Close>.self, GetCommand<Page>.self, ListCommand<Page>.self,
     ])
 
   static let kind = CountdownEvent.Kind.page
@@ -57,8 +58,9 @@ struct Page: AsyncParsableCommand, Entity {
 
     @OptionGroup var target: Target<Page>
     @Option(
-      oneOf: ["always", "never"],
-      help: "Refresh when it appears again: always or never.") var refresh: String?
+      oneOf: ["always", "never", "every"],
+      help: "Load when it appears again: always (default), never, or every time, even if it failed."
+    ) var refresh: String?
     @Option(duration: "How long a load may take until it fails; 0: no limit.") var timeout:
       Duration?
     @Option(help: "The screen of the HUD (default: the page's name).") var screen: String?
@@ -95,11 +97,13 @@ struct Page: AsyncParsableCommand, Entity {
     @Option(
       help: "The number of items; 0 shows the no-data view.", transform: integer(0...Int.max))
     var items: Int?
+    @Option(help: "A text to show with it.") var message: String?
     @OptionGroup var global: GlobalOptions
 
     var command: Command {
       .init(
-        "PAGE", "LOADED", target.key, options: ["ITEMS": items, "GENERATION": generation.value])
+        "PAGE", "LOADED", target.key,
+        options: ["ITEMS": items, "MESSAGE": message, "GENERATION": generation.value])
     }
   }
 
@@ -120,8 +124,14 @@ struct Page: AsyncParsableCommand, Entity {
 
   enum Retry: Verb {
     typealias Shown = Page
-    static let abstract = "Load a page again that has failed."
-    static let discussion = "Exit status 1 if it has not failed."
+    static let abstract = "Load a page again that has failed or is empty."
+    static let discussion = "Exit status 1 if it is neither."
+  }
+
+  enum Refresh: Verb {
+    typealias Shown = Page
+    static let abstract = "Load a page again and keep what it shows until then."
+    static let discussion = "Exit status 1 if it is loading."
   }
 
   enum Close: Verb {

@@ -46,8 +46,11 @@ extension Engine {
     var options = pages[index].options
     appearance.apply(to: &options)
     let isElsewhere = options.screen != pages[index].options.screen
+    var machine = pages[index].machine
+    let wasVisible = machine.isVisible
+    let isNew = machine.appear(options.refresh, timeout: options.timeout, at: now.boot)
     var hud: UInt32?
-    if pages[index].machine.isAnimated, pages[index].lease == nil || isElsewhere {
+    if machine.isAnimated, pages[index].lease == nil || isElsewhere {
       hud = try hudToShow(for: options, by: client, at: now)
     }
     if isElsewhere {
@@ -60,9 +63,7 @@ extension Engine {
       connections.own(EntityRef(.page, index), owner)
       pages[index].owner = owner
     }
-    let wasVisible = pages[index].machine.isVisible
-    let isNew = pages[index].machine.appear(
-      options.refresh, timeout: options.timeout, at: now.boot)
+    pages[index].machine = machine
     if isNew { pages[index].generation = newGeneration() }
     if !wasVisible { publish(PageKind.self, index, .didAppear, at: now) }
     if isNew { publish(PageKind.self, index, .loading, at: now) }
@@ -84,10 +85,10 @@ extension Engine {
   }
 
   package func pageLoaded(
-    _ key: Span<UInt8>, items: Int64?, generation: Generation?, by client: Client,
-    at now: Moment
+    _ key: Span<UInt8>, items: Int64?, message: [UInt8]?, generation: Generation?,
+    by client: Client, at now: Moment
   ) throws(EngineError) -> PageAnswer {
-    try change(key, generation, .loaded, at: now) { $0.loaded(items: items) }
+    try change(key, generation, .loaded, at: now) { $0.loaded(items: items, message) }
   }
 
   package func pageFailed(
@@ -100,14 +101,27 @@ extension Engine {
   package func retryPage(
     _ key: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
   ) throws(EngineError) -> PageAnswer {
+    try load(key, generation, by: client, at: now) { $0.retry(timeout: $1, at: now.boot) }
+  }
+
+  package func refreshPage(
+    _ key: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
+  ) throws(EngineError) -> PageAnswer {
+    try load(key, generation, by: client, at: now) { $0.refresh(timeout: $1, at: now.boot) }
+  }
+
+  private func load(
+    _ key: Span<UInt8>, _ generation: Generation?, by client: Client, at now: Moment,
+    _ begin: (inout PageLoad, Interval?) -> PageLoad.Refusal?
+  ) throws(EngineError) -> PageAnswer {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try check(generation, against: pages[index].generation)
     var machine = pages[index].machine
-    if let refusal = machine.retry(timeout: pages[index].options.timeout, at: now.boot) {
+    if let refusal = begin(&machine, pages[index].options.timeout) {
       return (refusal, PageView(pages[index], at: now))
     }
-    let hud =
-      try machine.isVisible ? hudToShow(for: pages[index].options, by: client, at: now) : nil
+    let showsHUD = machine.isAnimated && machine.isVisible
+    let hud = try showsHUD ? hudToShow(for: pages[index].options, by: client, at: now) : nil
     pages[index].machine = machine
     pages[index].generation = newGeneration()
     publish(PageKind.self, index, .loading, at: now)

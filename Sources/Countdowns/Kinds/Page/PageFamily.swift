@@ -40,14 +40,15 @@ let pageCommands: [CommandSpec] = [
   },
 
   load(
-    "LOADED", [.integer("ITEMS", { $0.items = $1 }, in: 0...Int64.max)],
+    "LOADED", [.integer("ITEMS", { $0.items = $1 }, in: 0...Int64.max), message],
     "Report that a load succeeded; 0 items shows the no-data view."
   ) { engine, key, end, client, now throws(EngineError) in
-    try engine.pageLoaded(key, items: end.items, generation: end.generation, by: client, at: now)
+    try engine.pageLoaded(
+      key, items: end.items, message: end.message, generation: end.generation, by: client, at: now)
   },
 
   load(
-    "FAILED", [.text("MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)],
+    "FAILED", [message],
     "Report that a load failed; an animated load shows the error page."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.pageFailed(
@@ -55,9 +56,15 @@ let pageCommands: [CommandSpec] = [
   },
 
   load(
-    "RETRY", [], "Load again after a failure."
+    "RETRY", [], "Load again after a failure, or where there was nothing, animated."
   ) { engine, key, end, client, now throws(EngineError) in
     try engine.retryPage(key, generation: end.generation, by: client, at: now)
+  },
+
+  load(
+    "REFRESH", [], "Load again and keep what is shown until then: pull to refresh."
+  ) { engine, key, end, client, now throws(EngineError) in
+    try engine.refreshPage(key, generation: end.generation, by: client, at: now)
   },
 
   .change(
@@ -73,7 +80,10 @@ let pageCommands: [CommandSpec] = [
   .list(PageKind.self, "List pages, page by page."),
 ]
 
-/// A command that says how a load has ended, or that it is tried again.
+private let message = Option<LoadEnd>.text(
+  "MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)
+
+/// A command that says how a load has ended, or that another one begins.
 private func load(
   _ name: String, _ options: [Option<LoadEnd>], _ summary: String,
   _ body:

@@ -2,9 +2,11 @@
 /// silent.
 ///
 ///     (nothing) --appear--> loading --loaded--> content | empty (nothing to show)
-///     loading --failed, time over--> error --retry--> loading
+///     loading --failed, time over--> error
+///     error, empty --retry--> loading
 ///     content, empty --appear again--> refreshing --loaded--> content | empty
-///     refreshing --failed, time over--> content | empty, as it was
+///     content, empty, error --refresh--> refreshing
+///     refreshing --failed, time over--> content | empty | error, as it was
 ///
 /// A page that disappears stays as it is; a load continues, and shows again when the page is back.
 package struct PageLoad: Equatable, Sendable {
@@ -12,22 +14,31 @@ package struct PageLoad: Equatable, Sendable {
     case loading, refreshing, content, empty, error
   }
 
-  /// Whether a page refreshes when it appears again.
-  package enum Refresh: String, CaseIterable, Sendable { case always, never }
+  /// Whether a page loads when it appears again. A load in progress continues in any case.
+  package enum Refresh: String, CaseIterable, Sendable {
+    /// After it had disappeared, unless it failed.
+    case always
+    case never
+    /// Also if it was visible, or had failed.
+    case every
+  }
 
   /// Why a request is refused. Nothing has changed then.
   package enum Refusal: Equatable, Sendable {
     /// No load is in progress.
     case notLoading
-    /// Only a failed load can be retried.
+    /// Only a failed load, or one that found nothing, can be retried.
     case notFailed
+    /// A load is in progress.
+    case loading
   }
 
   package private(set) var state = State.loading
   package private(set) var isVisible = true
   /// How many items were loaded, if given.
   package private(set) var items: Int64?
-  /// Why the last load failed, if it did and a message was given.
+  /// What the last load said: why it failed, or what to show beside the content. A failed refresh
+  /// that says nothing leaves it.
   package private(set) var message: [UInt8]?
   /// When the load times out.
   package private(set) var deadline: Instant?
@@ -46,16 +57,19 @@ package struct PageLoad: Equatable, Sendable {
 
   /// The page appears, for the first time or again. Returns true if a load begins.
   package mutating func appear(_ refresh: Refresh, timeout: Interval?, at now: Instant) -> Bool {
-    guard !isVisible else { return false }
+    let isBack = !isVisible
     isVisible = true
-    guard refresh == .always else { return false }
+    guard refresh != .never else { return false }
     switch state {
     case .content, .empty:
-      before = state
+      guard isBack || refresh == .every else { return false }
       begin(.refreshing, timeout, at: now)
-      return true
-    case .loading, .refreshing, .error: return false
+    case .error:
+      guard refresh == .every else { return false }
+      begin(.loading, timeout, at: now)
+    case .loading, .refreshing: return false
     }
+    return true
   }
 
   /// The page disappears. Returns false if it was not visible.
@@ -64,10 +78,10 @@ package struct PageLoad: Equatable, Sendable {
     return isVisible
   }
 
-  package mutating func loaded(items: Int64?) -> Refusal? {
+  package mutating func loaded(items: Int64?, _ message: [UInt8]? = nil) -> Refusal? {
     guard isLoading else { return .notLoading }
     self.items = items
-    message = nil
+    self.message = message
     deadline = nil
     state = items == 0 ? .empty : .content
     return nil
@@ -75,15 +89,22 @@ package struct PageLoad: Equatable, Sendable {
 
   package mutating func failed(_ message: [UInt8]?) -> Refusal? {
     guard isLoading else { return .notLoading }
-    self.message = message
+    if isAnimated || message != nil { self.message = message }
     deadline = nil
     state = isAnimated ? .error : before
     return nil
   }
 
   package mutating func retry(timeout: Interval?, at now: Instant) -> Refusal? {
-    guard state == .error else { return .notFailed }
+    guard state == .error || state == .empty else { return .notFailed }
     begin(.loading, timeout, at: now)
+    return nil
+  }
+
+  /// Loads again, and leaves what is shown until that is done: pull to refresh.
+  package mutating func refresh(timeout: Interval?, at now: Instant) -> Refusal? {
+    guard !isLoading else { return .loading }
+    begin(.refreshing, timeout, at: now)
     return nil
   }
 
@@ -94,9 +115,13 @@ package struct PageLoad: Equatable, Sendable {
     return due
   }
 
-  private mutating func begin(_ state: State, _ timeout: Interval?, at now: Instant) {
-    self.state = state
-    message = nil
+  private mutating func begin(_ new: State, _ timeout: Interval?, at now: Instant) {
+    before = state
+    state = new
+    if isAnimated {
+      items = nil
+      message = nil
+    }
     deadline = timeout.map { now + $0 }
   }
 }

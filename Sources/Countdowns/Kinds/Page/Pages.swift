@@ -50,6 +50,7 @@ extension Event.Reason {
     switch refusal {
     case .notLoading: self = .notLoading
     case .notFailed: self = .notFailed
+    case .loading: self = .loading
     }
   }
 }

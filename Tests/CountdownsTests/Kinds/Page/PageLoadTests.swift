@@ -117,7 +117,84 @@ import Testing
     #expect(page == before)
   }
 
-  @Test("Only a failed load can be retried")
+  @Test("An empty page can be retried: an animated load that can show the error page")
+  func retryFromEmpty() {
+    var page = page()
+    _ = page.loaded(items: 0, Array("nothing yet".utf8))
+    let refusal = page.retry(timeout: nil, at: start)
+    #expect(refusal == nil)
+    #expect(page.state == .loading && page.isAnimated)
+    #expect(page.items == nil && page.message == nil)
+    _ = page.failed(nil)
+    #expect(page.state == .error)
+  }
+
+  @Test("Pull to refresh keeps what is shown, unless it succeeds", arguments: [nil, 0, 3] as [Int64?])
+  func pullToRefresh(items: Int64?) {
+    var page = page()
+    if let items { _ = page.loaded(items: items) } else { _ = page.failed(Array("x".utf8)) }
+    let before = page
+    let refusal = page.refresh(timeout: .seconds(1), at: start)
+    #expect(refusal == nil)
+    #expect(page.state == .refreshing && !page.isAnimated)
+    #expect(page.deadline == second)
+    #expect(page.items == before.items && page.message == before.message)
+    var failed = page
+    _ = failed.expire(at: second)
+    #expect(failed.state == before.state && failed.message == before.message)
+    _ = page.loaded(items: 1)
+    #expect(page.state == .content && page.message == nil)
+  }
+
+  @Test("Pull to refresh is refused during a load, and changes nothing")
+  func refreshWhileLoading() {
+    var loading = page()
+    let first = loading.refresh(timeout: .seconds(1), at: start)
+    #expect(first == .loading)
+    #expect(loading == page())
+    _ = loading.loaded(items: 1)
+    _ = loading.refresh(timeout: nil, at: start)
+    let refreshing = loading
+    let second = loading.refresh(timeout: .seconds(1), at: start)
+    #expect(second == .loading)
+    #expect(loading == refreshing)
+  }
+
+  @Test("A message stays until the next load ends; a refresh that fails without one keeps it")
+  func messages() {
+    var page = page()
+    _ = page.loaded(items: 0, [1])
+    #expect(page.message == [1])
+    _ = page.refresh(timeout: nil, at: start)
+    #expect(page.message == [1])
+    _ = page.failed(nil)
+    #expect(page.message == [1])
+    _ = page.refresh(timeout: nil, at: start)
+    _ = page.failed([2])
+    #expect(page.message == [2])
+    _ = page.refresh(timeout: nil, at: start)
+    _ = page.loaded(items: 1)
+    #expect(page.message == nil)
+  }
+
+  @Test("With REFRESH every each appearance loads, also when visible or failed")
+  func everyAppearance() {
+    var visible = page()
+    _ = visible.loaded(items: 1)
+    let again = visible.appear(.every, timeout: .seconds(1), at: start)
+    #expect(again)
+    #expect(visible.state == .refreshing && visible.deadline == second)
+    let during = visible.appear(.every, timeout: nil, at: start)
+    #expect(!during)
+    #expect(visible.deadline == second)
+    var failed = page()
+    _ = failed.failed(nil)
+    let retried = failed.appear(.every, timeout: nil, at: start)
+    #expect(retried)
+    #expect(failed.state == .loading && failed.isAnimated)
+  }
+
+  @Test("Only a failed load, or an empty one, can be retried")
   func notFailed() {
     var loading = page()
     let first = loading.retry(timeout: nil, at: start)

@@ -87,6 +87,55 @@ import Testing
     #expect(throws: EngineError.notFound) { try desk.disappear("none") }
   }
 
+  @Test("The story of a list: empty, retried, pulled, failed, every appearance")
+  func story() throws {
+    desk.subscribe(1, pattern: "*")
+    let first = try desk.appear("p", refresh: .every, timeout: 5_000, minimum: 0).generation
+    _ = try desk.loaded("p", items: 0, message: "no orders yet")
+    #expect(desk.page("p")?.message == Array("no orders yet".utf8))
+    desk.at(1_000)
+    _ = try desk.retry("p")
+    let second = try #require(desk.page("p")?.generation)
+    #expect(second > first)
+    #expect(hud == .visible)
+    _ = try desk.loaded("p", items: 2)
+    desk.at(2_000)
+    _ = try desk.refresh("p")
+    #expect(hud == nil)
+    #expect(throws: EngineError.stale(now: desk.page("p")!.generation)) {
+      try desk.loaded("p", generation: second)
+    }
+    #expect(try desk.refresh("p") == .loading)
+    desk.at(7_000)
+    #expect(desk.page("p")?.items == 2)
+    try desk.appear("p")
+    _ = try desk.failed("p", message: "offline")
+    #expect(desk.page("p")?.message == Array("offline".utf8))
+    desk.hears(
+      1, "0 p did-appear loading", "0 p loading loading", "0 p will-appear", "0 p did-appear",
+      "0 p loaded empty", "0 p will-disappear dismissed", "0 p did-disappear dismissed",
+      "1000 p loading loading", "1000 p will-appear", "1000 p did-appear", "1000 p loaded content",
+      "1000 p will-disappear dismissed", "1000 p did-disappear dismissed",
+      "2000 p loading refreshing", "7000 p failed content timed-out", "7000 p loading refreshing",
+      "7000 p failed content")
+  }
+
+  @Test("A failed page that loads with each appearance shows its HUD again; full, it stays")
+  func everyAppearanceAfterAFailure() throws {
+    var settings = EngineSettings()
+    settings.presentation = .plain
+    settings.limits.entities = 2
+    let desk = Desk(settings)
+    try desk.appear("p", refresh: .every)
+    _ = try desk.failed("p")
+    try desk.set("t", 60_000)
+    #expect(throws: EngineError.limit(name: "max-entities", value: 2)) { try desk.appear("p") }
+    #expect(desk.page("p")?.state == .error)
+    try desk.delete("t")
+    #expect(try desk.appear("p").state == .loading)
+    #expect(desk.hud("p")?.state == .visible)
+  }
+
   @Test("A page off the screen shows no HUD; back while loading, it does again")
   func disappearing() throws {
     try desk.appear("p")
