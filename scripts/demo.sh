@@ -128,8 +128,9 @@ ctl once begin order-7 --ttl 24h
 part 'Gate: run an action now if the session is open, else after the login'
 watch_events gate:session-9
 ctl gate check session-9 buy --payload 4711
-say 'The person logs in, and the action runs once:'
+say 'The person logs in, and one client takes the action:'
 ctl gate open session-9 --ttl 30m
+ctl gate take session-9
 
 part 'Debounce: one event for many calls'
 watch_events debounce:draft-3

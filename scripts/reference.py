@@ -96,6 +96,8 @@ TOUR = {
         GATE CHECK a two
         GATE GET a
         GATE OPEN a
+        GATE TAKE a
+        GATE DONE a
         GATE CLOSE a
         GATE OPEN a TTL 1m
         + 1h

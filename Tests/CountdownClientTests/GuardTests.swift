@@ -55,10 +55,11 @@ import Testing
     let view = map(
       ("key", bulk("s")), ("generation", ":5\r\n"), ("accepted", "#f\r\n"),
       ("reason", bulk("login")), ("state", bulk("pending")), ("action", bulk("buy")),
-      ("payload", bulk("p")), ("remaining_ms", "_\r\n"), ("deadline_unix_ms", "_\r\n"),
-      ("now_unix_ms", ":1790000000000\r\n"), ("owner", bulk("none")))
+      ("payload", bulk("p")), ("taken", "#t\r\n"), ("remaining_ms", "_\r\n"),
+      ("deadline_unix_ms", "_\r\n"), ("now_unix_ms", ":1790000000000\r\n"),
+      ("owner", bulk("none")))
     let server = try await StandInServer { words, _ in
-      ["CANCEL", "CLOSE"].contains(words[1]) ? ":0\r\n" : view
+      ["CANCEL", "CLOSE", "DONE"].contains(words[1]) ? ":0\r\n" : view
     }
     let client = try await CountdownClient.connect(path: server.path)
     let asked = try await client.checkGate(
@@ -66,12 +67,15 @@ import Testing
     #expect(asked.accepted == false && asked.reason == "login" && asked.state == .pending)
     #expect(asked.action == "buy" && asked.payload == "p" && asked.remainingTime == nil)
     try await client.openGate("s", ttl: .seconds(2))
+    #expect(try await client.takeGate("s", generation: 5).isTaken)
+    #expect(try await !client.finishGate("s", generation: 5))
     #expect(try await !client.cancelGate("s"))
     #expect(try await !client.closeGate("s", generation: 5))
     #expect(
       server.commands == [
         ["GATE", "CHECK", "s", "buy", "PAYLOAD", "p", "REQUIRED", "off", "TTL", "1000"],
-        ["GATE", "OPEN", "s", "TTL", "2000"], ["GATE", "CANCEL", "s"],
+        ["GATE", "OPEN", "s", "TTL", "2000"], ["GATE", "TAKE", "s", "GENERATION", "5"],
+        ["GATE", "DONE", "s", "GENERATION", "5"], ["GATE", "CANCEL", "s"],
         ["GATE", "CLOSE", "s", "GENERATION", "5"],
       ])
     let line = #"{"event":"run","key":"s","generation":4,"seq":9,"state":"open","action":"buy"}"#

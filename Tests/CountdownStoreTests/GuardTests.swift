@@ -23,6 +23,8 @@ import Testing
     Gate(.pending(Gate.Action(name: [1]), until: at(3))),
     Gate(.pending(Gate.Action(name: [1], payload: []), until: at(3))),
     Gate(.open(until: nil)), Gate(.open(until: at(9))),
+    Gate(.open(until: nil, Gate.Run(Gate.Action(name: [1]), until: at(3)))),
+    Gate(.open(until: at(9), Gate.Run(Gate.Action(name: [1], payload: [2]), until: at(10)))),
 
     Debounce(Debounce.Rule(quiet: .milliseconds(2))!, lastCall: at(1), waiting: nil),
 
@@ -67,7 +69,7 @@ import Testing
     let directory = TemporaryDirectory()
     let store = try open(directory)
     var batch = TestBatch()
-    let machines = [0, 2, 5, 9].map { Self.machines[$0] }
+    let machines = [0, 2, 5, 11].map { Self.machines[$0] }
     batch.guards = machines.map { row($0, at: StoredPlaces.end - 1) }
     try store.write(batch)
     #expect(try store.all(DurableGuard.self) == batch.guards)

@@ -268,6 +268,7 @@ import Testing
       Gate(.pending(Gate.Action(name: [1], payload: [2]), until: at(3))),
       Gate(.pending(Gate.Action(name: [1]), until: at(3))),
       Gate(.open(until: nil)), Gate(.open(until: at(4))),
+      Gate(.open(until: at(4), Gate.Run(Gate.Action(name: [1], payload: [2]), until: at(5)))),
 
       Debounce(
         rule, lastCall: at(8), waiting: .init(since: at(7), calls: 5, payload: [3])),

@@ -99,17 +99,19 @@ def test_a_gate_opens_and_closes(speaker):
     opened = say(speaker, "GATE", "OPEN", "s", "TTL", "1m")
     assert sorted(opened) == [
         "action", "deadline_unix_ms", "generation", "key", "now_unix_ms", "owner", "payload",
-        "remaining_ms", "state",
+        "remaining_ms", "state", "taken",
     ]  # fmt: skip
+    assert (opened["action"], opened["payload"]) == (b"buy", b"\x00p")
+    assert speaker("GATE", "DONE", "s", "GENERATION", opened["generation"]) == 1
     events = happened(speaker, start)
-    assert [event["event"] for event in events] == ["opened", "run"]
+    assert [event["event"] for event in events] == ["opened", "run", "done"]
     assert events[1]["generation"] == asked["generation"]
     assert (events[1]["action"], events[1]["payload"]) == ("buy", "\x00p")
     speaker("CLOCK", "ADVANCE", "59999ms")
     assert say(speaker, "GATE", "CHECK", "s", "buy")["accepted"]
     speaker("CLOCK", "ADVANCE", "1ms")
     assert speaker("GATE", "GET", "s") is None
-    closed = happened(speaker, start)[2]
+    closed = happened(speaker, start)[3]
     assert (closed["event"], closed["reason"], closed["late_us"]) == ("closed", "expired", 0)
 
 
@@ -150,6 +152,58 @@ def test_gate_survives_a_restart_and_runs_once(daemon, how):
     say(client, "GATE", "OPEN", "waits", "TTL", "1h")
     runs = [event for event in happened(client, start, "gate:*") if event["event"] == "run"]
     assert [(event["action"], event["generation"]) for event in runs] == [("buy", asked["generation"])]
+
+
+def test_one_of_several_subscribers_takes_the_action_and_the_next_one_if_it_disconnects(daemon, client):
+    workers = [daemon.connect() for _ in range(3)]
+    for worker in workers:
+        worker("HELLO", "3")
+        worker.send("SUBSCRIBE", "gate:s")
+        assert [worker.push()[0] for _ in range(2)] == [b"subscribe", b"message"]
+    say(client, "GATE", "CHECK", "s", "buy", "PAYLOAD", "42")
+    client("GATE", "OPEN", "s")
+
+    def told(worker, name):
+        while True:
+            event = worker.event()[1]
+            if event["event"] == name:
+                return event
+
+    left = list(workers)
+    while len(left) > 1:
+        runs = {told(worker, "run")["generation"] for worker in left}
+        replies = [say(worker, "GATE", "TAKE", "s") for worker in left]
+        assert [reply["accepted"] for reply in replies] == [True] + [False] * (len(left) - 1)
+        assert {reply["reason"] for reply in replies[1:]} == {b"taken"}
+        assert (replies[0]["action"], replies[0]["payload"]) == (b"buy", b"42")
+        assert runs == {replies[0]["generation"]}
+        assert say(client, "GATE", "GET", "s")["taken"]
+        left.pop(0).close()
+    assert told(left[0], "run")["action"] == "buy"
+    assert say(left[0], "GATE", "TAKE", "s")["accepted"]
+    assert client("GATE", "DONE", "s") == 0
+    assert left[0]("GATE", "DONE", "s") == 1
+    left[0].close()
+    assert say(client, "GATE", "TAKE", "s")["reason"] == b"no-action"
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_action_that_was_taken_can_be_taken_again_after_a_restart(daemon, how):
+    client = daemon.connect()
+    asked = say(client, "GATE", "CHECK", "s", "buy", "PAYLOAD", b"\x00p")
+    say(client, "GATE", "OPEN", "s", "TTL", "1h")
+    assert say(client, "GATE", "TAKE", "s")["accepted"]
+    say(client, "GATE", "CHECK", "done", "buy")
+    say(client, "GATE", "OPEN", "done")
+    client("GATE", "DONE", "done")
+    daemon.restart(how)
+    client = daemon.connect()
+    found = say(client, "GATE", "GET", "s")
+    assert (found["state"], found["action"], found["taken"]) == (b"open", b"buy", False)
+    assert (found["payload"], found["generation"]) == (b"\x00p", asked["generation"])
+    assert say(client, "GATE", "TAKE", "s", "GENERATION", asked["generation"])["accepted"]
+    assert client("GATE", "DONE", "s") == 1
+    assert say(client, "GATE", "GET", "done")["action"] is None
 
 
 # DEBOUNCE

@@ -59,8 +59,12 @@ def test_gate_commands_print_their_views(daemon):
     says(daemon, 1, "login     s: 'buy' waits for 30 s", *asked)
     says(daemon, 0, "buy", "gate", "list")
     says(daemon, 0, "run       s", "gate", "check", "s", "look", "--required", "off")
-    says(daemon, 0, "s  open  for 30 s", "gate", "open", "s", "--ttl", "30s")
+    says(daemon, 1, "login     s: 'buy' waits for 30 s", "gate", "take", "s")
+    says(daemon, 0, "s  open  for 30 s  'buy'  p", "gate", "open", "s", "--ttl", "30s")
     says(daemon, 0, "run       s  open", "gate", "check", "s", "buy")
+    says(daemon, 0, "run       s  open  for 30 s  'buy'  p", "gate", "take", "s")
+    says(daemon, 1, "refused: no-action  s  open", "gate", "take", "s")
+    says(daemon, 1, "session 's' has no action to run, or another client runs it", "gate", "done", "s")
     says(daemon, 1, "no action waits for session 's'", "gate", "cancel", "s")
     says(daemon, 0, "s  closed", "gate", "close", "s")
     says(daemon, 1, "session 's' is not open", "gate", "close", "s")
@@ -105,7 +109,7 @@ def test_watch_shows_them_line_by_line(daemon):
         watch.wait()
     told = [" ".join(part.strip() for part in line[1:]) for line in lines]
     assert told == [
-        "gate:s pending pending buy 42", "gate:s opened open", "gate:s run open buy 42",
+        "gate:s pending pending buy 42", "gate:s opened open buy 42", "gate:s run open buy 42",
         "throttle:t accepted exhausted 0 of 1 left",
         "throttle:t refused exhausted 0 of 1 left try again in 30 s reason: rate",
         "once:o started running", "once:o done done paid",

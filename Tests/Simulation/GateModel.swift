@@ -7,6 +7,8 @@ package struct GateModel: Model {
     case open(Interval?)
     case cancel(Generation?)
     case close(Generation?)
+    case take(UInt64, Generation?)
+    case done(UInt64, Generation?)
     case get
   }
 
@@ -15,13 +17,29 @@ package struct GateModel: Model {
     var generation: Generation
     var action: [UInt8]?
     var payload: [UInt8]?
+    var isTaken: Bool
     var remainingMS: Int64?
     var deadlineUnixMS: Int64?
     var owner: Owner
   }
 
-  /// What waits; nil while it is open.
-  private typealias Ledger = GuardLedger<Gate.Action?>
+  private struct State {
+    /// What waits, or is to run.
+    var action: Gate.Action?
+    var isOpen: Bool
+    /// In microseconds; nil for good.
+    var sessionEnd: Int64?
+    var actionEnd: Int64?
+    var taker: UInt64?
+
+    var deadline: Int64? {
+      guard isOpen else { return actionEnd }
+      let waits = action != nil && taker == nil
+      return [sessionEnd, waits ? actionEnd : nil].compactMap(\.self).min()
+    }
+  }
+
+  private typealias Ledger = GuardLedger<State>
 
   package static let kind = EntityKind.gate
   package static let keyPrefix: Unicode.Scalar = "g"
@@ -37,7 +55,7 @@ package struct GateModel: Model {
   package func command(_ key: Int, _ world: inout World) -> Command {
     let current = ledger[key]?.generation
     let lengths: [Int64] = [1, 10, 1_000, 60_000, 3_600_000]
-    switch Int.random(in: 0..<12, using: &world.random) {
+    switch Int.random(in: 0..<16, using: &world.random) {
     case 0..<5:
       var check = GateCheck(
         Gate.Action(name: world.pick([[1], [2, 0]]), payload: world.pick([nil, [], [9]])),
@@ -48,8 +66,19 @@ package struct GateModel: Model {
     case 5, 6: return .open(world.chance(oneIn: 3) ? nil : world.milliseconds(lengths))
     case 7, 8: return .cancel(world.generation(near: current))
     case 9: return .close(world.generation(near: current))
+    case 10...12:
+      return .take(Self.connection(&world), world.generation(near: current))
+    case 13:
+      let taker = ledger[key]?.state.taker
+      return .done(
+        taker.flatMap { world.chance(oneIn: 2) ? $0 : nil } ?? Self.connection(&world),
+        world.generation(near: current))
     default: return .get
     }
+  }
+
+  private static func connection(_ world: inout World) -> UInt64 {
+    world.pick(world.connections + [World.operator.connection])
   }
 
   package static func ask(
@@ -66,6 +95,13 @@ package struct GateModel: Model {
       return .flag(try engine.cancelGate(key, generation: generation, at: now))
     case .close(let generation):
       return .flag(try engine.closeGate(key, generation: generation, at: now))
+    case .take(let connection, let generation):
+      let taker = Client(connection: connection, uid: client.uid)
+      let (refusal, view) = try engine.takeGate(key, generation: generation, by: taker, at: now)
+      return .taken(refusal, Facts(view))
+    case .done(let connection, let generation):
+      let taker = Client(connection: connection, uid: client.uid)
+      return .flag(try engine.finishGate(key, generation: generation, by: taker, at: now))
     case .get:
       return engine.gate(key, at: now).map { .facts(Facts($0)) } ?? .nothing
     }
@@ -82,34 +118,53 @@ package struct GateModel: Model {
         return .told(isFirst: true, found.map { facts($0, world) } ?? Self.closed)
       }
       if let found {
-        if found.state == nil { return .told(isFirst: true, facts(found, world)) }
+        if found.state.isOpen { return .told(isFirst: true, facts(found, world)) }
         say(.dismissed, found, reason: .replaced)
       }
-      let entry = Ledger.Entry(
-        key: key, generation: world.newGeneration(), owner: check.owner,
-        deadline: now + check.ttl.microseconds, state: check.action)
-      ledger.put(entry)
+      let state = State(
+        action: check.action, isOpen: false, actionEnd: now + check.ttl.microseconds)
+      let entry = put(key, world.newGeneration(), check.owner, state)
       say(.pending, entry)
       return .told(isFirst: false, facts(entry, world))
     case .open(let ttl):
-      let entry = Ledger.Entry(
-        key: key, generation: world.newGeneration(), owner: .none,
-        deadline: ttl.map { now + $0.microseconds }, state: nil)
-      ledger.put(entry)
+      var state = found?.state ?? State(isOpen: true)
+      state.isOpen = true
+      state.sessionEnd = ttl.map { now + $0.microseconds }
+      let generation = state.action == nil ? world.newGeneration() : found!.generation
+      let entry = put(key, generation, .none, state)
       say(.opened, entry)
-      if let found, found.state != nil { say(.run, found) }
+      if found?.state.isOpen == false { say(.run, entry) }
       return .facts(facts(entry, world))
     case .cancel(let generation):
-      guard let found, found.state != nil else { return .flag(false) }
+      guard let found, !found.state.isOpen else { return .flag(false) }
       try ledger.check(generation, found)
       ledger.remove(key)
       say(.dismissed, found, reason: .cancelled)
       return .flag(true)
     case .close(let generation):
-      guard let found, found.state == nil else { return .flag(false) }
+      guard let found, found.state.isOpen else { return .flag(false) }
       try ledger.check(generation, found)
-      ledger.remove(key)
-      say(.closed, found)
+      close(found)
+      return .flag(true)
+    case .take(let connection, let generation):
+      guard let found else { return .taken(.noAction, Self.closed) }
+      try ledger.check(generation, found)
+      guard found.state.isOpen else { return .taken(.login, facts(found, world)) }
+      guard found.state.action != nil else { return .taken(.noAction, facts(found, world)) }
+      if let taker = found.state.taker {
+        return .taken(taker == connection ? nil : .taken, facts(found, world))
+      }
+      var state = found.state
+      state.taker = connection
+      let entry = put(key, found.generation, .none, state)
+      say(.taken, entry)
+      return .taken(nil, facts(entry, world))
+    case .done(let connection, let generation):
+      guard let found, found.state.isOpen, found.state.action != nil else { return .flag(false) }
+      try ledger.check(generation, found)
+      guard [nil, connection].contains(found.state.taker) else { return .flag(false) }
+      say(.done, found)
+      drop(found)
       return .flag(true)
     case .get:
       return found.map { .facts(facts($0, world)) } ?? .nothing
@@ -119,13 +174,65 @@ package struct GateModel: Model {
   // MARK: Time
 
   package mutating func settle(_ key: Int, _ world: World) {
+    let now = world.now.boot.microseconds
     guard let entry = ledger[key] else { return }
     if !world.isThere(entry.owner) {
       ledger.remove(key)
       say(.dismissed, entry, reason: .ownerGone)
-    } else if let deadline = entry.deadline, deadline <= world.now.boot.microseconds {
+    } else if let taker = entry.state.taker, !world.isThere(.connection(taker)) {
+      var state = entry.state
+      state.taker = nil
+      let free = put(key, entry.generation, .none, state)
+      if state.actionEnd! <= now {
+        say(.dismissed, free, reason: .expired)
+        drop(free)
+      } else if state.sessionEnd ?? .max > now {
+        say(.run, free)
+      }
+    }
+    guard let entry = ledger[key], let deadline = entry.deadline, deadline <= now else { return }
+    if !entry.state.isOpen {
       ledger.remove(key)
-      say(entry.state == nil ? .closed : .dismissed, entry, due: deadline, reason: .expired)
+      say(.dismissed, entry, due: deadline, reason: .expired)
+    } else if entry.state.action != nil, entry.state.taker == nil, entry.state.actionEnd == deadline
+    {
+      say(.dismissed, entry, due: deadline, reason: .expired)
+      drop(entry)
+      settle(key, world)
+    } else {
+      close(entry, due: deadline)
+    }
+  }
+
+  private mutating func put(
+    _ key: Int, _ generation: Generation, _ owner: Owner, _ state: State
+  ) -> Ledger.Entry {
+    let entry = Ledger.Entry(
+      key: key, generation: generation, owner: owner, deadline: state.deadline, state: state)
+    ledger.put(entry)
+    return entry
+  }
+
+  /// The action is over; the session goes on.
+  private mutating func drop(_ entry: Ledger.Entry) {
+    let state = State(isOpen: true, sessionEnd: entry.state.sessionEnd)
+    _ = put(entry.key, entry.generation, .none, state)
+  }
+
+  private mutating func close(_ entry: Ledger.Entry, due: Int64? = nil) {
+    if entry.state.action != nil, entry.state.taker == nil {
+      say(.dismissed, entry, due: due, reason: .closed)
+    }
+    ledger.remove(entry.key)
+    var closed = entry
+    closed.state.action = nil
+    say(.closed, closed, due: due, reason: due == nil ? nil : .expired)
+  }
+
+  /// What becomes of an action depends on when it is noticed that its connection is gone.
+  package func isTouchy(_ world: World) -> Bool {
+    ledger.entries.contains { entry in
+      entry.state.taker.map { !world.isThere(.connection($0)) } ?? false
     }
   }
 
@@ -138,8 +245,8 @@ package struct GateModel: Model {
   // MARK: What is so
 
   private static let closed = Facts(
-    state: .closed, generation: Generation(0), action: nil, payload: nil, remainingMS: nil,
-    deadlineUnixMS: nil, owner: .none)
+    state: .closed, generation: Generation(0), action: nil, payload: nil, isTaken: false,
+    remainingMS: nil, deadlineUnixMS: nil, owner: .none)
 
   package func exists(_ key: Int) -> Bool { ledger[key] != nil }
 
@@ -148,11 +255,13 @@ package struct GateModel: Model {
   }
 
   private func facts(_ entry: Ledger.Entry, _ world: World) -> Facts {
-    let left = entry.deadline.map { Ledger.left($0, world) }
+    let state = entry.state
+    let end = state.isOpen ? state.sessionEnd : state.actionEnd
+    let left = end.map { Ledger.left($0, world) }
     return Facts(
-      state: entry.state == nil ? .open : .pending, generation: entry.generation,
-      action: entry.state?.name, payload: entry.state?.payload, remainingMS: left?.ms,
-      deadlineUnixMS: left?.unixMS, owner: entry.owner)
+      state: state.isOpen ? .open : .pending, generation: entry.generation,
+      action: state.action?.name, payload: state.action?.payload, isTaken: state.taker != nil,
+      remainingMS: left?.ms, deadlineUnixMS: left?.unixMS, owner: entry.owner)
   }
 
   package static func facts(_ subject: any EntityView) -> Facts? {
@@ -174,7 +283,7 @@ package struct GateModel: Model {
     said.append(
       Said(
         name, entry.generation, due: due, reason: reason,
-        detail: Self.text(entry.state?.name, entry.state?.payload)))
+        detail: Self.text(entry.state.action?.name, entry.state.action?.payload)))
   }
 }
 
@@ -182,6 +291,7 @@ extension GateModel.Facts {
   init(_ view: GateView) {
     self.init(
       state: view.state, generation: view.generation, action: view.action, payload: view.payload,
-      remainingMS: view.remainingMS, deadlineUnixMS: view.deadlineUnixMS, owner: view.owner)
+      isTaken: view.isTaken, remainingMS: view.remainingMS, deadlineUnixMS: view.deadlineUnixMS,
+      owner: view.owner)
   }
 }

@@ -95,6 +95,7 @@ package enum Answer<Facts: Equatable>: Equatable {
   case told(isFirst: Bool, Facts)
   case attempted(SendRecord.Attempt, Facts)
   case passed(SendRecord.Pass, Facts)
+  case taken(Gate.Refusal?, Facts)
 }
 
 /// What is compared of an event.

@@ -66,12 +66,30 @@ extension CountdownClient {
       ])
   }
 
-  /// Opens a session, for good unless `ttl` is given, and runs the action that waits for it.
+  /// Opens a session, for good unless `ttl` is given. The view has the action that waited for it:
+  /// run it, or let the clients that listen take it.
   @discardableResult
   public func openGate(
     _ session: String, ttl: Duration? = nil
   ) async throws(CountdownClientError) -> GateView {
     try await view("GATE", "OPEN", session, options: ["TTL": ttl])
+  }
+
+  /// Takes the action of an open session: of several clients, one is `accepted`. It runs the action
+  /// and calls `finishGate`. If it disconnects before, the next one can take the action.
+  @discardableResult
+  public func takeGate(
+    _ session: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> GateView {
+    try await view("GATE", "TAKE", session, options: ["GENERATION": generation])
+  }
+
+  /// Reports that the action has run. Returns false if there is none, or another client runs it.
+  @discardableResult
+  public func finishGate(
+    _ session: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> Bool {
+    try await flag("GATE", "DONE", session, options: ["GENERATION": generation])
   }
 
   /// Drops the action that waits. Returns whether there was one.

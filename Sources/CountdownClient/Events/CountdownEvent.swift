@@ -51,8 +51,10 @@ public struct CountdownEvent: Sendable, Hashable {
     public static let done: Name = "done"
     /// An action waits for its session to open.
     public static let pending: Name = "pending"
-    /// The action that waited is to run, now and once.
+    /// The action that waited is to run: one client takes it.
     public static let run: Name = "run"
+    /// A client has taken the action.
+    public static let taken: Name = "taken"
     /// The action that waited was dropped; or a stack has no page left.
     public static let dismissed: Name = "dismissed"
     public static let opened: Name = "opened"

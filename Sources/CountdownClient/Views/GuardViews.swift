@@ -44,10 +44,12 @@ public struct GateView: EntityView {
 
   public init(fields: ViewFields<State>) { self.fields = fields }
 
-  /// `login` where the action has to wait.
+  /// `login` where the action has to wait; `taken` or `no-action` where there is none to take.
   public var reason: String? { fields["reason"] }
-  /// The action that waits for the session to open; in the event `run`, the action to run.
+  /// The action that waits for the session to open; of an open session, the action to run.
   public var action: String? { fields["action"] }
+  /// Whether a client runs the action.
+  public var isTaken: Bool { fields["taken"] ?? false }
   /// The bytes that belong to the action; base64 if they are not UTF-8.
   public var payload: String? { fields["payload"] }
   /// The time until it closes, or drops the action that waits; nil while it is open for good.

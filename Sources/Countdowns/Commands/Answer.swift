@@ -40,6 +40,10 @@ package struct Answer: Sendable {
     self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
   }
 
+  init(_ refusal: Gate.Refusal?) {
+    self.init(isAccepted: refusal == nil, reason: refusal.map { Event.Reason($0) })
+  }
+
   func write(to writer: inout some FieldWriter & ~Copyable) {
     writer.field("accepted", isAccepted)
     if let reason { writer.field("reason", reason.text) } else { writer.null("reason") }

@@ -8,6 +8,9 @@ protocol ExpiringKind: TableKind {
   /// What is due by now happens. Afterwards it is armed again, if it is still there.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 
+  /// What connections that have closed leave behind in it, its owner apart.
+  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment)
+
   /// Whether events of entities without an owner go to the event log.
   static var isLogged: Bool { get }
   /// The name of the event of its end, and what that reports.
@@ -19,6 +22,7 @@ protocol ExpiringKind: TableKind {
 
 extension ExpiringKind {
   static func clock(of entity: Entity) -> TimerClock { .boot }
+  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {}
   static var isLogged: Bool { canBeDurable }
   static var endEvent: Event.Name { .cancelled }
   static func endedView(of entity: Entity, at now: Moment) -> View { view(of: entity, at: now) }
@@ -55,6 +59,7 @@ extension ExpiringKind {
       end(index, .ownerGone, in: engine, at: now)
       return false
     }
+    settleAbsence(index, in: engine, at: now)
     guard let due = nextExpiry(of: table[index]), due <= now.on(clock(of: table[index])) else {
       return true
     }

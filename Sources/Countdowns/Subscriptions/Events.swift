@@ -9,7 +9,7 @@ package struct Event: Sendable {
     case refunded, expired, locked, passed
     case willAppear, didAppear, updated, touched, willDisappear, didDisappear
     case set, fired
-    case accepted, done, pending, run, dismissed, opened, closed, emitted
+    case accepted, done, pending, run, taken, dismissed, opened, closed, emitted
     case swiping, progress, finished
     case loading, loaded, failed
 
@@ -51,6 +51,7 @@ package struct Event: Sendable {
       case .done: "done"
       case .pending: "pending"
       case .run: "run"
+      case .taken: "taken"
       case .opened: "opened"
       case .closed: "closed"
       case .emitted: "emitted"
@@ -71,7 +72,7 @@ package struct Event: Sendable {
     case cancelled, ownerGone, replaced
     case expired, locked, passed
     case closed, parentClosed
-    case rate, login
+    case rate, login, taken, noAction
     case leading, quiet, maximumWait, flush
     case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
     case notLoading, notFailed, loading
@@ -100,6 +101,8 @@ package struct Event: Sendable {
       case .parentClosed: "parent-closed"
       case .rate: "rate"
       case .login: "login"
+      case .taken: "taken"
+      case .noAction: "no-action"
       case .leading: "leading"
       case .quiet: "quiet"
       case .maximumWait: "max-wait"

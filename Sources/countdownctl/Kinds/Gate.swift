@@ -11,11 +11,13 @@ struct Gate: AsyncParsableCommand, Entity {
       Examples:
         countdownctl gate check session-9 buy --payload 4711 || show-login
         countdownctl gate open session-9 --ttl 30m
+        countdownctl gate take session-9
         countdownctl gate close session-9
         countdownctl watch --gate
       """,
     subcommands: [
-      Check.self, Open.self, VerbCommand<Cancel>.self, VerbCommand<Close>.self,
+      Check.self, Open.self, Take.self, VerbCommand<Done>.self, VerbCommand<Cancel>.self,
+      VerbCommand<Close>.self,
       GetCommand<Gate>.self, ListCommand<Gate>.self,
     ])
 
@@ -40,14 +42,19 @@ struct Gate: AsyncParsableCommand, Entity {
 
   static func line(_ view: GateView, style: Style) -> String {
     let state = style.state(view.state.rawValue, view.state.rawValue)
+    let action = view.action.map { "'\($0.printable)'" }
+    if view.accepted == false, view.reason != "login" || action == nil {
+      return line(view, refusal: view.reason, [action], style: style)
+    }
     if view.accepted == false {
-      let (action, left) = (view.action?.printable ?? "", view.remainingTime?.humanText ?? "")
-      return style.yellow("login") + "     \(view.key.printable): '\(action)' waits for \(left)"
+      let (action, left) = (action ?? "", view.remainingTime?.humanText ?? "")
+      return style.yellow("login") + "     \(view.key.printable): \(action) waits for \(left)"
         + style.generation(view.generation)
     }
     let left = view.remainingTime.map { "  for \($0.humanText)" } ?? ""
     let word = view.accepted == nil ? "" : style.green("run") + "       "
-    return word + "\(view.key.printable)  \(state)\(left)"
+    let parts = [action, view.payload?.printable].compactMap(\.self).map { "  \($0)" }
+    return word + "\(view.key.printable)  \(state)\(left)\(parts.joined())"
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
@@ -77,13 +84,46 @@ struct Gate: AsyncParsableCommand, Entity {
   }
 
   struct Open: EntityCommand {
-    static let abstract = "Open a session and run the action that waits for it."
+    static let abstract = "Open a session; the action that waits for it is to run."
 
     @OptionGroup var target: Target<Gate>
     @Option(duration: "Close it after this (default: never).") var ttl: Duration?
     @OptionGroup var global: GlobalOptions
 
     var command: Command { .init("GATE", "OPEN", target.key, options: ["TTL": ttl]) }
+  }
+
+  struct Take: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Take the action of an open session, to run it once.",
+      discussion: """
+        Of several that ask, one receives the action; it is done then, as this program ends. Exit
+        status 1 if there is none, or another client runs it.
+        """)
+
+    @OptionGroup var generation: GenerationOption
+    @OptionGroup var target: Target<Gate>
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let reply = try await session.send(
+        .init("GATE", "TAKE", target.key, options: ["GENERATION": generation.value]))
+      if reply["accepted"]?.bool == true {
+        _ = try await session.send(
+          .init("GATE", "DONE", target.key, options: ["GENERATION": reply["generation"]?.int]))
+      }
+      try session.show(reply, of: Gate.self, key: target.key)
+    }
+  }
+
+  enum Done: Verb {
+    typealias Shown = Gate
+    static let abstract = "Report that the action has run."
+    static let discussion = "Exit status 1 if there is none, or another client runs it."
+    static let done: String? = "done"
+    static func absent(_ key: String) -> String {
+      "session '\(key)' has no action to run, or another client runs it"
+    }
   }
 
   enum Cancel: Verb {

@@ -17,7 +17,8 @@ struct Page: AsyncParsableCommand, Entity {
       """,
     subcommands: [
       Appear.self, Disappear.self, Loaded.self, Failed.self, VerbCommand<Retry>.self,
-      VerbCommand<Refresh>.self, VerbCommand<Close>.self, GetCommand<Page>.self, ListCommand<Page>.self,
+      VerbCommand<Refresh>.self, VerbCommand<Close>.self, GetCommand<Page>.self,
+      ListCommand<Page>.self,
     ])
 
   static let kind = CountdownEvent.Kind.page

@@ -80,6 +80,25 @@ extension Desk {
     }
   }
 
+  /// Why not; nil if the connection has the action.
+  func take(
+    gate session: String, by connection: UInt64, _ generation: Int64? = nil
+  ) throws -> Gate.Refusal? {
+    try with(session) {
+      try engine.takeGate(
+        $0, generation: generation.map(Generation.init), by: client(connection), at: now)
+    }.refusal
+  }
+
+  func done(
+    gate session: String, by connection: UInt64, _ generation: Int64? = nil
+  ) throws -> Bool {
+    try with(session) {
+      try engine.finishGate(
+        $0, generation: generation.map(Generation.init), by: client(connection), at: now)
+    }
+  }
+
   @discardableResult
   func cancel(gate session: String, _ generation: Int64? = nil) throws -> Bool {
     try with(session) {

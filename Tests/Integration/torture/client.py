@@ -145,7 +145,7 @@ class Client(Peer):
         return words
 
     def make_gate(self, key):
-        command = self.random.choices(["CHECK", "OPEN", "CANCEL", "CLOSE"], [6, 2, 1, 2])[0]
+        command = self.random.choices(["CHECK", "OPEN", "DONE", "CANCEL", "CLOSE"], [6, 3, 2, 1, 2])[0]
         words = ("GATE", command, key)
         if command == "OPEN" and is_owned(words):
             words = ("GATE", "CLOSE", key)

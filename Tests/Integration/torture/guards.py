@@ -140,16 +140,26 @@ def action_of(gate):
 
 
 def open_(old, options, moment):
+    # An action to run keeps its generation.
+    waits = old if old and old["action"] is not None else None
     new = {
-        "kind": "gate", "state": "open", "generation": UNKNOWN, "owner": "none",
+        "kind": "gate", "state": "open", "generation": waits["generation"] if waits else UNKNOWN, "owner": "none",
         "deadline": after(moment, int(options["TTL"])) if "TTL" in options else None, "left": None,
-        "action": None, "payload": None,
+        "action": waits and waits["action"], "payload": waits and waits["payload"],
     }  # fmt: skip
-    events = [("opened", UNKNOWN)]
+    generation = ANY if waits and new["generation"] is UNKNOWN else new["generation"]
+    events = [("opened", generation)]
     if old and old["state"] == "pending":
-        before = old["generation"]
-        events.append(("run", ANY if before is UNKNOWN else before, action_of(old)))
+        events.append(("run", generation, action_of(old)))
     return new, events, view(new)
+
+
+def action_done(old, options, moment):
+    if old is None or old["state"] != "open" or old["action"] is None:
+        return old, [], number(0)
+    if is_stale(old, options):
+        return old, [], error("STALE")
+    return {**old, "action": None, "payload": None}, [("done", old["generation"], action_of(old))], number(1)
 
 
 def cancel_action(old, options, moment):
@@ -161,7 +171,10 @@ def cancel_action(old, options, moment):
 def close(old, options, moment):
     if old is None or old["state"] != "open":
         return old, [], number(0)
-    return take_out(old, options, "closed")
+    new, events, reply = take_out(old, options, "closed")
+    if new is None and old["action"] is not None:
+        events = [("dismissed", old["generation"], action_of(old))] + events
+    return new, events, reply
 
 
 # Debounced calls.
@@ -209,7 +222,8 @@ def flush(old, options, moment):
 COMMANDS = {
     ("THROTTLE", "TAKE"): take, ("THROTTLE", "REFUND"): refund,
     ("ONCE", "BEGIN"): begin, ("ONCE", "DONE"): done, ("ONCE", "CANCEL"): cancel,
-    ("GATE", "CHECK"): check, ("GATE", "OPEN"): open_, ("GATE", "CANCEL"): cancel_action, ("GATE", "CLOSE"): close,
+    ("GATE", "CHECK"): check, ("GATE", "OPEN"): open_, ("GATE", "DONE"): action_done,
+    ("GATE", "CANCEL"): cancel_action, ("GATE", "CLOSE"): close,
     ("DEBOUNCE", "CALL"): call, ("DEBOUNCE", "CANCEL"): cancel, ("DEBOUNCE", "FLUSH"): flush,
 }  # fmt: skip
 

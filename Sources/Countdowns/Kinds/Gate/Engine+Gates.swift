@@ -1,4 +1,4 @@
-/// Gates: do it now if the session is open, else once it is.
+/// Gates: do it now if the session is open, else once it is. One of several connections runs it.
 enum GateKind: GuardKind {
   typealias Machine = Gate
   typealias Entity = GuardEntity<Gate>
@@ -24,19 +24,44 @@ enum GateKind: GuardKind {
   }
 
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
-    switch engine.gates[index].machine.expiry(at: now.boot) {
-    case .dropped(_, let due):
-      engine.statistics.record(late: (now.boot - due).microseconds)
-      engine.publish(Self.self, index, .dismissed, due: due, reason: .expired, at: now) {
-        endedView(of: $0, at: now)
+    while let expiry = engine.gates[index].machine.expiry(at: now.boot) {
+      switch expiry {
+      case .dropped(_, let due):
+        engine.statistics.record(late: (now.boot - due).microseconds)
+        engine.publish(Self.self, index, .dismissed, due: due, reason: .expired, at: now) {
+          endedView(of: $0, at: now)
+        }
+        return engine.remove(Self.self, index)
+      case .notTaken(_, let due):
+        engine.statistics.record(late: (now.boot - due).microseconds)
+        engine.publish(Self.self, index, .dismissed, due: due, reason: .expired, at: now)
+        engine.gates[index].machine.endRun()
+      case .closed(let due):
+        engine.statistics.record(late: (now.boot - due).microseconds)
+        return engine.close(index, due: due, at: now)
       }
-      engine.remove(Self.self, index)
-    case .closed(let due):
-      engine.statistics.record(late: (now.boot - due).microseconds)
-      engine.close(index, due: due, at: now)
-    case nil:
-      break
     }
+  }
+
+  static func ownerGone(_ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment) {
+    guard let entity = engine.gates.entity(at: index) else { return }
+    if entity.owner == owner { return end(index, .ownerGone, in: engine, at: now) }
+    if settle(index, in: engine, at: now) { engine.arm(Self.self, index) }
+  }
+
+  /// The connection that ran the action has closed: the next one may take it.
+  static func settleAbsence(_ index: UInt32, in engine: Engine, at now: Moment) {
+    guard let run = engine.gates[index].machine.run, let taker = run.taker,
+      !engine.connections.isThere(connection: taker)
+    else { return }
+    engine.gates[index].machine.release()
+    if run.until <= now.boot {
+      engine.publish(Self.self, index, .dismissed, reason: .expired, at: now)
+      engine.gates[index].machine.endRun()
+    } else if engine.gates[index].machine.expiry(at: now.boot) == nil {
+      engine.publish(Self.self, index, .run, at: now)
+    }
+    engine.arm(Self.self, index)
   }
 }
 
@@ -87,7 +112,8 @@ extension Engine {
     return (false, GateView(gates[index], at: now))
   }
 
-  /// Opens the session, until CLOSE without a TTL. The pending action runs, once.
+  /// Opens the session, until CLOSE without a TTL. The pending action is to run, once; it keeps its
+  /// generation.
   package func openGate(
     _ session: Span<UInt8>, for ttl: Interval?, by client: Client, at now: Moment
   ) throws(EngineError) -> GateView {
@@ -99,21 +125,56 @@ extension Engine {
       publish(GateKind.self, index, .opened, at: now)
       return GateView(gates[index], at: now)
     }
-    let before = gates[index].generation
-    let action = gates[index].machine.open(for: ttl, at: now.boot)
-    gates[index].generation = newGeneration()
+    let wasPending = gates[index].machine.open(for: ttl, at: now.boot) != nil
+    if gates[index].machine.run == nil { gates[index].generation = newGeneration() }
     setOwner(of: GateKind.self, index, .none)
     arm(GateKind.self, index)
     publish(GateKind.self, index, .opened, at: now)
-    let view = GateView(gates[index], at: now)
-    if let action {
-      var running = view
-      running.generation = before
-      running.action = action.name
-      running.payload = action.payload
-      publish(GateKind.self, index, .run, before, at: now) { _ in running }
+    if wasPending { publish(GateKind.self, index, .run, at: now) }
+    return GateView(gates[index], at: now)
+  }
+
+  /// Gives the action of an open session to the connection that asks, until DONE or until that
+  /// connection closes.
+  package func takeGate(
+    _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
+  ) throws(EngineError) -> (refusal: Gate.Refusal?, view: GateView) {
+    guard let index = settled(GateKind.self, session, at: now) else {
+      return (.noAction, GateView(closed: Array(session), at: now))
     }
-    return view
+    try check(generation, against: gates[index].generation)
+    var gate = gates[index].machine
+    let refusal = gate.take(by: client.connection)
+    guard gate != gates[index].machine else { return (refusal, GateView(gates[index], at: now)) }
+    try checkWritable(.none)
+    gates[index].machine = gate
+    connections.own(EntityRef(.gate, index), .connection(client.connection))
+    arm(GateKind.self, index)
+    publish(GateKind.self, index, .taken, at: now)
+    return (nil, GateView(gates[index], at: now))
+  }
+
+  /// The action has run. False if there is none, or another connection runs it.
+  package func finishGate(
+    _ session: Span<UInt8>, generation: Generation?, by client: Client, at now: Moment
+  ) throws(EngineError) -> Bool {
+    guard let index = settled(GateKind.self, session, at: now),
+      let run = gates[index].machine.run
+    else { return false }
+    try check(generation, against: gates[index].generation)
+    guard run.taker == nil || run.taker == client.connection else { return false }
+    try checkWritable(.none)
+    publish(GateKind.self, index, .done, at: now)
+    endRun(index)
+    arm(GateKind.self, index)
+    return true
+  }
+
+  private func endRun(_ index: UInt32) {
+    if let taker = gates[index].machine.run?.taker {
+      connections.disown(EntityRef(.gate, index), .connection(taker))
+    }
+    gates[index].machine.endRun()
   }
 
   /// Drops the pending action; false if there is none.
@@ -140,6 +201,12 @@ extension Engine {
   }
 
   fileprivate func close(_ index: UInt32, due: Instant?, at now: Moment) {
+    if let run = gates[index].machine.run {
+      if run.taker == nil {
+        publish(GateKind.self, index, .dismissed, due: due, reason: .closed, at: now)
+      }
+      endRun(index)
+    }
     publish(
       GateKind.self, index, .closed, due: due, reason: due == nil ? nil : .expired, at: now
     ) { GateKind.endedView(of: $0, at: now) }

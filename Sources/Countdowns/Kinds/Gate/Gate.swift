@@ -1,11 +1,15 @@
 /// Do it now if the session is open, else once it is: the action after a login.
 ///
 ///     (nothing) --CHECK--> pending --CHECK--> pending (the newest action alone)
-///     pending --OPEN: runs it--> open        pending --CANCEL, TTL over, owner gone--> (nothing)
+///     pending --OPEN--> open, with an action to run
+///     pending --CANCEL, TTL over, owner gone--> (nothing)
+///     open with an action --TAKE--> taken --DONE--> open
+///     taken --the connection closes--> open with an action
+///     open with an action --DONE, the action's TTL over--> open
 ///     (nothing) --OPEN--> open --OPEN--> open --CLOSE, TTL over--> (nothing)
 ///
 /// While it is open nothing is ever pending: an action either runs at once, or is pending
-/// and run by the next OPEN, once.
+/// and run after the next OPEN, once.
 package struct Gate: Guard {
   package struct Action: Equatable, Sendable {
     package var name: [UInt8]
@@ -20,11 +24,37 @@ package struct Gate: Guard {
   package enum Phase: Equatable, Sendable {
     case pending(Action, until: Instant)
     /// Without an end: until CLOSE.
-    case open(until: Instant?)
+    case open(until: Instant?, Run? = nil)
+  }
+
+  /// The action of a session that has opened, until it is done.
+  package struct Run: Equatable, Sendable {
+    package var action: Action
+    /// When it is dropped, unless somebody runs it.
+    package var until: Instant
+    /// The connection that runs it.
+    package var taker: UInt64?
+
+    package init(_ action: Action, until: Instant, taker: UInt64? = nil) {
+      self.action = action
+      self.until = until
+      self.taker = taker
+    }
+  }
+
+  /// Why an action cannot be taken. Nothing has changed then.
+  package enum Refusal: Equatable, Sendable {
+    /// Another connection runs it.
+    case taken
+    /// The session is not open.
+    case login
+    case noAction
   }
 
   package enum Expiry: Equatable, Sendable {
     case dropped(Action, due: Instant)
+    /// The session stays open.
+    case notTaken(Action, due: Instant)
     case closed(due: Instant)
   }
 
@@ -52,11 +82,39 @@ package struct Gate: Guard {
     return false
   }
 
-  /// - Returns: the pending action, to be run now.
+  /// - Returns: the action that was pending, to be run now.
   package mutating func open(for ttl: Interval?, at now: Instant) -> Action? {
-    let waiting = pending
-    phase = .open(until: ttl.map { now + $0 })
-    return waiting
+    let end = ttl.map { now + $0 }
+    switch phase {
+    case .pending(let action, let until):
+      phase = .open(until: end, Run(action, until: until))
+      return action
+    case .open(_, let run):
+      phase = .open(until: end, run)
+      return nil
+    }
+  }
+
+  /// The connection runs the action, alone.
+  package mutating func take(by connection: UInt64) -> Refusal? {
+    guard case .open(let until, var run) = phase else { return .login }
+    guard run != nil else { return .noAction }
+    guard run?.taker == nil || run?.taker == connection else { return .taken }
+    run?.taker = connection
+    phase = .open(until: until, run)
+    return nil
+  }
+
+  /// Somebody else may take the action.
+  package mutating func release() {
+    guard case .open(let until, var run) = phase else { return }
+    run?.taker = nil
+    phase = .open(until: until, run)
+  }
+
+  /// The action is done, or dropped.
+  package mutating func endRun() {
+    if case .open(let until, _) = phase { phase = .open(until: until) }
   }
 
   // MARK: What is so
@@ -66,6 +124,8 @@ package struct Gate: Guard {
     guard let due = nextExpiry, due <= now else { return nil }
     switch phase {
     case .pending(let action, _): return .dropped(action, due: due)
+    case .open(_, let run?) where run.taker == nil && run.until == due:
+      return .notTaken(run.action, due: due)
     case .open: return .closed(due: due)
     }
   }
@@ -78,11 +138,22 @@ package struct Gate: Guard {
     if case .pending(let action, _) = phase { action } else { nil }
   }
 
-  package var nextExpiry: Instant? {
+  /// The action of the open session.
+  package var run: Run? {
+    if case .open(_, let run) = phase { run } else { nil }
+  }
+
+  /// When the pending action is dropped, or the session closes.
+  package var end: Instant? {
     switch phase {
     case .pending(_, let until): until
-    case .open(let until): until
+    case .open(let until, _): until
     }
+  }
+
+  package var nextExpiry: Instant? {
+    guard let run, run.taker == nil else { return end }
+    return min(run.until, end ?? run.until)
   }
 }
 
@@ -95,8 +166,9 @@ extension Gate {
     switch phase {
     case .pending(let waiting, let until):
       (columns.moment, columns.action, columns.payload) = (until, waiting.name, waiting.payload)
-    case .open(let until):
-      (columns.phase, columns.moment) = (1, until)
+    case .open(let until, let run):
+      (columns.phase, columns.moment, columns.since) = (1, until, run?.until)
+      (columns.action, columns.payload) = (run?.action.name, run?.action.payload)
     }
     return columns
   }
@@ -107,7 +179,14 @@ extension Gate {
       guard let moment = columns.moment, let action = columns.action else { return nil }
       self.init(.pending(Action(name: action, payload: columns.payload), until: moment))
     case 1:
-      self.init(.open(until: columns.moment))
+      guard let action = columns.action, let dropped = columns.since else {
+        guard columns.action == nil, columns.since == nil else { return nil }
+        self.init(.open(until: columns.moment))
+        return
+      }
+      // Whoever ran it was connected to another daemon.
+      let run = Run(Action(name: action, payload: columns.payload), until: dropped)
+      self.init(.open(until: columns.moment, run))
     default:
       return nil
     }

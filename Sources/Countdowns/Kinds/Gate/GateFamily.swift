@@ -21,13 +21,40 @@ let gateCommands: [CommandSpec] = [
   CommandSpec(
     "GATE", "OPEN", "session", [.duration("TTL", { $0 = $1 }, lasting: true)],
     group: .entities(.gate), [.write, .fast],
-    "Open a session, for TTL or until CLOSE, and run the pending action once.",
+    "Open a session, for TTL or until CLOSE; the pending action runs, once.",
     into: nil as Interval?
   ) { call, ttl throws(CommandError) in
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
         try call.dispatcher.engine.openGate(key, for: ttl, by: call.session.client, at: call.now)
+      })
+  },
+
+  CommandSpec(
+    "GATE", "TAKE", "session", [.generation({ $0 = $1 })], group: .entities(.gate),
+    [.write, .fast],
+    "Take the action of an open session, to run it on this connection only.",
+    into: nil as Generation?
+  ) { call, generation throws(CommandError) in
+    let key = try call.key()
+    let answer = try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.takeGate(
+        key, generation: generation, by: call.session.client, at: call.now)
+    }
+    call.session.output.view(answer.view, Answer(answer.refusal))
+  },
+
+  CommandSpec(
+    "GATE", "DONE", "session", [.generation({ $0 = $1 })], group: .entities(.gate),
+    [.write, .fast], "Report that the action has run.", into: nil as Generation?
+  ) { call, generation throws(CommandError) in
+    let key = try call.key()
+    Call.done(
+      call,
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.finishGate(
+          key, generation: generation, by: call.session.client, at: call.now)
       })
   },
 

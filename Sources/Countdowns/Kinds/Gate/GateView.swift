@@ -8,6 +8,8 @@ package struct GateView: GuardView, Equatable {
   /// The pending action, or the one to run.
   package var action: [UInt8]?
   package var payload: [UInt8]?
+  /// Whether a connection runs it.
+  package var isTaken = false
   /// Nil while it is open until CLOSE.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
@@ -27,10 +29,12 @@ package struct GateView: GuardView, Equatable {
     let machine = entity.machine
     self.init(closed: entity.key, entity.generation, at: now)
     state = machine.isOpen ? .open : .pending
-    action = machine.pending?.name
-    payload = machine.pending?.payload
+    let waiting = machine.pending ?? machine.run?.action
+    action = waiting?.name
+    payload = waiting?.payload
+    isTaken = machine.run?.taker != nil
     owner = entity.owner
-    guard let deadline = machine.nextExpiry else { return }
+    guard let deadline = machine.end else { return }
     remainingMS = now.milliseconds(until: deadline)
     deadlineUnixMS = now.unixMilliseconds(of: deadline)
   }
@@ -42,7 +46,18 @@ package struct GateView: GuardView, Equatable {
     writer.field("state", state.rawValue)
     writer.field("action", bytes: action)
     writer.field("payload", bytes: payload)
+    writer.field("taken", isTaken)
     writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("owner", owner)
+  }
+}
+
+extension Event.Reason {
+  package init(_ refusal: Gate.Refusal) {
+    switch refusal {
+    case .taken: self = .taken
+    case .login: self = .login
+    case .noAction: self = .noAction
+    }
   }
 }

@@ -17,9 +17,39 @@ import Testing
     #expect(gate.nextExpiry == moment(14))
     #expect(gate.open(for: .seconds(60), at: moment(5)) == action("b", [1]))
     #expect(gate.isOpen && gate.pending == nil)
-    #expect(gate.nextExpiry == moment(65))
+    #expect(gate.run == Gate.Run(action("b", [1]), until: moment(14)))
     #expect(gate.open(for: nil, at: moment(6)) == nil)
+    #expect(gate.nextExpiry == moment(14))
+    gate.endRun()
     #expect(gate.nextExpiry == nil)
+  }
+
+  @Test("The action of an open session is one connection's at a time")
+  func taking() {
+    var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
+    #expect(gate.take(by: 7) == .login)
+    _ = gate.open(for: .seconds(5), at: start)
+    #expect(gate.nextExpiry == moment(5))
+    #expect(gate.take(by: 7) == nil)
+    #expect(gate.take(by: 7) == nil)
+    #expect(gate.take(by: 8) == .taken)
+    #expect(gate.run?.taker == 7)
+    gate.release()
+    #expect(gate.take(by: 8) == nil)
+    gate.endRun()
+    #expect(gate.take(by: 8) == .noAction)
+    #expect(gate == Gate(openFor: .seconds(5), at: start))
+  }
+
+  @Test("An action that nobody takes is dropped at its TTL; a taken one is not")
+  func notTaken() {
+    var gate = Gate(waitingFor: action("a"), for: .seconds(10), at: start)
+    _ = gate.open(for: .seconds(60), at: moment(1))
+    #expect(gate.expiry(at: moment(9)) == nil)
+    #expect(gate.expiry(at: moment(70)) == .notTaken(action("a"), due: moment(10)))
+    _ = gate.take(by: 7)
+    #expect(gate.nextExpiry == moment(61))
+    #expect(gate.expiry(at: moment(61)) == .closed(due: moment(61)))
   }
 
   @Test("While open actions may run, and none waits")

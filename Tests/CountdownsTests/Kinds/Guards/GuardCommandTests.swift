@@ -49,6 +49,29 @@ import Testing
     #expect(frames.last?.elements.last?.text.contains(#""state":"closed""#) == true)
   }
 
+  @Test("TAKE replies with the action, or with why not; DONE with 1 or 0")
+  func taking() throws {
+    let counter = Counter()
+    let other = counter.open()
+    let none = try counter.say("GATE TAKE s")
+    #expect(none["accepted"] == .integer(0) && none["reason"] == .bulk("no-action"))
+    let asked = try counter.say("GATE CHECK s buy PAYLOAD 42")
+    #expect(try counter.say("GATE TAKE s")["reason"] == .bulk("login"))
+    let open = try counter.say("GATE OPEN s")
+    #expect(open["action"] == .bulk("buy") && open["payload"] == .bulk("42"))
+    #expect(open["taken"] == .integer(0) && open["generation"] == asked["generation"])
+    let taken = try counter.say("GATE TAKE s")
+    #expect(taken["accepted"] == .integer(1) && taken["reason"] == .null)
+    #expect(taken["action"] == .bulk("buy") && taken["taken"] == .integer(1))
+    let refused = try counter.frames(["GATE", "TAKE", "s"], by: other)[0]
+    #expect(refused["accepted"] == .integer(0) && refused["reason"] == .bulk("taken"))
+    #expect(try counter.frames(["GATE", "DONE", "s"], by: other)[0] == .integer(0))
+    try counter.expectError("GATE TAKE s GENERATION 999", "STALE 's'")
+    try counter.expectError("GATE DONE s GENERATION 999", "STALE 's'")
+    #expect(try counter.say("GATE DONE s") == .integer(1))
+    #expect(try counter.say("GATE DONE s") == .integer(0))
+  }
+
   @Test("Errors say what is wrong, and change nothing")
   func errors() throws {
     var settings = EngineSettings()

@@ -77,15 +77,20 @@ import Testing
     let asked = try desk.check("s", "buy", payload: "7")
     #expect(!asked.isAccepted && asked.view.state == .pending)
     desk.at(1_000)
-    #expect(try desk.open(gate: "s", ttl: 5_000).state == .open)
+    let open = try desk.open(gate: "s", ttl: 5_000)
+    #expect(open.state == .open && open.action == Array("buy".utf8))
+    #expect(open.payload == Array("7".utf8) && !open.isTaken)
+    #expect(try desk.done(gate: "s", by: 1))
+    #expect(desk.gate("s")?.action == nil)
     #expect(try desk.check("s", "sell").isAccepted)
     desk.at(5_999)
     #expect(try desk.check("s", "sell").isAccepted)
     desk.at(6_000)
     #expect(try !desk.check("s", "sell", ttl: 1_000).isAccepted)
     desk.at(9_000).hears(
-      1, "0 s snapshot closed", "0 s pending pending buy 7", "1000 s opened open",
-      "1000 s run open buy 7", "6000 s closed closed expired", "6000 s pending pending sell",
+      1, "0 s snapshot closed", "0 s pending pending buy 7", "1000 s opened open buy 7",
+      "1000 s run open buy 7", "1000 s done open buy 7", "6000 s closed closed expired",
+      "6000 s pending pending sell",
       "7000 s dismissed closed sell expired")
     desk.unsubscribe(1, "gate:s")
     desk.expectEmpty()
@@ -99,13 +104,105 @@ import Testing
     let second = try desk.check("s", "buy", payload: "2").view.generation
     #expect(second > first)
     let open = try desk.open(gate: "s")
-    #expect(open.generation > second && open.remainingMS == nil && open.action == nil)
-    try desk.open(gate: "s")
+    #expect(open.generation == second && open.remainingMS == nil)
+    #expect(try desk.open(gate: "s").generation == second)
+    #expect(throws: EngineError.stale(now: second)) {
+      try desk.done(gate: "s", by: 1, first.value)
+    }
+    #expect(try desk.done(gate: "s", by: 1, second.value))
+    #expect(try desk.open(gate: "s").generation > second)
     let run = desk.takeEvents(1).filter { $0.name == .run }
     #expect(run.map(\.generation) == [second])
     desk.hears(
       1, "0 s snapshot closed", "0 s pending pending buy 1", "0 s dismissed closed buy 1 replaced",
-      "0 s pending pending buy 2", "0 s opened open", "0 s run open buy 2", "0 s opened open")
+      "0 s pending pending buy 2", "0 s opened open buy 2", "0 s run open buy 2",
+      "0 s opened open buy 2", "0 s done open buy 2", "0 s opened open")
+  }
+
+  @Test("One of several takes the action; if it disconnects before DONE, the next one takes it")
+  func taking() throws {
+    let desk = Desk()
+    for connection in 2...4 { desk.connect(UInt64(connection)) }
+    desk.subscribe(1, "gate:s")
+    #expect(try desk.take(gate: "s", by: 2) == .noAction)
+    try desk.check("s", "buy", ttl: 10_000)
+    #expect(try desk.take(gate: "s", by: 2) == .login)
+    try desk.open(gate: "s")
+    #expect(try desk.take(gate: "s", by: 2) == nil)
+    #expect(try desk.take(gate: "s", by: 2) == nil)
+    #expect(try desk.take(gate: "s", by: 3) == .taken)
+    #expect(try !desk.done(gate: "s", by: 3))
+    #expect(desk.gate("s")?.isTaken == true)
+    desk.at(1_000)
+    desk.disconnect(2)
+    desk.at(1_000)
+    #expect(try desk.take(gate: "s", by: 3) == nil)
+    desk.disconnect(3)
+    // Asked before it is noticed.
+    #expect(try desk.take(gate: "s", by: 4) == nil)
+    desk.at(60_000)
+    #expect(try desk.done(gate: "s", by: 4))
+    #expect(try !desk.done(gate: "s", by: 4))
+    #expect(try desk.take(gate: "s", by: 4) == .noAction)
+    desk.disconnect(4)
+    desk.at(60_000).hears(
+      1, "0 s snapshot closed", "0 s pending pending buy", "0 s opened open buy",
+      "0 s run open buy",
+      "0 s taken open buy", "1000 s run open buy", "1000 s taken open buy", "1000 s run open buy",
+      "1000 s taken open buy", "60000 s done open buy")
+    #expect(desk.engine.armedCount == 0)
+  }
+
+  @Test("An action ends with its TTL, or with the session, unless somebody runs it")
+  func endsOfActions() throws {
+    let desk = Desk()
+    desk.connect(2)
+    desk.subscribe(1, pattern: "gate:*")
+    try desk.check("late", "buy", ttl: 1_000)
+    try desk.open(gate: "late", ttl: 5_000)
+    try desk.check("short", "buy", ttl: 9_000)
+    try desk.open(gate: "short", ttl: 2_000)
+    try desk.check("out", "buy", ttl: 9_000)
+    try desk.open(gate: "out")
+    try desk.check("busy", "buy", ttl: 1_000)
+    try desk.open(gate: "busy", ttl: 4_000)
+    #expect(try desk.take(gate: "busy", by: 2) == nil)
+    _ = desk.takeHeard(1)
+    try desk.close(gate: "out")
+    desk.at(6_000).hears(
+      1, "0 out dismissed open buy closed", "0 out closed closed",
+      "1000 late dismissed open buy expired", "2000 short dismissed open buy closed",
+      "2000 short closed closed expired", "4000 busy closed closed expired",
+      "5000 late closed closed expired")
+    #expect(try !desk.done(gate: "busy", by: 2))
+    desk.disconnect(2)
+    desk.at(6_000).hears(1)
+    desk.unsubscribe(1, "gate:*")
+    #expect(desk.engine.entityCount == 0 && desk.engine.armedCount == 0)
+  }
+
+  @Test("An action whose TTL has passed while it ran is dropped if its connection closes")
+  func droppedAfterRunning() throws {
+    let desk = Desk()
+    desk.connect(2)
+    try desk.check("s", "buy", ttl: 1_000)
+    try desk.open(gate: "s")
+    _ = try desk.take(gate: "s", by: 2)
+    desk.subscribe(1, "gate:s")
+    desk.at(2_000)
+    desk.disconnect(2)
+    desk.at(2_000).hears(1, "0 s snapshot open buy", "2000 s dismissed open buy expired")
+    #expect(desk.gate("s")?.state == .open)
+    // Both are over, unnoticed: each at its own moment.
+    try desk.open(gate: "t", ttl: 9_000)
+    try desk.close(gate: "t")
+    try desk.check("t", "buy", ttl: 1_000)
+    try desk.open(gate: "t", ttl: 2_000)
+    desk.subscribe(1, "gate:t")
+    _ = desk.takeHeard(1)
+    desk.unnoticed(at: 9_000)
+    #expect(desk.gate("t") == nil)
+    desk.hears(1, "9000 t dismissed open buy expired", "9000 t closed closed expired")
   }
 
   @Test("REQUIRED off is always accepted, and leaves the waiting action")
@@ -150,7 +247,9 @@ import Testing
     try desk.check("a", "buy", owner: .connection(2))
     try desk.check("b", "buy", owner: .connection(2))
     try desk.open(gate: "b")
+    #expect(try desk.take(gate: "b", by: 2) == nil)
     desk.disconnect(2)
+    #expect(desk.gate("b")?.isTaken == false)
     try desk.open(gate: "a")
     #expect(desk.gate("b")?.state == .open)
     desk.hears(
@@ -307,6 +406,11 @@ import Testing
     try old.done("o", "r")
     try old.check("g", "buy", payload: "p", ttl: 1_000)
     try old.open(gate: "h", ttl: 10_000)
+    try old.check("run", "sell", payload: "q", ttl: 9_000)
+    try old.open(gate: "run", ttl: 10_000)
+    _ = try old.take(gate: "run", by: 1)
+    try old.check("lost", "sell", ttl: 2_000)
+    try old.open(gate: "lost")
     try old.call("d", payload: "x", longest: 5_000)
     let batch = ChangeWriter(offset: 0)
     old.engine.takeChanges(into: batch)
@@ -315,7 +419,7 @@ import Testing
       guard case .current(_, let place, let bytes) = $0 else { return }
       kept.append((place, DurableGuard(bytes: Array(bytes), offset: 0)!))
     }
-    #expect(kept.count == 5)
+    #expect(kept.count == 7)
 
     let desk = Desk()
     desk.subscribe(1, pattern: "*")
@@ -323,17 +427,22 @@ import Testing
     for (index, durable) in kept {
       #expect(durable.restore(in: desk.engine, at: index, now: desk.now))
     }
-    #expect(desk.engine.entityCount == 5)
+    #expect(desk.engine.entityCount == 7)
     desk.late(at: 3_000)
     #expect(
       desk.takeHeard(1).sorted() == [
         "3000 d fired idle 1 x quiet", "3000 g dismissed closed buy p expired",
-        "3000 t ready idle 3",
+        "3000 lost dismissed open sell expired", "3000 t ready idle 3",
       ])
     let late = desk.takeEvents(1).map { $0.lateMicroseconds ?? -1 }
-    #expect(late.sorted() == [2_000_000, 2_000_000, 2_857_142])
+    #expect(late.sorted() == [1_000_000, 2_000_000, 2_000_000, 2_857_142])
     #expect(desk.once("o")?.result == Array("r".utf8))
     #expect(desk.gate("h")?.remainingMS == 7_000)
+    // Whoever ran it is not connected to this daemon.
+    let run = try #require(desk.gate("run"))
+    #expect(run.action == Array("sell".utf8) && run.payload == Array("q".utf8) && !run.isTaken)
+    #expect(run.generation == old.gate("run")?.generation)
+    #expect(try desk.take(gate: "run", by: 1, run.generation.value) == nil)
   }
 
   @Test("While the store is read-only, changes that need storing are refused")
@@ -341,6 +450,8 @@ import Testing
     let desk = Desk()
     try desk.begin("o")
     try desk.check("g", "a")
+    try desk.check("r", "a")
+    try desk.open(gate: "r")
     try desk.call("d")
     desk.engine.isReadOnly = true
     #expect(throws: EngineError.readOnly) { try desk.begin("new") }
@@ -349,6 +460,8 @@ import Testing
     #expect(throws: EngineError.readOnly) { try desk.check("g", "b") }
     #expect(throws: EngineError.readOnly) { try desk.open(gate: "g") }
     #expect(throws: EngineError.readOnly) { try desk.cancel(gate: "g") }
+    #expect(throws: EngineError.readOnly) { try desk.take(gate: "r", by: 1) }
+    #expect(throws: EngineError.readOnly) { try desk.done(gate: "r", by: 1) }
     #expect(throws: EngineError.readOnly) { try desk.call("d") }
     #expect(throws: EngineError.readOnly) { try desk.call("d", owner: .connection(1)) }
     #expect(throws: EngineError.readOnly) { try desk.flush("d") }

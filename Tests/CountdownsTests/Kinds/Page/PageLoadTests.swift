@@ -129,7 +129,8 @@ import Testing
     #expect(page.state == .error)
   }
 
-  @Test("Pull to refresh keeps what is shown, unless it succeeds", arguments: [nil, 0, 3] as [Int64?])
+  @Test(
+    "Pull to refresh keeps what is shown, unless it succeeds", arguments: [nil, 0, 3] as [Int64?])
   func pullToRefresh(items: Int64?) {
     var page = page()
     if let items { _ = page.loaded(items: items) } else { _ = page.failed(Array("x".utf8)) }
