@@ -38,8 +38,8 @@ files() {
 # (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
 documents() {
   find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
-    Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
-    -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt))' -print \
+    packaging/monitoring Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
+    -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json))' -print \
     2>/dev/null | sort
 }
 

@@ -30,6 +30,16 @@ extension Server {
     }
   }
 
+  package var metrics: HostMetrics {
+    var metrics = HostMetrics()
+    metrics.rejectedConnections = rejectedConnections
+    if let writer {
+      metrics.commits = writer.appending
+      metrics.stateBytes = writer.stateBytes
+    }
+    return metrics
+  }
+
   private var storeFacts: [(name: String, value: String)] {
     guard let writer else {
       return [("durability", settings.state?.durability.rawValue ?? "none")]

@@ -32,6 +32,13 @@ struct StateFiles {
     return names
   }
 
+  /// Of all files together.
+  var size: Int {
+    names().reduce(0) {
+      $1.hasPrefix("..") || $1 == "." ? $0 : $0 + Self.size(directory + "/" + $1)
+    }
+  }
+
   /// Makes the directory (not those above it), for this user only: the state has keys and data of
   /// people in it.
   func createDirectory() throws(StoreError) {

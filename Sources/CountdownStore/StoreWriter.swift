@@ -34,6 +34,8 @@ package final class StoreWriter: @unchecked Sendable {
   private var isWriting = false
   private var isClosed = false
   private var clock: StoreClock
+  /// How long appending a batch took.
+  package private(set) var appending = DurationStatistics()
   private let numberFloor: Int64
 
   private struct Upkeep {
@@ -133,7 +135,7 @@ package final class StoreWriter: @unchecked Sendable {
     case .none, .process:
       if !batch.isEmpty {
         do throws(StoreError) {
-          try log.append(batch.bytes)
+          appending.record(try log.append(batch.bytes))
         } catch {
           return fail(error)
         }
@@ -167,8 +169,9 @@ package final class StoreWriter: @unchecked Sendable {
     nonisolated(unsafe) let given = answers
     commits.async { [self] in
       do throws(StoreError) {
-        try log.append(underWay.bytes)
+        let took = try log.append(underWay.bytes)
         execute { [self] in
+          appending.record(took)
           underWay.removeAll()
           isWriting = false
           for stored in given { stored() }
@@ -200,6 +203,9 @@ package final class StoreWriter: @unchecked Sendable {
       ("fold_error", problem?.description ?? ""),
     ]
   }
+
+  /// The size of the files in the state directory. O(files).
+  package var stateBytes: Int { StateFiles(directory: options.directory).size }
 
   /// Reserves the next segment, and folds full ones. From any thread.
   private func tend() {

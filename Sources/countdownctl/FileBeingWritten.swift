@@ -8,11 +8,12 @@ final class FileBeingWritten: Sendable {
   private let partial: String
   private let descriptor: Int32
 
-  init(_ path: String) throws(FileError) {
+  /// - Parameter mode: who may read it.
+  init(_ path: String, mode: mode_t = 0o600) throws(FileError) {
     try Self.checkMayBeReplaced(path)
     self.path = path
     partial = "\(path).\(getpid()).partial"
-    descriptor = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    descriptor = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     if descriptor < 0 { throw Self.error("cannot make \(partial)") }
   }
 

@@ -69,7 +69,7 @@ final class KeptEngine {
   var entityCount: Int { engine.entityCount }
   var armedCount: Int { engine.armedCount }
   var eventCount: Int { engine.eventLog.count }
-  var latest: Int64 { Int64(engine.statistics.lateness.max) }
+  var latest: Int64 { Int64(engine.statistics.lateness.histogram.max) }
 
   /// What a batch says of the countdown at the first place: nothing, or whether it is stored.
   enum Noted { case nothing, current, gone }

@@ -27,7 +27,7 @@ import Testing
     #expect(ready.name == .ready)
     #expect(ready.dueUnixMS == Desk.wallStart / 1_000 + 3_000)
     #expect(ready.lateMicroseconds == 10_000)
-    #expect(desk.engine.statistics.lateness.max <= 10_100)
+    #expect(desk.engine.statistics.lateness.histogram.max <= 10_100)
   }
 
   @Test("Deadline and due time of one moment are the same number")

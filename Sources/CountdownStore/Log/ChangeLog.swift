@@ -89,10 +89,13 @@ final class ChangeLog: @unchecked Sendable {
 
   /// Writes what a batch has changed, and waits for the disk with `durability: power`. Retries a
   /// failure for a second.
-  func append(_ batch: [UInt8]) throws(StoreError) {
+  ///
+  /// - Returns: how long it took, in microseconds.
+  @discardableResult
+  func append(_ batch: [UInt8]) throws(StoreError) -> Int64 {
     let number = lastNumber + 1
     LogFrame.write(batch, number: number, start: start, to: &frame)
-    let deadline = Self.now + Self.patience
+    let began = Self.now
     var hasFilled = false
     while true {
       do throws(StoreError) {
@@ -104,7 +107,7 @@ final class ChangeLog: @unchecked Sendable {
         if synchronizes { try current.synchronize() }
         break
       } catch {
-        guard Self.now < deadline else { throw error }
+        guard Self.now < began + Self.patience else { throw error }
         usleep(Self.pause)
       }
     }
@@ -112,6 +115,7 @@ final class ChangeLog: @unchecked Sendable {
     shared.withLock { $0.lastNumber = number }
     if hasFilled { filled() }
     slowDown(frame.count)
+    return Self.now - began
   }
 
   /// Changes must not come faster than they are folded for long. So each batch takes

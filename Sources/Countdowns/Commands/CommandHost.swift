@@ -8,6 +8,8 @@ package protocol CommandHost: AnyObject {
   var configuration: [(name: String, value: String)] { get }
   /// Lines of a section of INFO that only the host knows; they come first.
   func facts(_ section: InfoSection) -> [(name: String, value: String)]
+  /// What METRICS reports that only the host knows.
+  var metrics: HostMetrics { get }
   /// What only the connection itself knows, for CLIENT LIST.
   func transport(of connection: UInt64) -> TransportFacts
   /// Ends a connection.
@@ -34,6 +36,15 @@ package protocol CommandHost: AnyObject {
   func shutDown()
   /// Nil unless time is virtual and moves on command.
   var virtualClock: VirtualClock? { get }
+}
+
+/// What METRICS reports of the host. Durations and sizes are zero where nothing is stored.
+package struct HostMetrics {
+  package var rejectedConnections = 0
+  package var commits = DurationStatistics()
+  package var stateBytes = 0
+
+  package init() {}
 }
 
 /// The socket of a connection.

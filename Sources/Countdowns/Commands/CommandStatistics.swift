@@ -8,7 +8,8 @@ struct CommandStatistics {
 
   var connections: Int64 = 0
   var commands: Int64 = 0
-  var errors: Int64 = 0
+  /// Error replies, by their code.
+  private(set) var errors: [Substring: Int64] = [:]
   var protocolErrors: Int64 = 0
   var eventsSent: Int64 = 0
   var ticksMerged: Int64 = 0
@@ -16,6 +17,10 @@ struct CommandStatistics {
   private(set) var perCommand: [PerCommand]
 
   init(commands: Int) { perCommand = Array(repeating: PerCommand(), count: commands) }
+
+  mutating func record(_ error: CommandError) {
+    errors[error.text.prefix { $0 != " " }, default: 0] += 1
+  }
 
   mutating func record(_ index: Int, microseconds: Int64, failed: Bool = false) {
     perCommand[index].calls += 1

@@ -174,7 +174,7 @@ package final class Dispatcher {
     }
     session.collected.bytes = []
     session.output.error(error.text)
-    statistics.errors += 1
+    statistics.record(error)
   }
 
   private func finish(_ session: Session, since start: Int) {

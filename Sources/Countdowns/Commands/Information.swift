@@ -37,7 +37,7 @@ extension Dispatcher {
     return [
       ("total_connections_received", "\(statistics.connections)"),
       ("total_commands_processed", "\(statistics.commands)"),
-      ("total_error_replies", "\(statistics.errors)"),
+      ("total_error_replies", "\(statistics.errors.values.reduce(0, +))"),
       ("protocol_errors", "\(statistics.protocolErrors)"),
       ("starts_accepted", "\(engine.accepted)"),
       ("starts_refused", "\(engine.refused)"),
@@ -78,7 +78,8 @@ extension Dispatcher {
   }
 
   private func latenessFacts() -> [(name: String, value: String)] {
-    let lateness = engine.statistics.lateness
+    let statistics = engine.statistics.lateness
+    let lateness = statistics.histogram
     let isEmpty = lateness.totalCount == 0
     func percentile(_ percent: Double) -> String {
       isEmpty ? "0" : "\(lateness.valueAtPercentile(percent))"
@@ -88,7 +89,7 @@ extension Dispatcher {
       ("late_us_p50", percentile(50)),
       ("late_us_p99", percentile(99)),
       ("late_us_p999", percentile(99.9)),
-      ("late_us_max", "\(engine.statistics.maximumLateness)"),
+      ("late_us_max", "\(statistics.maximum)"),
     ]
   }
 
@@ -109,11 +110,10 @@ extension Dispatcher {
 
   private func commandFacts() -> [(name: String, value: String)] {
     zip(table.rows, statistics.perCommand).filter { $0.1.calls > 0 }.map { row, counted in
-      let name = row.fullName.lowercased().replacingBlank(with: "|")
       let hundredths = counted.microseconds * 100 / counted.calls
       let average = "\(hundredths / 100).\(String(hundredths % 100 + 100).dropFirst())"
       return (
-        "cmdstat_\(name)",
+        "cmdstat_\(row.statisticsName)",
         "calls=\(counted.calls),usec=\(counted.microseconds),usec_per_call=\(average),"
           + "failed_calls=\(counted.failed)"
       )

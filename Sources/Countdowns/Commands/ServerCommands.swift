@@ -37,6 +37,13 @@ let serverCommands: [CommandSpec] = [
   },
 
   CommandSpec(
+    "METRICS", nil, group: .server, [], complexity: "O(commands)",
+    "Report the status of the daemon, as Prometheus text."
+  ) { call throws(CommandError) in
+    call.session.output.text(call.dispatcher.metrics())
+  },
+
+  CommandSpec(
     "CONFIG", "GET", "pattern [pattern ...]", group: .server, [.admin],
     complexity: "O(settings)", "Read the settings in force whose names match."
   ) { call throws(CommandError) in

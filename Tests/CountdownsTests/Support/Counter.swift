@@ -26,6 +26,7 @@ final class HostStandIn: CommandHost {
   private(set) var isShutDown = false
   var virtualClock: VirtualClock?
 
+  var metrics = HostMetrics()
   func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
   var transport = TransportFacts(descriptor: 5, path: "/sock", unreadInput: 0)
   func transport(of connection: UInt64) -> TransportFacts { transport }

@@ -1,0 +1,110 @@
+import Wire
+
+/// The text of METRICS: counters that INFO has as well, for Prometheus. Never keys, nor anything
+/// else that a client chose.
+///
+/// Source: https://prometheus.io/docs/instrumenting/exposition_formats/, version 0.0.4.
+struct MetricsText {
+  private(set) var text = ""
+
+  enum MetricType: String { case gauge, counter, histogram }
+
+  private mutating func family(_ name: String, _ type: MetricType, _ help: String) {
+    text += "# HELP countdownd_\(name) \(help)\n# TYPE countdownd_\(name) \(type)\n"
+  }
+
+  private mutating func sample(_ name: String, _ label: String, _ value: String) {
+    text += "countdownd_\(name)\(label.isEmpty ? "" : "{\(label)}") \(value)\n"
+  }
+
+  mutating func value(
+    _ name: String, _ type: MetricType, _ help: String, _ value: some BinaryInteger
+  ) {
+    family(name, type, help)
+    sample(name, "", "\(value)")
+  }
+
+  /// One sample for each value of a label.
+  mutating func values(
+    _ name: String, _ type: MetricType, by label: String, _ help: String,
+    _ values: [(label: String, value: Int64)]
+  ) {
+    family(name, type, help)
+    for (value, count) in values { sample(name, "\(label)=\"\(value)\"", "\(count)") }
+  }
+
+  mutating func durations(_ name: String, _ help: String, _ durations: DurationStatistics) {
+    family(name, .histogram, help)
+    let counts = durations.counts(upTo: Self.bounds)
+    for (bound, count) in zip(Self.bounds, counts) {
+      sample("\(name)_bucket", "le=\"\(Self.seconds(bound))\"", "\(count)")
+    }
+    let count = "\(durations.histogram.totalCount)"
+    sample("\(name)_bucket", "le=\"+Inf\"", count)
+    sample("\(name)_sum", "", Self.seconds(durations.total))
+    sample("\(name)_count", "", count)
+  }
+
+  /// 100 µs to 60 s, in microseconds.
+  private static let bounds: [UInt64] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
+  ]
+
+  private static func seconds(_ microseconds: UInt64) -> String {
+    let fraction = "\(1_000_000 + microseconds % 1_000_000)".dropFirst()
+    let digits = fraction.reversed().drop { $0 == "0" }.reversed()
+    let whole = "\(microseconds / 1_000_000)"
+    return digits.isEmpty ? whole : "\(whole).\(String(digits))"
+  }
+}
+
+extension Dispatcher {
+  func metrics() -> String {
+    let (engine, host) = (engine, host.metrics)
+    var text = MetricsText()
+    text.values(
+      "build_info", .gauge, by: "version", "The version of the daemon; always 1.",
+      [(Product.version, 1)])
+    text.values(
+      "entities", .gauge, by: "kind", "Entities there are.",
+      EntityKind.allCases.map { ("\($0.name)", Int64(engine.count($0))) })
+    text.value("connections", .gauge, "Open connections.", sessions.count)
+    text.values(
+      "commands_total", .counter, by: "command", "Commands done or refused.",
+      zip(table.rows, statistics.perCommand).filter { $0.1.calls > 0 }.map {
+        ($0.statisticsName, $1.calls)
+      })
+    text.values(
+      "errors_total", .counter, by: "code", "Error replies.",
+      statistics.errors.sorted { $0.key < $1.key }.map { (String($0.key), $0.value) })
+    text.values(
+      "starts_total", .counter, by: "result", "Requests to start a countdown.",
+      [("accepted", engine.statistics.accepted), ("refused", engine.statistics.refused)])
+    text.durations(
+      "timer_lateness_seconds", "How late what fell due was noticed.", engine.statistics.lateness)
+    text.value(
+      "events_total", .counter, "Events, with or without a reader.", engine.statistics.events)
+    text.value(
+      "rejected_connections_total", .counter,
+      "Connections refused at a limit or by an access rule.", host.rejectedConnections)
+    text.value(
+      "output_limit_disconnections_total", .counter,
+      "Connections closed because their client did not read.",
+      statistics.outputLimitDisconnections)
+    text.value("loading", .gauge, "1 while the state is being read.", isLoading ? 1 : 0)
+    text.value(
+      "read_only", .gauge, "1 while the state cannot be stored and changes are refused.",
+      engine.isReadOnly ? 1 : 0)
+    text.durations(
+      "batch_commit_seconds", "How long it took to append a batch of changes to the log.",
+      host.commits)
+    text.value("state_bytes", .gauge, "Size of the files in the state directory.", host.stateBytes)
+    return text.text
+  }
+}
+
+extension CommandSpec {
+  /// What INFO and METRICS call it.
+  var statisticsName: String { fullName.lowercased().replacingBlank(with: "|") }
+}

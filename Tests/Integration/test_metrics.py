@@ -1,0 +1,191 @@
+"""METRICS, countdownctl metrics, and the alert rules and the dashboard that read them."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+from countdownd import PROJECT, Verbatim, eventually
+from test_ctl import ctl
+
+MONITORING = PROJECT / "packaging/monitoring"
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(
+    not PROMTOOL, reason="no promtool; scripts/install-packages.sh prometheus")
+
+
+def samples(text):
+    """The value of each sample, by its name with its labels."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def metrics(client):
+    reply = client("METRICS")
+    return samples((reply if isinstance(reply, bytes) else bytes(reply)).decode())
+
+
+def promtool(*words, text=None):
+    done = subprocess.run([PROMTOOL, *words], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_metrics_is_text(speaker):
+    assert isinstance(speaker("METRICS"), Verbatim if speaker.protocol == 3 else bytes)
+
+
+def test_metrics_count_correctly(daemon, client):
+    before = metrics(client)
+    client("COUNTDOWN", "START", "a")
+    client("COUNTDOWN", "START", "a")
+    client("COUNTDOWN", "START", "b")
+    client("NONSENSE")
+    client("COUNTDOWN", "CANCEL", "a", "GENERATION", "1")
+    client("TIMER", "SET", "t", "1ms")
+    other = daemon.connect()
+    eventually(lambda: client("TIMER", "GET", "t") is None, "t fires")
+    after = metrics(client)
+
+    def rise(name):
+        return after[f"countdownd_{name}"] - before.get(f"countdownd_{name}", 0)
+
+    assert after['countdownd_entities{kind="countdown"}'] == 2
+    assert after['countdownd_entities{kind="timer"}'] == 0
+    assert after["countdownd_connections"] == 2
+    assert rise('commands_total{command="countdown|start"}') == 3
+    assert rise('starts_total{result="accepted"}') == 2
+    assert rise('starts_total{result="refused"}') == 1
+    assert rise('errors_total{code="ERR"}') == 1
+    assert rise('errors_total{code="STALE"}') == 1
+    assert rise("timer_lateness_seconds_count") == 1
+    assert 0 < rise("timer_lateness_seconds_sum") <= 60
+    assert rise("events_total") == 5
+    assert rise("batch_commit_seconds_count") > 0
+    assert after["countdownd_state_bytes"] > 0
+    assert after["countdownd_loading"] == after["countdownd_read_only"] == 0
+    other.close()
+
+
+def test_buckets_never_fall_and_end_with_the_count(client):
+    client("TIMER", "SET", "t", "1ms")
+    eventually(lambda: client("TIMER", "GET", "t") is None, "t fires")
+    values = metrics(client)
+    for name in ("timer_lateness_seconds", "batch_commit_seconds"):
+        buckets = [v for k, v in values.items() if k.startswith(f"countdownd_{name}_bucket")]
+        assert len(buckets) == 19 and buckets == sorted(buckets)
+        assert buckets[-1] == values[f"countdownd_{name}_count"]
+    assert values['countdownd_timer_lateness_seconds_bucket{le="60"}'] == 1
+
+
+def test_metrics_show_no_keys(client):
+    client("COUNTDOWN", "START", "+4512345678")
+    client("NONSENSE+4512345678")
+    client("TIMER", "SET", "+4512345678", "1h", "PAYLOAD", "+4512345678")
+    assert b"4512345678" not in client("METRICS")
+
+
+def test_countdownctl_prints_metrics(daemon, client):
+    done = ctl("metrics", "--socket", daemon.path)
+    assert done.returncode == 0
+    assert set(samples(done.stdout)) >= {
+        name for name in metrics(client) if "commands_total" not in name}
+
+
+def test_textfile_is_replaced_in_one_step(daemon, tmp_path):
+    file = tmp_path / "countdownd.prom"
+    file.write_text("old")
+    old = file.stat().st_ino
+    done = ctl("metrics", "--textfile", file, "--socket", daemon.path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "countdownd_build_info" in file.read_text() and file.stat().st_ino != old
+    # Its reader is another user.
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644 & ~umask()
+    assert os.listdir(tmp_path) == ["countdownd.prom"]
+
+
+def umask():
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def test_textfile_stays_without_a_daemon(tmp_path):
+    file = tmp_path / "countdownd.prom"
+    file.write_text("old")
+    done = ctl("metrics", "--textfile", file, "--socket", tmp_path / "none")
+    assert done.returncode == 3 and file.read_text() == "old"
+    missing = tmp_path / "none/countdownd.prom"
+    assert os.listdir(tmp_path) == ["countdownd.prom"] and not missing.exists()
+
+
+def test_textfile_that_cannot_be_written_is_an_error(daemon, tmp_path):
+    done = ctl("metrics", "--textfile", tmp_path / "none/file.prom", "--socket", daemon.path)
+    assert done.returncode == 1 and "No such file or directory" in done.stderr
+
+
+# Alert rules and dashboard
+
+
+def test_rules_and_dashboard_read_metrics_that_exist(client):
+    known = {re.match(r"\w+", name)[0] for name in metrics(client)}
+    dashboard = json.loads((MONITORING / "grafana-dashboard.json").read_text())
+    expressions = [t["expr"] for panel in dashboard["panels"] for t in panel["targets"]]
+    shown = set(re.findall(r"\bcountdownd_\w+", " ".join(expressions)))
+    client("NONSENSE")
+    known |= {re.match(r"\w+", name)[0] for name in metrics(client)}
+    assert shown <= known
+    # All of them, but for the parts of a histogram that its buckets stand for.
+    parts = {name for name in known if re.search("seconds_(sum|count)$", name)}
+    assert known - shown == parts
+    rules = (MONITORING / "alerts.yaml").read_text()
+    assert set(re.findall(r"\bcountdownd_\w+", rules)) <= known
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_metrics(client):
+    client("NONSENSE")
+    client("COUNTDOWN", "START", "a")
+    assert promtool("check", "metrics", text=client("METRICS").decode()) == ""
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_the_rules():
+    promtool("check", "rules", str(MONITORING / "alerts.yaml"))
+
+
+@needs_promtool
+def test_rules_alert_when_they_should(tmp_path):
+    case = tmp_path / "test.yaml"
+    case.write_text(json.dumps({
+        "rule_files": [str(MONITORING / "alerts.yaml")],
+        "evaluation_interval": "1m",
+        "tests": [{
+            "interval": "1m",
+            "input_series": [
+                {"series": "countdownd_build_info", "values": "1x20"},
+                {"series": "countdownd_read_only", "values": "0x5 1x15"},
+                {"series": "countdownd_rejected_connections_total", "values": "0+1x20"},
+                {"series": 'countdownd_timer_lateness_seconds_bucket{le="0.1"}', "values": "0+9x20"},
+                {"series": 'countdownd_timer_lateness_seconds_bucket{le="1"}', "values": "0+10x20"},
+                {"series": 'countdownd_timer_lateness_seconds_bucket{le="+Inf"}',
+                 "values": "0+10x20"},
+            ],
+            "promql_expr_test": [
+                {"eval_time": f"{minute}m",
+                 "expr": 'count by (alertname) (ALERTS{alertstate="firing"})',
+                 "exp_samples": [
+                     {"labels": f'{{alertname="{name}"}}', "value": 1} for name in names]}
+                for minute, names in [
+                    (4, []),
+                    (8, ["CountdowndReadOnly", "CountdowndRejectsConnections"]),
+                    (20, ["CountdowndLate", "CountdowndReadOnly", "CountdowndRejectsConnections"]),
+                ]
+            ],
+        }],
+    }))  # fmt: skip
+    promtool("test", "rules", str(case))
