@@ -121,6 +121,19 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	  scripts/integration-test.sh -q -m "not alone" -n $(WORKERS) --dist loadgroup --durations=10
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -m alone --durations=10
 
+.PHONY: gateway
+gateway: packages ## Build countdown-gateway: Gateway/.build/release/countdown-gateway (the first time takes minutes)
+	@cd Gateway && swift build $(RELEASE_FLAGS) --product countdown-gateway
+
+# The first build of Hummingbird takes minutes, so this is part of `make nightly`.
+.PHONY: test-screen
+test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
+	@scripts/install-packages.sh prometheus chromium curl
+	@swift build $(SWIFT_FLAGS)
+	@cd Gateway && swift build $(SWIFT_FLAGS) --build-tests && swift test $(SWIFT_FLAGS) --skip-build
+	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
+	  Tests/Screen Tests/Integration/test_metrics.py --durations=10
+
 SECONDS_OF_FUZZ ?= 40
 SEED ?= 0
 .PHONY: fuzz
@@ -212,9 +225,12 @@ callgrind-wheel: ## Count the instructions of the timer wheel's operations
 	@scripts/install-packages.sh valgrind binutils
 	@Benchmarks/callgrind.sh
 
+SWIFT_FILES := Package.swift Sources Tests Benchmarks Examples \
+  Gateway/Package.swift Gateway/Sources Gateway/Tests
+
 .PHONY: lint
 lint: docs-lint ## Check format and style, and docs
-	@swift format lint --strict --recursive Package.swift Sources Tests Benchmarks Examples
+	@swift format lint --strict --recursive $(SWIFT_FILES)
 
 .PHONY: docs
 docs: build ## Write the generated tables of docs/reference
@@ -231,7 +247,7 @@ hooks: ## Format and lint before each commit: sets git's core.hooksPath to .gith
 
 .PHONY: format
 format: ## Format all Swift code
-	@swift format --in-place --recursive Package.swift Sources Tests Benchmarks Examples
+	@swift format --in-place --recursive $(SWIFT_FILES)
 
 .PHONY: clean
 clean: ## Remove everything that was built, and what `make run` has kept

@@ -25,6 +25,7 @@ step every-call
 step damage SECONDS_OF_DAMAGE=240 SEED="$seed"
 step soak SECONDS_OF_SOAK=300 SEED="$seed"
 step examples
+step test-screen
 step sanitize SECONDS_OF_FUZZ=240 SEED="$seed"
 
 if [ ${#failed[@]} -gt 0 ]; then

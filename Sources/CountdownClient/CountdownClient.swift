@@ -127,6 +127,14 @@ public final class CountdownClient: Sendable {
     }
   }
 
+  /// Returns the status of the daemon as Prometheus text, version 0.0.4.
+  public func metrics() async throws(CountdownClientError) -> String {
+    guard let text = try await send("METRICS").string else {
+      throw .protocolViolation("metrics that are no text")
+    }
+    return text
+  }
+
   /// Whether pushes answer a command in RESP3, so that it has no reply to wait for.
   package static func answersWithPushes(_ command: [UInt8]) -> Bool {
     ["SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE"]
@@ -159,6 +167,19 @@ public final class CountdownClient: Sendable {
     channels: [String], patterns: [String], ticks: @escaping @Sendable (String) -> Bool
   ) -> CountdownEvents {
     subscribe(.init(channels: Set(channels), patterns: Set(patterns), ticks: ticks))
+  }
+
+  /// Subscribes to channels that are named later.
+  ///
+  /// - Parameter ticks: whether the ticks of countdowns are wanted; if not, they are dropped before
+  ///   they cost anything.
+  public func subscription(ticks: Bool = true) -> ChannelSubscription {
+    var request = Subscription.Request(isPersistent: true)
+    if !ticks { request.ticks = { _ in false } }
+    let (events, subscription) = CountdownEvents.make(
+      path: path, name: name, group: group, request)
+    register(subscription)
+    return ChannelSubscription(events, subscription)
   }
 
   /// Handles the events that clients emit at a scope and below it.

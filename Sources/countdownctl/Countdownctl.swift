@@ -64,8 +64,9 @@ struct Countdownctl: AsyncParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Policy.self, Reload.self,
-          LogLevel.self, Backup.self, Bench.self, Raw.self,
+          Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
+          Reload.self,
+          LogLevel.self, Backup.self, Ticket.self, Bench.self, Raw.self,
         ]),
     ])
 

@@ -102,7 +102,10 @@ final class Subscription: Sendable {
 
   // MARK: Channels
 
-  func add(channel: String) { change(["SUBSCRIBE", channel]) { $0.insert(channel).inserted } }
+  /// A channel that is there gets another snapshot.
+  func add(channel: String) {
+    change(["SUBSCRIBE", channel]) { $0.insert(channel).inserted }
+  }
 
   func remove(channel: String) {
     change(["UNSUBSCRIBE", channel]) { $0.remove(channel) != nil }
@@ -111,8 +114,9 @@ final class Subscription: Sendable {
   /// Sends under the lock, so that the last command that the daemon receives is the latest.
   private func change(_ command: [String], _ apply: (inout Set<String>) -> Bool) {
     state.withLock { state in
-      guard apply(&state.channels) else { return }
-      if state.connection == nil || state.held != nil { state.fresh.insert(command[1]) }
+      if apply(&state.channels), state.connection == nil || state.held != nil {
+        state.fresh.insert(command[1])
+      }
       state.connection?.sendWithoutReplies([command.map { Array($0.utf8) }])
     }
   }

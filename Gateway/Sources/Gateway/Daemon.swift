@@ -1,0 +1,56 @@
+import CountdownClient
+import Synchronization
+
+/// The daemon, asked with patience.
+struct Daemon: Sendable {
+  let client: CountdownClient
+
+  /// How long a request waits for it.
+  static let patience = Duration.seconds(3)
+
+  init(socket: String) {
+    client = .unconnected(path: socket, name: "countdown-gateway")
+  }
+
+  /// - Throws: `CountdownClientError`, or `Problem` if it does not answer in time.
+  func ask(_ words: [String]) async throws -> RESPValue {
+    // The first outcome counts. A cancelled client continues to connect, so nothing waits for it.
+    let (outcomes, outcome) = AsyncStream.makeStream(of: Result<RESPValue, any Error>.self)
+    let asking = Task {
+      do {
+        outcome.yield(.success(try await client.send(words)))
+      } catch {
+        outcome.yield(.failure(error))
+      }
+    }
+    let waiting = Task {
+      try await Task.sleep(for: Self.patience)
+      outcome.yield(.failure(Problem.daemonDown("countdownd does not answer")))
+    }
+    defer {
+      asking.cancel()
+      waiting.cancel()
+    }
+    for await first in outcomes { return try first.get() }
+    throw CancellationError()
+  }
+}
+
+/// A value that is read at most once a second, however many ask for it.
+actor Cached<Value: Sendable> {
+  private static var life: Duration { .seconds(1) }
+
+  private let read: @Sendable () async throws -> Value
+  private var current: (task: Task<Value, any Error>, began: ContinuousClock.Instant)?
+
+  init(_ read: @escaping @Sendable () async throws -> Value) { self.read = read }
+
+  var value: Value {
+    get async throws {
+      if let current, .now - current.began < Self.life { return try await current.task.value }
+      let task = Task { try await read() }
+      current = (task, .now)
+      return try await task.value
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import CountdownClient
+
+/// A channel of one entity, `KIND:KEY`.
+struct EntityChannel: Hashable, Sendable {
+  let kind: CountdownEvent.Kind
+  let key: String
+
+  /// Of a key, in bytes.
+  private static let longestKey = 512
+
+  init?(_ channel: String) {
+    let parts = channel.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let kind = CountdownEvent.Kind(rawValue: String(parts[0])),
+      kind != .connection, (1...Self.longestKey).contains(parts[1].utf8.count)
+    else { return nil }
+    self.kind = kind
+    key = String(parts[1])
+  }
+
+  /// The command that reads the entity.
+  var get: [String] { [kind.rawValue.uppercased(), "GET", key] }
+
+  /// The channel as a pattern that matches nothing else.
+  var pattern: String {
+    var pattern = kind.rawValue + ":"
+    for character in key.unicodeScalars {
+      if "*?[]\\^".unicodeScalars.contains(character) { pattern += "\\" }
+      pattern.unicodeScalars.append(character)
+    }
+    return pattern
+  }
+}
+
+extension RESPValue {
+  /// What a page may see of a view or an event, under its alias: neither keys nor what apps store
+  /// for themselves.
+  func page(alias: String) -> RESPValue {
+    .map(
+      [Pair(.simpleString("alias"), .simpleString(alias))]
+        + (pairs ?? []).filter { !Self.withheld.contains($0.key.string ?? "") })
+  }
+
+  private static let withheld: Set = Set(
+    ["key", "meta", "payload", "result", "request"].flatMap {
+      [$0, $0 + "_base64"]
+    } + ["owner", "policy", "channel", "next_channel"])
+}

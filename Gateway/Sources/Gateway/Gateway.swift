@@ -1,0 +1,225 @@
+import CountdownClient
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Logging
+import ServiceLifecycle
+
+/// The gateway between browsers and countdownd.
+public struct Gateway: Sendable {
+  public struct Options: Sendable {
+    public var socket = CountdownClient.defaultPath
+    public var host = "127.0.0.1"
+    public var port = 8_787
+    /// A socket that systemd has opened, instead.
+    public var descriptor: Int32?
+    public var allowedHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
+    public var allowedOrigins: Set<String> = []
+    /// Without one, there are no tickets.
+    public var ticketKeys: String?
+    /// Without one, `POST` is off.
+    public var serverKey: String?
+    public var hasDashboard = false
+    /// Whether a proxy in front says who connects.
+    public var trustsForwardedFor = false
+
+    public init() {}
+  }
+
+  private let options: Options
+  private let keys: TicketKeys?
+  private let serverKey: ServerKey?
+  private let logger: Logger
+  private let daemon: Daemon
+  private let hub: Hub
+  private let metrics: Cached<String>
+  private let readiness: Cached<Bool>
+  private let dashboard: Dashboard
+
+  /// - Throws: `StartError`
+  public init(_ options: Options, logger: Logger) throws {
+    self.options = options
+    self.logger = logger
+    keys = try options.ticketKeys.map { file throws(StartError) in try TicketKeys(file: file) }
+    serverKey = try options.serverKey.map { file throws(StartError) in try ServerKey(file: file) }
+    let daemon = Daemon(socket: options.socket)
+    self.daemon = daemon
+    hub = Hub(daemon)
+    metrics = Cached { try await daemon.ask(["METRICS"]).string ?? "" }
+    readiness = Cached { try await daemon.ask(["PING"]).string == "PONG" }
+    dashboard = Dashboard(daemon)
+  }
+
+  /// Runs until SIGTERM or SIGINT.
+  ///
+  /// - Parameter isListening: called with the port once connections are accepted.
+  public func run(isListening: @escaping @Sendable (Int?) -> Void = { _ in }) async throws {
+    let server = HTTPServer(
+      address: options.descriptor.map { .descriptor($0) }
+        ?? .host(options.host, port: options.port),
+      responder: router.buildResponder(), logger: logger, isListening: isListening)
+    // They end in the reverse order: streams first.
+    let group = ServiceGroup(
+      configuration: .init(
+        services: [server, hub], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+    try await group.run()
+    await daemon.client.close()
+  }
+
+  // MARK: Routes
+
+  private var router: Router<RequestFacts> {
+    let router = Router(context: RequestFacts.self)
+    router.add(middleware: Doorman(options: options))
+    router.get("healthz") { _, _ in text("ok\n") }
+    router.get("readyz") { _, _ in
+      guard try await readiness.value else { throw Problem.daemonDown("countdownd is not ready") }
+      return text("ok\n")
+    }
+    router.get("metrics") { _, _ in
+      text(try await metrics.value, type: "text/plain; version=0.0.4; charset=utf-8")
+    }
+    router.get("openapi.json") { _, _ in Page.openapi.response }
+    router.get("components/:file") { _, context in
+      guard let page = Page.components[context.parameters.get("file") ?? ""] else {
+        throw Problem(.notFound, "there is nothing here")
+      }
+      return page.response
+    }
+    router.get("v1/events") { request, context in try await events(request, context) }
+    router.get("v1/views/:alias") { request, context in try await view(request, context) }
+    router.on("v1/events", method: .options) { _, _ in preflight }
+    router.on("v1/views/:alias", method: .options) { _, _ in preflight }
+    if let serverKey {
+      router.post("v1/commands") { request, context in
+        try await command(request, context, serverKey)
+      }
+    }
+    if options.hasDashboard { dashboard.add(to: router) }
+    return router
+  }
+
+  private func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
+    Response(
+      status: .ok, headers: [.contentType: type, .cacheControl: "no-store"],
+      body: .init(byteBuffer: ByteBuffer(string: text)))
+  }
+
+  private func json(_ value: RESPValue) -> Response {
+    text(value.json + "\n", type: "application/json")
+  }
+
+  private var preflight: Response {
+    Response(
+      status: .noContent,
+      headers: [
+        .accessControlAllowMethods: "GET", .accessControlMaxAge: "600",
+        .accessControlAllowHeaders: "Authorization, Last-Event-ID",
+      ])
+  }
+
+  // MARK: Pages
+
+  private var now: Int { Int(Date.now.timeIntervalSince1970) }
+
+  private func ticket(_ request: Request) throws(Problem) -> Ticket {
+    guard let keys else { throw .ticket("the gateway runs without --ticket-keys") }
+    guard let text = request.bearer else { throw .ticket("send a ticket: Authorization: Bearer …") }
+    return try Ticket(text, keys: keys, now: now)
+  }
+
+  private func events(_ request: Request, _ context: RequestFacts) async throws -> Response {
+    let ticket = try ticket(request)
+    let last = request.headers[.lastEventID].map { Int($0) ?? 0 }
+    let channel = context.channel
+    let stream = try await hub.open(
+      ticket, now: now, from: address(request, context), after: last
+    ) { channel.close(promise: nil) }
+    // Also if nobody ever writes the response.
+    channel.closeFuture.whenComplete { [hub] _ in hub.remove(stream) }
+    return Response(
+      status: .ok,
+      headers: [
+        .contentType: "text/event-stream", .cacheControl: "no-store", .accelBuffering: "no",
+      ],
+      body: .init { [hub] writer in
+        defer { hub.remove(stream) }
+        while let bytes = await stream.next() { try await writer.write(bytes) }
+        try await writer.finish(nil)
+      })
+  }
+
+  private func address(_ request: Request, _ context: RequestFacts) -> String {
+    if options.trustsForwardedFor, let list = request.headers[.forwardedFor],
+      // The proxy appends whom it sees; what comes before, anybody can write.
+      let last = list.split(separator: ",").last
+    {
+      return last.filter { !$0.isWhitespace }
+    }
+    return context.channel.remoteAddress?.ipAddress ?? ""
+  }
+
+  private func view(_ request: Request, _ context: RequestFacts) async throws -> Response {
+    let ticket = try ticket(request)
+    let alias = context.parameters.get("alias") ?? ""
+    guard let channel = ticket.watch[alias].flatMap({ EntityChannel($0) }) else {
+      throw Problem(.forbidden, "the ticket has no channel of this alias")
+    }
+    let reply = try await daemon.ask(channel.get)
+    guard !reply.isNull else { throw Problem(.notFound, "there is nothing of this alias now") }
+    return json(reply.page(alias: alias))
+  }
+
+  // MARK: Servers
+
+  /// What a server may send: commands about entities, and questions.
+  private static let families: Set = [
+    "COUNTDOWN", "HUD", "TIMER", "THROTTLE", "ONCE", "GATE", "DEBOUNCE", "SCOPE", "NAV", "PAGE",
+    "EVENTS", "PING", "TIME", "DBSIZE", "INFO", "METRICS",
+  ]
+
+  private func command(
+    _ request: Request, _ context: RequestFacts, _ key: ServerKey
+  ) async throws -> Response {
+    // Browsers send these, and no page may hold the key.
+    guard request.headers[.origin] == nil, request.headers[.secFetchSite] == nil else {
+      throw Problem(.forbidden, "commands are for servers, not for browsers")
+    }
+    guard let text = request.bearer, key.matches(text) else {
+      throw Problem(.unauthorized, "send the server key: Authorization: Bearer …")
+    }
+    guard request.headers[.contentType]?.hasPrefix("application/json") == true else {
+      throw Problem(.unsupportedMediaType, "send application/json")
+    }
+    let body = try await request.body.collect(upTo: context.maxUploadSize)
+    guard
+      let words = try? JSONDecoder().decode([Word].self, from: Data(body.readableBytesView)),
+      let name = words.first?.text.uppercased()
+    else {
+      throw Problem(
+        .badRequest, "send an array of texts and numbers: [\"COUNTDOWN\",\"GET\",\"key\"]")
+    }
+    guard Self.families.contains(name) else {
+      throw Problem(
+        .forbidden,
+        "this command is not for the gateway; it takes "
+          + Self.families.sorted().joined(separator: ", "))
+    }
+    return json(try await daemon.ask(words.map(\.text)))
+  }
+
+  private struct Word: Decodable {
+    let text: String
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let text = try? container.decode(String.self) {
+        self.text = text
+      } else if let number = try? container.decode(Int.self) {
+        text = "\(number)"
+      } else {
+        text = "\(try container.decode(Double.self))"
+      }
+    }
+  }
+}

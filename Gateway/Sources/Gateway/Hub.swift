@@ -1,0 +1,220 @@
+import CountdownClient
+import ServiceLifecycle
+import Synchronization
+
+/// All streams, and one subscription at the daemon for the channels that they watch.
+final class Hub: Service {
+  struct Limits {
+    var streamsPerTicket = 4
+    var streamsPerAddress = 64
+    /// Below what the daemon allows one connection by default.
+    var channels = 90_000
+    var silence = Duration.seconds(15)
+    /// Streams end between 50 minutes and an hour, so that pages do not all come back at once.
+    var life = 3_000.0...3_600.0
+  }
+
+  private struct State {
+    var streams: [ObjectIdentifier: EventStream] = [:]
+    var readers: [String: [ObjectIdentifier: EventStream]] = [:]
+    var perTicket: [String: Int] = [:]
+    var perAddress: [String: Int] = [:]
+    var isEnding = false
+  }
+
+  private let daemon: Daemon
+  private let limits: Limits
+  private let subscription: ChannelSubscription
+  private let state = Mutex(State())
+
+  init(_ daemon: Daemon, limits: Limits = Limits()) {
+    self.daemon = daemon
+    self.limits = limits
+    subscription = daemon.client.subscription(ticks: false)
+  }
+
+  var streamCount: Int { state.withLock { $0.streams.count } }
+
+  func run() async throws {
+    await withGracefulShutdownHandler {
+      await withDiscardingTaskGroup { group in
+        group.addTask { await self.deliver() }
+        group.addTask { await self.tend() }
+        try? await gracefulShutdown()
+        group.cancelAll()
+      }
+    } onGracefulShutdown: {
+      self.endAll()
+    }
+  }
+
+  // MARK: Streams
+
+  /// Opens a stream: a greeting, missed events if the page says where it was, snapshots, changes.
+  ///
+  /// - Parameters:
+  ///   - last: the number of the last event that the page has seen.
+  ///   - close: closes the connection.
+  func open(
+    _ ticket: Ticket, now: Int, from address: String, after last: Int?,
+    close: @escaping @Sendable () -> Void
+  ) async throws -> EventStream {
+    let life = min(Double(ticket.expires - now), Double.random(in: limits.life))
+    let stream = EventStream(
+      ticket, address: address, ends: .now + .seconds(life), close: close)
+    // The limits first: what is beyond them costs the daemon nothing.
+    try admit(stream)
+    do {
+      let position = try await daemon.ask(["EVENTS", "LAST"]).int ?? 0
+      for channel in stream.aliases.keys.sorted() { subscription.add(channel) }
+      if let last {
+        let (missed, isComplete) = try await missed(by: stream, after: last)
+        stream.begin(at: last, endsIn: life, missed: missed, isComplete: isComplete)
+      } else {
+        stream.begin(at: position, endsIn: life)
+      }
+      return stream
+    } catch {
+      remove(stream)
+      throw error
+    }
+  }
+
+  private func admit(_ stream: EventStream) throws(Problem) {
+    let refusal: Problem? = state.withLock { state in
+      if state.isEnding { return .daemonDown("the gateway is shutting down") }
+      if state.perTicket[stream.ticket, default: 0] >= limits.streamsPerTicket {
+        return Problem(
+          .tooManyRequests,
+          "a ticket has at most \(limits.streamsPerTicket) streams at a time; close another one",
+          retryAfter: 5)
+      }
+      if state.perAddress[stream.address, default: 0] >= limits.streamsPerAddress {
+        return Problem(
+          .tooManyRequests,
+          "an address has at most \(limits.streamsPerAddress) streams at a time", retryAfter: 5)
+      }
+      if state.readers.count + stream.aliases.count > limits.channels {
+        return Problem(.serviceUnavailable, "too many channels are watched", retryAfter: 5)
+      }
+      state.perTicket[stream.ticket, default: 0] += 1
+      state.perAddress[stream.address, default: 0] += 1
+      let id = ObjectIdentifier(stream)
+      state.streams[id] = stream
+      for channel in stream.aliases.keys { state.readers[channel, default: [:]][id] = stream }
+      return nil
+    }
+    if let refusal { throw refusal }
+  }
+
+  /// Idempotent.
+  func remove(_ stream: EventStream) {
+    state.withLock { state in
+      let id = ObjectIdentifier(stream)
+      guard state.streams.removeValue(forKey: id) != nil else { return }
+      Self.countDown(&state.perTicket[stream.ticket])
+      Self.countDown(&state.perAddress[stream.address])
+      for channel in stream.aliases.keys {
+        state.readers[channel]?[id] = nil
+        guard state.readers[channel]?.isEmpty == true else { continue }
+        state.readers[channel] = nil
+        // Under the lock, so that the daemon receives this in the right order.
+        subscription.remove(channel)
+      }
+    }
+    stream.finish()
+  }
+
+  private static func countDown(_ count: inout Int?) {
+    count = count.flatMap { $0 > 1 ? $0 - 1 : nil }
+  }
+
+  /// Reads the events between the last one that the page has seen and the snapshots. Waits for these
+  /// first, so that no event is lost or comes twice.
+  private func missed(
+    by stream: EventStream, after last: Int
+  ) async throws -> (events: [CountdownEvent], isComplete: Bool) {
+    let end = ContinuousClock.now + Daemon.patience
+    while !stream.hasAllSnapshots {
+      guard .now < end else { throw Problem.daemonDown("countdownd does not answer") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    var missed: [CountdownEvent] = []
+    var isComplete = true
+    for channel in stream.aliases.keys.sorted() {
+      guard let pattern = EntityChannel(channel)?.pattern else { continue }
+      var position = last
+      var hasMore = true
+      while hasMore {
+        let reply = try await daemon.ask(["EVENTS", "SINCE", "\(position)", "MATCH", pattern])
+        for entry in reply["events"]?.elements ?? [] {
+          guard let pair = entry.elements, pair.count == 2, let line = pair[1].bytes else {
+            continue
+          }
+          missed.append(try CountdownEvent(channel: channel, message: line))
+        }
+        isComplete = isComplete && reply["complete"]?.bool == true
+        hasMore = reply["more"]?.bool == true && missed.count < Self.mostMissed
+        if reply["more"]?.bool == true, !hasMore { isComplete = false }
+        position = reply["last_seq"]?.int ?? position
+      }
+    }
+    return (missed.sorted { ($0.seq ?? 0) < ($1.seq ?? 0) }, isComplete)
+  }
+
+  /// More than a page could use.
+  private static let mostMissed = 200
+
+  // MARK: Events
+
+  private func deliver() async {
+    do {
+      for try await event in subscription.events {
+        switch event.name {
+        case .disconnected: tellAll("outage")
+        case .resubscribed: tellAll("recovered")
+        case .gap: tellAll("gap")
+        default:
+          for stream in state.withLock({ Array(($0.readers[event.channel] ?? [:]).values) }) {
+            stream.offer(event)
+          }
+        }
+      }
+    } catch {
+      // The subscription continues after everything but a violation of the protocol.
+      endAll()
+    }
+  }
+
+  private func tellAll(_ notice: String) {
+    for stream in state.withLock({ Array($0.streams.values) }) { stream.offer(notice: notice) }
+  }
+
+  /// Ends streams whose time is over, and keeps the others alive.
+  private func tend() async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .seconds(1))
+      let now = ContinuousClock.now
+      for stream in state.withLock({ Array($0.streams.values) }) {
+        if now >= stream.ends {
+          end(stream)
+        } else {
+          stream.keepAlive(after: limits.silence, at: now)
+        }
+      }
+    }
+  }
+
+  private func end(_ stream: EventStream) {
+    stream.offer(notice: "end")
+    remove(stream)
+  }
+
+  private func endAll() {
+    let streams = state.withLock { state in
+      state.isEnding = true
+      return Array(state.streams.values)
+    }
+    for stream in streams { end(stream) }
+  }
+}

@@ -1,0 +1,175 @@
+import Crypto
+import FoundationEssentials
+
+/// What a page may watch: a JSON Web Token (RFC 7519) that the app has signed with HMAC-SHA-256.
+///
+/// The page knows aliases; which channels they stand for, only the app and the gateway read.
+struct Ticket: Sendable {
+  /// Tells tickets apart: the `jti`, or the signature.
+  let id: String
+  /// In seconds since 1970.
+  let expires: Int
+  /// Channels by their alias.
+  let watch: [String: String]
+
+  static let mostChannels = 16
+  /// In seconds.
+  static let longestLife = 15 * 60
+  /// How far the clocks of the app and the gateway may be apart, in seconds.
+  static let tolerance = 60
+  private static let longestText = 8_192
+
+  /// - Throws: `Problem` with the status 401.
+  init(_ text: some StringProtocol, keys: TicketKeys, now: Int) throws(Problem) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard text.utf8.count <= Self.longestText, parts.count == 3,
+      let header: Header = Self.decode(parts[0]), let signature = Data(base64URL: parts[2])
+    else { throw .ticket("the ticket is not a JSON Web Token of at most 8 KiB") }
+    guard header.alg == "HS256", header.crit == nil else {
+      throw .ticket("the ticket is not signed with HS256")
+    }
+    guard let kid = header.kid, let key = keys.secret(kid) else {
+      throw .ticket("the ticket names no key (kid) that the gateway knows")
+    }
+    let signed = Data("\(parts[0]).\(parts[1])".utf8)
+    guard
+      HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: signed, using: key)
+    else { throw .ticket("the signature of the ticket is wrong") }
+    guard let claims: Claims = Self.decode(parts[1]) else {
+      throw .ticket("the ticket needs exp, a number, and watch, an object of channels by alias")
+    }
+    let expires = Int(claims.exp.rounded(.down).clamped)
+    guard expires > now else { throw .ticket("the ticket has expired") }
+    guard expires <= now + Self.longestLife + Self.tolerance else {
+      throw .ticket("the ticket is valid for longer than 15 minutes")
+    }
+    if let begin = claims.nbf, begin.clamped > Double(now + Self.tolerance) {
+      throw .ticket("the ticket is not valid yet")
+    }
+    guard (1...Self.mostChannels).contains(claims.watch.count) else {
+      throw .ticket("watch has 1 to \(Self.mostChannels) channels")
+    }
+    for (alias, channel) in claims.watch {
+      guard Self.isAlias(alias) else {
+        throw .ticket("an alias is 1 to 64 letters, digits, dots, hyphens or underscores")
+      }
+      guard EntityChannel(channel) != nil else {
+        throw .ticket("the channel of the alias \(alias) is not KIND:KEY")
+      }
+    }
+    self.expires = expires
+    watch = claims.watch
+    id = claims.jti.map { "\(kid) \($0)" } ?? String(parts[2])
+  }
+
+  private struct Header: Decodable {
+    var alg: String
+    var kid: String?
+    /// Extensions that must be understood; there are none.
+    var crit: [String]?
+  }
+
+  private struct Claims: Decodable {
+    var exp: Double
+    var nbf: Double?
+    var jti: String?
+    var watch: [String: String]
+  }
+
+  private static func decode<Value: Decodable>(_ part: some StringProtocol) -> Value? {
+    Data(base64URL: part).flatMap { try? JSONDecoder().decode(Value.self, from: $0) }
+  }
+
+  private static func isAlias(_ alias: String) -> Bool {
+    (1...64).contains(alias.utf8.count)
+      && alias.utf8.allSatisfy { byte in
+        switch UInt8(byte) {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+          UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+}
+
+extension Double {
+  /// What `Int` can hold.
+  fileprivate var clamped: Double { Swift.min(Swift.max(self, 0), 1e15) }
+}
+
+extension Data {
+  /// Decodes base64url without padding (RFC 4648, section 5).
+  fileprivate init?(base64URL text: some StringProtocol) {
+    guard !text.utf8.contains(where: { "+/=".utf8.contains($0) }) else { return nil }
+    var base64 = text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }
+    base64 += repeatElement("=", count: (4 - base64.count % 4) % 4)
+    self.init(base64Encoded: String(base64))
+  }
+}
+
+/// The secrets that apps sign tickets with, by their name (`kid`).
+struct TicketKeys: Sendable {
+  private let secrets: [String: SymmetricKey]
+
+  func secret(_ kid: String) -> SymmetricKey? { secrets[kid] }
+
+  /// Reads a file: `KID SECRET` in each line, a `#` before a comment.
+  init(file: String) throws(StartError) {
+    var secrets: [String: SymmetricKey] = [:]
+    for (number, line) in try StartError.text(of: file).split(
+      separator: "\n", omittingEmptySubsequences: false
+    ).enumerated() {
+      let words = line.split(whereSeparator: \.isWhitespace)
+      if words.isEmpty || words[0].hasPrefix("#") { continue }
+      guard words.count == 2, words[1].utf8.count >= ServerKey.shortest else {
+        throw StartError(
+          "\(file):\(number + 1): write KID SECRET; a secret has at least "
+            + "\(ServerKey.shortest) bytes (`openssl rand -base64 32` makes one)")
+      }
+      guard secrets[String(words[0])] == nil else {
+        throw StartError("\(file):\(number + 1): the key \(words[0]) is there twice")
+      }
+      secrets[String(words[0])] = SymmetricKey(data: Data(words[1].utf8))
+    }
+    guard !secrets.isEmpty else { throw StartError("\(file) has no key; write KID SECRET") }
+    self.secrets = secrets
+  }
+}
+
+/// What servers show to send commands.
+struct ServerKey: Sendable {
+  static let shortest = 32
+  private let digest: SHA256.Digest
+
+  init(file: String) throws(StartError) {
+    let words = try StartError.text(of: file).split(whereSeparator: \.isWhitespace)
+    guard words.count == 1, words[0].utf8.count >= Self.shortest else {
+      throw StartError(
+        "\(file): write one key of at least \(Self.shortest) bytes (`openssl rand -base64 32` "
+          + "makes one)")
+    }
+    digest = SHA256.hash(data: Data(words[0].utf8))
+  }
+
+  /// Takes as long for a wrong key as for the right one.
+  func matches(_ text: some StringProtocol) -> Bool {
+    // Digests are compared in constant time.
+    SHA256.hash(data: Data(text.utf8)) == digest
+  }
+}
+
+/// Why the gateway does not start.
+public struct StartError: Error, CustomStringConvertible {
+  public let description: String
+  init(_ description: String) { self.description = description }
+
+  fileprivate static func text(of file: String) throws(StartError) -> String {
+    do {
+      return String(decoding: try Data(contentsOf: URL(filePath: file)), as: UTF8.self)
+    } catch {
+      throw StartError("cannot read \(file): \(error)")
+    }
+  }
+}

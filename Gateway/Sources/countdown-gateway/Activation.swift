@@ -1,0 +1,49 @@
+import ArgumentParser
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// What systemd and a service tell each other. Source: sd_listen_fds(3), sd_notify(3).
+enum Activation {
+  private static let first: Int32 = 3
+
+  /// The socket that systemd has opened; nil if there is none.
+  static var descriptor: Int32? {
+    get throws {
+      guard variable("LISTEN_PID") == "\(getpid())", let count = variable("LISTEN_FDS") else {
+        return nil
+      }
+      guard count == "1" else { throw ValidationError("systemd passes \(count) sockets; pass one") }
+      _ = fcntl(first, F_SETFD, FD_CLOEXEC)
+      return first
+    }
+  }
+
+  /// Tells systemd that connections are accepted.
+  static func isReady() {
+    guard let path = variable("NOTIFY_SOCKET"), path.utf8.count < 108 else { return }
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { place in
+      place.copyBytes(from: path.utf8)
+      // A name without a file.
+      if path.hasPrefix("@") { place[0] = 0 }
+    }
+    let length = MemoryLayout<sa_family_t>.size + path.utf8.count
+    _ = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        sendto(descriptor, "READY=1", 7, 0, $0, socklen_t(length))
+      }
+    }
+  }
+
+  private static func variable(_ name: String) -> String? {
+    getenv(name).map { String(cString: $0) }
+  }
+}

@@ -1,0 +1,113 @@
+import ArgumentParser
+import CountdownClient
+import Gateway
+import Logging
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+@main
+struct CountdownGateway: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "countdown-gateway",
+    abstract: "Serve events of countdownd to browsers, and its figures to Prometheus.",
+    discussion: """
+      Put a reverse proxy with TLS in front of it. Options can be in a file: countdown-gateway \\
+      $(cat options).
+
+      Examples:
+        countdown-gateway --ticket-keys keys --allowed-origin https://app.example --allowed-host \\
+      events.example
+        countdown-gateway --dashboard
+      """,
+    version: CountdownClient.version)
+
+  @Option(help: "The socket of countdownd.")
+  var socket = CountdownClient.defaultPath
+
+  @Option(
+    help: .init(
+      "Where to listen, unless systemd hands over a socket. Port 0 takes any free one.",
+      valueName: "host:port"))
+  var listen = "127.0.0.1:8787"
+
+  @Option(
+    name: .customLong("allowed-host"),
+    help: .init(
+      "A host that clients may ask for, without the port; repeat it for more (default: localhost, "
+        + "127.0.0.1 and [::1]).", valueName: "name"))
+  var allowedHosts: [String] = []
+
+  @Option(
+    name: .customLong("allowed-origin"),
+    help: .init(
+      "An origin whose pages may read events, such as https://app.example; repeat it for more.",
+      valueName: "origin"))
+  var allowedOrigins: [String] = []
+
+  @Option(
+    help: .init(
+      "The keys of tickets: KID SECRET in each line. Without it, there are no streams.",
+      valueName: "file"))
+  var ticketKeys: String?
+
+  @Option(
+    help: .init(
+      "The key for POST /v1/commands. Without it, there is no such route.", valueName: "file"))
+  var serverKey: String?
+
+  @Flag(help: "Serve the dashboard. Protect it in your proxy: it asks for no ticket.")
+  var dashboard = false
+
+  @Flag(help: "Take the client's address from X-Forwarded-For: only behind a proxy that sets it.")
+  var trustForwardedFor = false
+
+  func validate() throws {
+    _ = try address()
+    for origin in allowedOrigins {
+      let parts = origin.split(separator: "/", omittingEmptySubsequences: false)
+      guard parts.count == 3, ["http:", "https:"].contains(parts[0]), parts[1].isEmpty,
+        !parts[2].isEmpty, origin == origin.lowercased()
+      else {
+        throw ValidationError(
+          "'\(origin)' is not an origin; write https://HOST or https://HOST:PORT, in small letters")
+      }
+    }
+  }
+
+  private func address() throws -> (host: String, port: Int) {
+    guard let colon = listen.lastIndex(of: ":"),
+      let port = UInt16(listen[listen.index(after: colon)...])
+    else { throw ValidationError("'\(listen)' is not HOST:PORT") }
+    let host = listen[..<colon]
+    return (host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : String(host), Int(port))
+  }
+
+  func run() async throws {
+    LoggingSystem.bootstrap(StreamLogHandler.standardError)
+    var options = Gateway.Options()
+    options.socket = socket
+    (options.host, options.port) = try address()
+    options.descriptor = try Activation.descriptor
+    if !allowedHosts.isEmpty { options.allowedHosts = Set(allowedHosts.map { $0.lowercased() }) }
+    options.allowedOrigins = Set(allowedOrigins)
+    options.ticketKeys = ticketKeys
+    options.serverKey = serverKey
+    options.hasDashboard = dashboard
+    options.trustsForwardedFor = trustForwardedFor
+    var logger = Logger(label: "countdown-gateway")
+    logger.logLevel = .info
+    do {
+      let gateway = try Gateway(options, logger: logger)
+      try await gateway.run { [logger, host = options.host] port in
+        logger.info("listens", metadata: ["port": "\(port ?? 0)", "host": "\(host)"])
+        Activation.isReady()
+      }
+    } catch let error as StartError {
+      throw ValidationError("\(error)")
+    }
+  }
+}

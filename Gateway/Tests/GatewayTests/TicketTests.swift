@@ -1,0 +1,115 @@
+import Crypto
+import Foundation
+import Testing
+
+@testable import Gateway
+
+@Suite struct TicketTests {
+  static let now = 1_790_000_000
+  static let secret = "0123456789abcdef0123456789abcdef"
+
+  private let keys: TicketKeys
+
+  init() throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID())")
+    try Data("# old\n\none \(Self.secret)\ntwo \(Self.secret)2\n".utf8).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    keys = try TicketKeys(file: file.path)
+  }
+
+  private func base64URL(_ data: some DataProtocol) -> String {
+    Data(data).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+      .replacing("=", with: "")
+  }
+
+  private func token(
+    header: String = #"{"alg":"HS256","kid":"one"}"#, claims: String, secret: String = Self.secret
+  ) -> String {
+    let signed = base64URL(Data(header.utf8)) + "." + base64URL(Data(claims.utf8))
+    let key = SymmetricKey(data: Data(secret.utf8))
+    let code = HMAC<SHA256>.authenticationCode(for: Data(signed.utf8), using: key)
+    return signed + "." + base64URL(Data(code))
+  }
+
+  private func claims(exp: Int = now + 300, more: String = "") -> String {
+    #"{"exp":\#(exp),"watch":{"resend":"countdown:+4512345678"}\#(more)}"#
+  }
+
+  private func detail(_ token: String) -> String? {
+    do {
+      _ = try Ticket(token, keys: keys, now: Self.now)
+      return nil
+    } catch {
+      #expect(error.status == .unauthorized)
+      return error.detail
+    }
+  }
+
+  @Test("A ticket that an app has signed is accepted")
+  func accepts() throws {
+    let ticket = try Ticket(token(claims: claims()), keys: keys, now: Self.now)
+    #expect(ticket.watch == ["resend": "countdown:+4512345678"])
+    #expect(ticket.expires == Self.now + 300)
+    #expect(detail(token(claims: claims(more: #","jti":"x","nbf":1"#))) == nil)
+    let other = token(
+      header: #"{"kid":"two","typ":"JWT","alg":"HS256"}"#, claims: claims(),
+      secret: Self.secret + "2")
+    #expect(detail(other) == nil)
+  }
+
+  @Test("Other algorithms, keys, signatures and extensions are refused")
+  func refusesForgeries() throws {
+    let good = token(claims: claims())
+    let parts = good.split(separator: ".")
+    for header in [
+      #"{"alg":"none","kid":"one"}"#, #"{"alg":"HS512","kid":"one"}"#,
+      #"{"alg":"hs256","kid":"one"}"#,
+      #"{"alg":"HS256","kid":"one","crit":["x"]}"#, #"{"kid":"one"}"#,
+    ] { #expect(detail(token(header: header, claims: claims())) != nil, "\(header)") }
+    for header in [#"{"alg":"HS256"}"#, #"{"alg":"HS256","kid":"three"}"#] {
+      #expect(detail(token(header: header, claims: claims()))?.contains("kid") == true)
+    }
+    let wrong = "the signature of the ticket is wrong"
+    #expect(detail(token(claims: claims(), secret: Self.secret + "2")) == wrong)
+    #expect(detail("\(parts[0]).\(parts[1]).") == wrong)
+    let changed = base64URL(Data(claims(exp: Self.now + 301).utf8))
+    #expect(detail("\(parts[0]).\(changed).\(parts[2])") == wrong)
+    for text in [
+      "", ".", "..", "a.b", good + ".x", good + "=", String(repeating: "a", count: 9_000),
+    ] {
+      #expect(detail(text) != nil, "\(text)")
+    }
+  }
+
+  @Test("A ticket is valid until exp, which is at most 15 minutes ahead")
+  func expires() {
+    #expect(detail(token(claims: claims(exp: Self.now + 1))) == nil)
+    #expect(detail(token(claims: claims(exp: Self.now))) == "the ticket has expired")
+    #expect(detail(token(claims: claims(exp: Self.now + 960))) == nil)
+    #expect(detail(token(claims: claims(exp: Self.now + 961)))?.contains("15 minutes") == true)
+    #expect(detail(token(claims: #"{"watch":{"a":"hud:b"}}"#))?.contains("exp") == true)
+    #expect(detail(token(claims: #"{"exp":1e400,"watch":{"a":"hud:b"}}"#)) != nil)
+    #expect(detail(token(claims: claims(more: #","nbf":\#(Self.now + 61)"#))) != nil)
+  }
+
+  @Test("A ticket has 1 to 16 channels, each with an alias")
+  func watches() {
+    func detail(_ watch: String) -> String? {
+      self.detail(token(claims: #"{"exp":\#(Self.now + 9),"watch":\#(watch)}"#))
+    }
+    func many(_ count: Int) -> String {
+      "{" + (0..<count).map { #""a\#($0)":"timer:\#($0)""# }.joined(separator: ",") + "}"
+    }
+    #expect(detail(many(16)) == nil)
+    for watch in [
+      many(17), "{}", "[]", #"{"a":1}"#, #"{"":"timer:a"}"#, #"{"a b":"timer:a"}"#,
+      #"{"ä":"timer:a"}"#, #"{"a":"timer:"}"#, #"{"a":"timer"}"#, #"{"a":"connection:1"}"#,
+      #"{"a":"nothing:1"}"#, #"{"a":"timer:\#(String(repeating: "k", count: 513))"}"#,
+    ] { #expect(detail(watch) != nil, "\(watch)") }
+  }
+
+  @Test("A pattern for a channel matches nothing else")
+  func escapesPatterns() {
+    #expect(EntityChannel(#"timer:a*b?c[d]\e"#)?.pattern == #"timer:a\*b\?c\[d\]\\e"#)
+  }
+}

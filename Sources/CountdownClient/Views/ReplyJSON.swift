@@ -1,0 +1,63 @@
+import Wire
+
+extension RESPValue {
+  /// The reply as one line of JSON, as events spell the same: maps become objects, and bytes that
+  /// are not UTF-8 become base64, in an object under a name that tells (`key_base64`).
+  public var json: String {
+    switch self {
+    case .null: return "null"
+    case .boolean(let value): return value ? "true" : "false"
+    case .integer(let value): return String(value)
+    // JSON has no infinities.
+    case .double(let value): return value.isFinite ? String(value) : "null"
+    case .error(let text): return text.quotedAsJSON
+    case .simpleString, .bulkString, .bigNumber, .verbatim: return (textOrBase64 ?? "").quotedAsJSON
+    case .array(let values), .set(let values), .push(let values):
+      return "[" + values.map(\.json).joined(separator: ",") + "]"
+    case .map(let pairs):
+      let members = pairs.map { $0.jsonName.quotedAsJSON + ":" + $0.value.json }
+      return "{" + members.joined(separator: ",") + "}"
+    }
+  }
+}
+
+extension RESPValue.Pair {
+  /// The name of the member in JSON, which tells where the value is base64.
+  package var jsonName: String {
+    let name = key.string ?? key.json
+    guard let bytes = value.bytes, String(validating: bytes, as: UTF8.self) == nil else {
+      return name
+    }
+    return name + "_base64"
+  }
+}
+
+extension String {
+  /// The text as a string of JSON.
+  fileprivate var quotedAsJSON: String {
+    var output = "\""
+    for scalar in unicodeScalars {
+      switch scalar {
+      case "\"": output += "\\\""
+      case "\\": output += "\\\\"
+      case "\n": output += "\\n"
+      case "\r": output += "\\r"
+      case "\t": output += "\\t"
+      default: output.append(escaping: scalar)
+      }
+    }
+    return output + "\""
+  }
+
+  /// JSON with everything escaped in its strings that is not printable.
+  package var escapedForJSON: String {
+    unicodeScalars.reduce(into: "") { $0.append(escaping: $1) }
+  }
+
+  /// JSON need not escape all of these, but a terminal may show the text.
+  private mutating func append(escaping scalar: Unicode.Scalar) {
+    guard !scalar.isPrintable else { return unicodeScalars.append(scalar) }
+    let digits = String(scalar.value, radix: 16)
+    self += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+  }
+}

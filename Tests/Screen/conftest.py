@@ -1,0 +1,48 @@
+"""countdown-gateway, as browsers, curl and monitoring see it: `make test-screen`.
+
+The fixtures of the integration tests are here, too.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "Integration"
+sys.path.insert(0, str(INTEGRATION))
+
+spec = importlib.util.spec_from_file_location("integration", INTEGRATION / "conftest.py")
+integration = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(integration)
+pytest_configure = integration.pytest_configure
+start_daemon, daemon, client = integration.start_daemon, integration.daemon, integration.client
+
+from gateway import App, Gateway  # noqa: E402
+
+
+@pytest.fixture
+def start_gateway(daemon):
+    """Starts gateways; all of them are ended and checked after the test."""
+    gateways = []
+
+    def start(*options, **settings):
+        gateways.append(Gateway(daemon, *options, **settings))
+        return gateways[-1]
+
+    yield start
+    for gateway in gateways:
+        gateway.close()
+
+
+@pytest.fixture
+def gateway(start_gateway):
+    return start_gateway()
+
+
+@pytest.fixture
+def app(daemon):
+    """An app whose pages read from the gateway; it issues their tickets."""
+    app = App(daemon)
+    yield app
+    app.close()

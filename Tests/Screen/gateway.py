@@ -1,0 +1,212 @@
+"""A gateway, an app that issues tickets for it, and a reader of its streams."""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from countdownd import PATIENCE, PROJECT, eventually
+
+KEY = "0123456789abcdef0123456789abcdef"
+SERVER_KEY = "server-key-server-key-server-key-1"
+
+
+def binary():
+    named = os.environ.get("COUNTDOWN_GATEWAY")
+    return pathlib.Path(named or PROJECT / "Gateway/.build/debug/countdown-gateway").resolve()
+
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def ticket(watch, life=300, **claims):
+    """A ticket as any JWT library makes it."""
+    header = base64url(json.dumps({"alg": "HS256", "typ": "JWT", "kid": "test"}).encode())
+    claims = {"exp": int(time.time()) + life, "watch": watch, "jti": os.urandom(8).hex()} | claims
+    signed = f"{header}.{base64url(json.dumps(claims).encode())}"
+    return f"{signed}.{base64url(hmac.new(KEY.encode(), signed.encode(), hashlib.sha256).digest())}"
+
+
+def bearer(text, **headers):
+    return {"Authorization": f"Bearer {text}"} | headers
+
+
+class Gateway:
+    def __init__(self, daemon, *options, port=0, origins=()):
+        self.directory = tempfile.TemporaryDirectory(prefix="gateway-")
+        self.folder = pathlib.Path(self.directory.name)
+        self.keys = self.folder / "keys"
+        self.keys.write_text(f"test {KEY}\n")
+        self.server_key = self.folder / "server-key"
+        self.server_key.write_text(SERVER_KEY)
+        self.options = ["--socket", daemon.path, "--ticket-keys", self.keys, *options]
+        for origin in origins:
+            self.options += ["--allowed-origin", origin]
+        self.port = port
+        self.start()
+
+    def start(self):
+        self.log_path = self.folder / "log"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [binary(), *self.options, "--listen", f"127.0.0.1:{self.port}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)  # fmt: skip
+        match = eventually(lambda: re.search(r"port=(\d+)", self.log), "it listens")
+        self.port = int(match[1])
+
+    @property
+    def log(self):
+        assert self.process.poll() is None, self.log_path.read_text()
+        return self.log_path.read_text()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(timeout=PATIENCE)
+
+    def close(self):
+        try:
+            if self.process.poll() is None:
+                self.stop()
+                assert self.process.returncode == 0, self.log_path.read_text()
+            assert "Fatal" not in self.log_path.read_text()
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.directory.cleanup()
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def ask(self, path, method="GET", body=None, headers=()):
+        """The status, the headers and the body: of problems and JSON the value."""
+        connection = self.connect()
+        connection.request(method, path, body, dict(headers))
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        is_json = "json" in (answer.getheader("Content-Type") or "")
+        return answer.status, answer.headers, json.loads(text) if is_json else text.decode()
+
+    def problem(self, path, method="GET", body=None, headers=()):
+        """The status and the explanation of a refusal, after a look at its form."""
+        status, found, value = self.ask(path, method, body, headers)
+        assert found["Content-Type"] == "application/problem+json", (status, value)
+        assert set(value) == {"title", "status", "detail"} and value["status"] == status
+        return status, value["detail"]
+
+    def stream(self, text, last=None, **headers):
+        return Stream(self, text, last, headers)
+
+
+class Stream:
+    """Server-sent events; comments are counted."""
+
+    def __init__(self, gateway, text, last=None, headers=()):
+        self.connection = gateway.connect()
+        headers = bearer(text, **dict(headers))
+        if last is not None:
+            headers["Last-Event-ID"] = str(last)
+        self.connection.request("GET", "/v1/events", headers=headers)
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.last, self.comments = None, 0
+
+    def next(self):
+        """The next message; None at the end."""
+        data = None
+        while line := self.answer.readline():
+            line = line.decode().rstrip("\n")
+            if line.startswith(":"):
+                self.comments += 1
+            elif line.startswith("id: "):
+                self.last = int(line[4:])
+            elif line.startswith("data: "):
+                data = json.loads(line[6:])
+            elif not line and data is not None:
+                return data
+        return None
+
+    def until(self, event):
+        """The messages up to this event, its own included."""
+        found = []
+        while not found or found[-1]["event"] != event:
+            message = self.next()
+            assert message is not None, f"it ended after {found}"
+            found.append(message)
+        return found
+
+    def close(self):
+        # The response has a file of its own for the socket.
+        self.answer.close()
+        self.connection.close()
+
+
+class App:
+    """A small web server: pages by path, tickets, and what pages send."""
+
+    def __init__(self, daemon):
+        self.daemon, self.pages, self.watch, self.life, self.tickets = daemon, {}, {}, 300, 0
+        self.posts = []
+        app = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, text, type="text/html"):
+                self.send_response(200)
+                self.send_header("Content-Type", f"{type}; charset=utf-8")
+                self.send_header("Content-Length", str(len(text.encode())))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def do_GET(self):
+                if self.path == "/ticket":
+                    app.tickets += 1
+                    return self.answer(ticket(app.watch, app.life), "text/plain")
+                if self.path in app.pages:
+                    return self.answer(app.pages[self.path])
+                self.send_error(404)
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"] or 0))
+                app.posts.append(self.path)
+                with app.daemon.connect() as client:
+                    client("COUNTDOWN", "START", "+4512345678", "COUNT", "60")
+                self.answer("ok")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def raw(gateway, data):
+    """A socket that has sent these bytes."""
+    connection = socket.create_connection(("127.0.0.1", gateway.port), timeout=PATIENCE)
+    connection.sendall(data)
+    return connection

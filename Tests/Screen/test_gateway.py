@@ -1,0 +1,438 @@
+"""The routes of countdown-gateway."""
+
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from countdownd import HAND_OVER, eventually
+from countdownd import binary as countdownd
+from gateway import KEY, SERVER_KEY, bearer, binary, raw, ticket
+
+PHONE = "+4512345678"
+WATCH = {"resend": f"countdown:{PHONE}"}
+APP = "https://app.example"
+
+
+# Streams
+
+
+def test_a_stream_has_a_greeting_a_snapshot_and_changes(gateway, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    stream = gateway.stream(ticket(WATCH))
+    headers = stream.answer.headers
+    assert headers["Content-Type"] == "text/event-stream"
+    assert headers["Cache-Control"] == "no-store" and headers["X-Accel-Buffering"] == "no"
+    assert stream.next()["event"] == "hello"
+    snapshot = stream.next()
+    assert snapshot["event"] == "snapshot" and snapshot["state"] == "counting"
+    assert snapshot["deadline_unix_ms"] > snapshot["now_unix_ms"]
+    client("COUNTDOWN", "CANCEL", PHONE)
+    assert stream.next()["event"] == "cancelled"
+    stream.close()
+
+
+def test_no_keys_leave_the_gateway(gateway, client):
+    client("COUNTDOWN", "START", PHONE, "META", "secret-4512345678")
+    client("TIMER", "SET", PHONE, "1h", "PAYLOAD", "secret-4512345678")
+    watch = WATCH | {"timer": f"timer:{PHONE}"}
+    text = ticket(watch)
+    stream = gateway.stream(text)
+    found = [stream.next() for _ in range(3)]
+    client("COUNTDOWN", "CANCEL", PHONE)
+    client("TIMER", "DEL", PHONE)
+    found += [stream.next() for _ in range(2)]
+    found.append(gateway.ask("/v1/views/timer", headers=bearer(text))[2])
+    assert {message.get("alias") for message in found} == {None, "resend", "timer"}
+    assert "4512345678" not in json.dumps(found)
+
+
+@pytest.mark.daemon(virtual_time=True)
+def test_a_stream_has_no_ticks(gateway, client):
+    client("COUNTDOWN", "START", PHONE, "COUNT", "3")
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    client("CLOCK", "ADVANCE", "3s")
+    assert [message["event"] for message in stream.until("ready")] == ["ready"]
+
+
+def test_streams_of_a_channel_share_one_subscription(gateway, client):
+    streams = [gateway.stream(ticket(WATCH)) for _ in range(5)]
+    for stream in streams:
+        stream.until("snapshot")
+    channel = f"countdown:{PHONE}"
+    assert client("PUBSUB", "NUMSUB", channel) == [channel.encode(), 1]
+    # The two connections of the gateway, and this one.
+    assert len(client("CLIENT", "LIST").decode().splitlines()) == 3
+    client("COUNTDOWN", "START", PHONE)
+    for stream in streams:
+        assert stream.until("started")[-1]["alias"] == "resend"
+        stream.close()
+    eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 0, "nobody watches")
+
+
+def test_a_channel_can_have_two_aliases(gateway):
+    stream = gateway.stream(ticket({"a": "timer:t", "b": "timer:t"}))
+    stream.until("hello")
+    assert [stream.next()["alias"] for _ in range(2)] == ["a", "b"]
+
+
+def test_a_stream_resumes_with_missed_events_each_once(gateway, client):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    client("COUNTDOWN", "START", PHONE)
+    stream.until("started")
+    last = stream.last
+    stream.close()
+    client("COUNTDOWN", "CANCEL", PHONE)
+    client("COUNTDOWN", "START", PHONE)
+    client("TIMER", "SET", "other", "1ms")
+    again = gateway.stream(ticket(WATCH), last=last)
+    events = [message["event"] for message in again.until("snapshot")]
+    assert events == ["hello", "cancelled", "started", "snapshot"]
+    client("COUNTDOWN", "CANCEL", PHONE)
+    assert again.next()["event"] == "cancelled"
+
+
+def test_a_stream_that_resumes_beyond_the_log_reports_a_gap(gateway, client):
+    stream = gateway.stream(ticket(WATCH), last=10**15)
+    assert [m["event"] for m in stream.until("snapshot")] == ["hello", "gap", "snapshot"]
+    odd = gateway.stream(ticket(WATCH), last="nonsense")
+    assert odd.until("snapshot")[-1]["event"] == "snapshot"
+
+
+def test_a_stream_ends_with_its_ticket(gateway):
+    stream = gateway.stream(ticket(WATCH, life=2))
+    begin = time.monotonic()
+    assert stream.until("end")[-1]["event"] == "end" and stream.next() is None
+    assert 0 < time.monotonic() - begin < 20
+
+
+def test_a_silent_stream_has_comments(gateway):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    stream.connection.sock.settimeout(30)
+    assert stream.answer.readline() == b":\n"
+
+
+def test_streams_survive_the_daemon_and_report_the_outage(gateway, daemon):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    with daemon.connect() as client:
+        client("COUNTDOWN", "START", PHONE)
+    stream.until("started")
+    daemon.kill()
+    assert stream.next()["event"] == "outage"
+    assert gateway.problem("/v1/events", headers=bearer(ticket(WATCH)))[0] == 503
+    assert gateway.problem("/v1/views/resend", headers=bearer(ticket(WATCH)))[0] == 503
+    eventually(lambda: gateway.ask("/readyz")[0] == 503, "it is not ready")
+    assert gateway.ask("/healthz")[0] == 200 and gateway.problem("/metrics")[0] == 503
+    daemon.start_again()
+    assert stream.next()["event"] == "recovered"
+    assert stream.next()["state"] == "counting"
+    eventually(lambda: gateway.ask("/readyz")[0] == 200, "it is ready")
+
+
+def test_streams_end_when_the_gateway_does(gateway):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    gateway.stop()
+    assert stream.next()["event"] == "end" and stream.next() is None
+    assert gateway.process.returncode == 0
+
+
+# Tickets
+
+
+def test_wrong_and_expired_tickets_are_refused_with_401(gateway):
+    good = ticket(WATCH)
+    header, claims, signature = good.split(".")
+    unsigned = "eyJhbGciOiJub25lIiwia2lkIjoidGVzdCJ9"
+    for text in [
+        "", "nonsense", f"{header}.{claims}.", f"{unsigned}.{claims}.",
+        f"{header}.{claims}.{signature[::-1]}", ticket(WATCH, life=-1), ticket(WATCH, life=3600),
+        ticket({}), ticket({f"a{i}": f"timer:{i}" for i in range(17)}), ticket({"a": "nothing:b"}),
+    ]:  # fmt: skip
+        for path in ("/v1/events", "/v1/views/resend"):
+            status, detail = gateway.problem(path, headers=bearer(text))
+            assert status == 401 and detail, text
+    assert gateway.problem("/v1/events")[0] == 401
+    assert gateway.ask("/v1/events")[1]["WWW-Authenticate"] == "Bearer"
+    # Not in the address, where logs would keep it.
+    assert gateway.problem(f"/v1/events?ticket={good}")[0] == 401
+
+
+def test_countdownctl_issues_tickets(gateway, client):
+    client("COUNTDOWN", "START", PHONE)
+    done = subprocess.run(
+        [countdownd().parent / "countdownctl", "ticket", "--keys", gateway.keys, "--for", "1m",
+         f"resend=countdown:{PHONE}"], capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    stream = gateway.stream(done.stdout.strip())
+    assert stream.until("snapshot")[-1]["state"] == "counting"
+
+
+@pytest.mark.parametrize(
+    "words, text",
+    [
+        (["resend"], "is not ALIAS=KIND:KEY"),
+        (["a=nothing:b"], "is not ALIAS=KIND:KEY"),
+        (["a b=timer:b"], "is not ALIAS=KIND:KEY"),
+        (["a=timer:b", "a=timer:c"], "is there twice"),
+        (["a=timer:b", "--for", "16m"], "valid for 1s to 15m"),
+        (["a=timer:b", "--kid", "other"], "has no key 'other'"),
+        ([f"a{i}=timer:b" for i in range(17)], "at most 16 channels"),
+    ],
+)
+def test_countdownctl_refuses_tickets_that_the_gateway_would_refuse(gateway, words, text):
+    done = subprocess.run(
+        [countdownd().parent / "countdownctl", "ticket", "--keys", gateway.keys, *words],
+        capture_output=True, text=True)  # fmt: skip
+    assert done.returncode != 0 and text in done.stderr and not done.stdout
+
+
+# Origins, hosts, limits
+
+
+def test_only_allowed_origins_read(start_gateway):
+    gateway = start_gateway(origins=[APP])
+    text = ticket(WATCH)
+    for origin in ("https://evil.example", "https://app.example.evil", "http://app.example", "null"):
+        status, detail = gateway.problem("/v1/events", headers=bearer(text, Origin=origin))
+        assert status == 403 and "origin" in detail
+    stream = gateway.stream(text, Origin=APP)
+    assert stream.answer.headers["Access-Control-Allow-Origin"] == APP
+    # A page can read why it was refused.
+    status, headers, _ = gateway.ask("/v1/events", headers={"Origin": APP})
+    assert status == 401 and headers["Access-Control-Allow-Origin"] == APP
+    status, headers, _ = gateway.ask(
+        "/v1/events", "OPTIONS",
+        headers={"Origin": APP, "Access-Control-Request-Headers": "authorization"})  # fmt: skip
+    assert status == 204 and "Authorization" in headers["Access-Control-Allow-Headers"]
+    assert "Access-Control-Allow-Credentials" not in headers
+
+
+def test_other_hosts_are_refused(start_gateway):
+    gateway = start_gateway()
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil"):
+        assert gateway.problem("/healthz", headers={"Host": host})[0] == 421
+    assert gateway.ask("/healthz", headers={"Host": "localhost:1"})[0] == 200
+    named = start_gateway("--allowed-host", "events.example")
+    assert named.ask("/healthz", headers={"Host": "Events.example:443"})[0] == 200
+    assert named.problem("/healthz")[0] == 421
+
+
+def test_other_channels_are_refused_with_403(gateway):
+    status, detail = gateway.problem("/v1/views/other", headers=bearer(ticket(WATCH)))
+    assert status == 403 and "alias" in detail
+
+
+def test_a_ticket_has_4_streams(gateway):
+    text = ticket(WATCH)
+    streams = [gateway.stream(text) for _ in range(4)]
+    status, detail = gateway.problem("/v1/events", headers=bearer(text))
+    assert status == 429 and "at most 4 streams" in detail
+    streams.pop().close()
+    eventually(
+        lambda: gateway.problem("/v1/views/resend", headers=bearer(text))[0] == 404, "views work")
+
+    def opens():
+        connection = gateway.connect()
+        connection.request("GET", "/v1/events", headers=bearer(text))
+        return connection.getresponse().status == 200
+
+    eventually(opens, "there is room again")
+
+
+def test_an_address_has_64_streams(gateway):
+    streams = [gateway.stream(ticket(WATCH)) for _ in range(64)]
+    status, detail = gateway.problem("/v1/events", headers=bearer(ticket(WATCH)))
+    assert status == 429 and "at most 64 streams" in detail
+    for stream in streams:
+        stream.close()
+
+
+def test_behind_a_proxy_the_address_is_the_one_that_the_proxy_has_seen(start_gateway):
+    gateway = start_gateway("--trust-forwarded-for")
+    for number in range(70):
+        # What a client claims comes first.
+        address = f"1.1.1.1, 10.0.0.{number}"
+        gateway.stream(ticket(WATCH), **{"X-Forwarded-For": address}).until("hello")
+
+
+def test_a_client_that_does_not_read_is_closed(gateway, client):
+    watch = {f"a{i}": f"timer:k{i}" for i in range(16)}
+    connection = raw(
+        gateway, f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {ticket(watch)}\r\n\r\n".encode())  # fmt: skip
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    channel = b"timer:k0"
+    eventually(lambda: client("PUBSUB", "NUMSUB", channel)[1] == 1, "it is subscribed")
+
+    def is_closed():
+        for number in range(500):
+            client("TIMER", "SET", f"k{number % 16}", "1h")
+        return client("PUBSUB", "NUMSUB", channel)[1] == 0
+
+    eventually(is_closed, "it was closed")
+    connection.close()
+
+
+def test_slow_requests_are_closed_and_others_are_served_meanwhile(gateway):
+    slow = [raw(gateway, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") for _ in range(200)]
+    begin = time.monotonic()
+    assert gateway.ask("/healthz")[0] == 200
+    sent = [connection.send(b"a") for connection in slow]
+    assert all(sent)
+    for connection in slow:
+        connection.settimeout(30)
+        assert connection.recv(1) == b""
+    assert 5 < time.monotonic() - begin < 25
+
+
+def test_large_headers_are_refused(gateway):
+    connection = raw(gateway, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000)
+    assert connection.recv(100).startswith(b"HTTP/1.1 400")
+
+
+# Views and commands
+
+
+def test_a_view_is_one_entity(gateway, client):
+    text = ticket(WATCH | {"hud": "hud:screen"})
+    assert gateway.problem("/v1/views/resend", headers=bearer(text))[0] == 404
+    client("COUNTDOWN", "START", PHONE, "COUNT", "60")
+    status, headers, view = gateway.ask("/v1/views/resend", headers=bearer(text))
+    assert status == 200 and view["alias"] == "resend" and view["remaining"] == 60
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_commands_are_off_by_default(gateway):
+    assert gateway.ask("/v1/commands", "POST", "[]", bearer(SERVER_KEY))[0] in (404, 405)
+
+
+def test_servers_send_commands(start_gateway, tmp_path):
+    key = tmp_path / "key"
+    key.write_text(SERVER_KEY + "\n")
+    gateway = start_gateway("--server-key", key, origins=[APP])
+    headers = bearer(SERVER_KEY) | {"Content-Type": "application/json"}
+
+    def post(*words, **more):
+        return gateway.ask("/v1/commands", "POST", json.dumps(words), headers | more)
+
+    status, _, view = post("COUNTDOWN", "START", PHONE, "COUNT", 60)
+    assert status == 200 and view["accepted"] is True and view["key"] == PHONE
+    assert post("COUNTDOWN", "START", PHONE)[2]["reason"] == "cooldown"
+    assert post("TIMER", "GET", "none")[2] is None
+    for words, expected in [
+        (["NONSENSE"], 403), (["SHUTDOWN"], 403), (["SUBSCRIBE", "a"], 403), (["HELLO", "2"], 403),
+        (["CONFIG", "GET", "*"], 403), ([], 400), (["COUNTDOWN"], 400), ([["a"]], 400),
+        (["COUNTDOWN", "CANCEL", PHONE, "GENERATION", 1], 409),
+    ]:  # fmt: skip
+        assert post(*words)[0] == expected, words
+    assert post("PING", Origin=APP)[0] == 403
+    assert post("PING", **{"Sec-Fetch-Site": "same-origin"})[0] == 403
+    assert post("PING", Authorization=f"Bearer {SERVER_KEY}x")[0] == 401
+    assert post("PING", **{"Content-Type": "text/plain"})[0] == 415
+    assert gateway.problem("/v1/commands", "POST", "[" + " " * 70_000 + "]", headers)[0] == 413
+
+
+# Monitoring
+
+
+def test_metrics_are_those_of_the_daemon(gateway, client):
+    status, headers, text = gateway.ask("/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    names = re.findall(r"^# TYPE (\w+)", text, re.M)
+    assert names == re.findall(r"^# TYPE (\w+)", client("METRICS").decode(), re.M)
+    if promtool := shutil.which("promtool"):
+        done = subprocess.run([promtool, "check", "metrics"], input=text, text=True)
+        assert done.returncode == 0
+
+
+def test_floods_cost_the_daemon_one_question_a_second(gateway, client):
+    def calls():
+        found = re.search(rb"cmdstat_metrics:calls=(\d+)", client("INFO", "commandstats"))
+        return int(found[1]) if found else 0
+
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        assert set(pool.map(lambda _: gateway.ask("/metrics")[0], range(500))) == {200}
+    assert calls() <= time.monotonic() - begin + 2
+
+
+def test_unknown_paths_are_problems(gateway):
+    for path in ("/", "/nothing", "/components/nothing.js", "/components/../keys", "/dashboard"):
+        assert gateway.problem(path)[0] == 404, path
+
+
+def test_all_routes_are_in_the_openapi_document(start_gateway, tmp_path):
+    key = tmp_path / "key"
+    key.write_text(SERVER_KEY)
+    gateway = start_gateway("--server-key", key)
+    document = gateway.ask("/openapi.json")[2]
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            place = path.replace("{alias}", "resend")
+            status, headers, _ = gateway.ask(place, method.upper(), "[]" if method == "post" else None)
+            expected = operation["responses"]
+            assert str(status) in expected, (path, status)
+
+
+def test_a_start_that_cannot_work_says_why(daemon, tmp_path):
+    short = tmp_path / "short"
+    short.write_text("kid secret\n")
+    for words, text in [
+        (["--ticket-keys", tmp_path / "none"], "cannot read"),
+        (["--ticket-keys", short], "at least 32 bytes"),
+        (["--server-key", short], "at least 32 bytes"),
+        (["--allowed-origin", "app.example"], "is not an origin"),
+        (["--allowed-origin", "https://app.example/"], "is not an origin"),
+        (["--listen", "nowhere"], "is not HOST:PORT"),
+    ]:
+        done = subprocess.run([binary(), *words], capture_output=True, text=True, timeout=30)
+        assert done.returncode != 0 and text in done.stderr, done
+
+
+def test_keys_are_not_in_the_log(gateway):
+    text = ticket(WATCH)
+    gateway.stream(text).until("snapshot")
+    gateway.problem("/v1/views/other", headers=bearer(text))
+    assert KEY not in gateway.log and text not in gateway.log and PHONE not in gateway.log
+
+
+# Other readers
+
+
+def test_curl_reads_the_stream(gateway, client):
+    if not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    process = subprocess.Popen(
+        ["curl", "-sN", "-H", f"Authorization: Bearer {ticket(WATCH)}", f"{gateway.url}v1/events"],
+        stdout=subprocess.PIPE, text=True)  # fmt: skip
+    lines = iter(process.stdout.readline, "")
+    assert next(line for line in lines if '"snapshot"' in line).startswith("data: {")
+    process.kill()
+    process.wait()
+
+
+def test_systemd_can_hand_over_the_socket(daemon, tmp_path):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        process = subprocess.Popen(
+            [sys.executable, "-c", HAND_OVER, str(listener.fileno()), str(binary()), "--socket",
+             str(daemon.path)],
+            pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL, env=dict(os.environ))  # fmt: skip
+        with socket.create_connection(listener.getsockname(), timeout=30) as connection:
+            connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        process.terminate()
+        assert process.wait(timeout=30) == 0
