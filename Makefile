@@ -184,8 +184,12 @@ nightly: ## Everything that takes long, about an hour: run it before a large cha
 	@scripts/nightly.sh $(if $(filter command line environment,$(origin SEED)),$(SEED),$$(date +%y%m%d)0000)
 
 .PHONY: examples
-examples: ## Build the examples, and run that of the timers
+examples: test-packages build ## Build the examples, and run those of timers and view controllers
 	@cd Examples && swift build $(SWIFT_FLAGS) --product login-service && swift run $(SWIFT_FLAGS) weak-timers
+	@cd Examples && swift build $(SWIFT_FLAGS) --sanitize=address --scratch-path .build-address \
+	  --product view-controllers
+	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  scripts/integration-test.sh -q Tests/Integration/test_examples.py -k view_controller
 
 .PHONY: bench
 bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/benchmarks.md (BENCH_OPTIONS=)

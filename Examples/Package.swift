@@ -12,6 +12,9 @@ let package = Package(
       name: "weak-timers",
       dependencies: [.product(name: "DispatchTimers", package: "countdownd")]),
     .executableTarget(
+      name: "view-controllers",
+      dependencies: [.product(name: "CountdownClient", package: "countdownd")]),
+    .executableTarget(
       name: "login-service",
       dependencies: [
         .product(name: "CountdownClient", package: "countdownd"), "FlyingFox",

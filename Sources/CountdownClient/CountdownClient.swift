@@ -37,7 +37,8 @@ public final class CountdownClient: Sendable {
   private let link: Link
   /// Nil after `close()`.
   private let subscriptions = Mutex<[ObjectIdentifier: Subscription]?>([:])
-  private let hub = Mutex<ReadyHub?>(nil)
+  private let hub = Mutex<EventHub?>(nil)
+  let objectScopes = ObjectScopes()
 
   private init(path: String, name: String?, group: any EventLoopGroup) {
     self.path = path
@@ -216,35 +217,19 @@ public final class CountdownClient: Sendable {
     }
   }
 
-  /// Calls a closure each time a countdown becomes ready, as long as the target lives.
-  ///
-  ///     handle = client.onReady("+4512345678", target: button) { button, _ in
-  ///       Task { @MainActor in button.isEnabled = true }
-  ///     }
-  ///
-  /// The closure is called once per generation. If the countdown is ready, the first call follows
-  /// at once; after a lost connection or a restart of the daemon, missed calls follow. All handles
-  /// of a client share one connection and call one after the other: return soon.
-  ///
-  /// - Parameter target: held weakly; the calls end when it is released.
-  /// - Returns: a handle to keep; the calls end when it is released or cancelled.
-  public func onReady<Target: AnyObject & Sendable>(
-    _ key: String, target: Target,
-    _ body: @escaping @Sendable (Target, CountdownEvent) -> Void
+  /// Hands the events of an entity to an observer, over the connection that all observers share.
+  func observe(
+    _ kind: CountdownEvent.Kind, _ key: String, _ observer: @escaping EventHub.Observer
   ) -> EventHandle {
     let hub = hub.withLock { existing in
       if let existing, existing.isOpen { return existing }
       let (events, subscription) = CountdownEvents.make(
         path: path, name: name, group: group, .init(isPersistent: true))
       register(subscription)
-      let hub = ReadyHub(events: events, subscription: subscription)
+      let hub = EventHub(events: events, subscription: subscription)
       existing = hub
       return hub
     }
-    return hub.add(key: key) { [weak target] event in
-      guard let target else { return false }
-      body(target, event)
-      return true
-    }
+    return hub.add(channel: "\(kind.rawValue):\(key)", observer: observer)
   }
 }

@@ -298,7 +298,10 @@ import Testing
   }
 
   @Test func theClosureIsCalledOncePerGeneration() async throws {
-    let server = try await StandInServer { words, _ in EventTests.subscribed(words) }
+    let isReady = Mutex(false)
+    let server = try await StandInServer { words, _ in
+      EventTests.subscribed(words, state: isReady.withLock { $0 ? "ready" : "counting" })
+    }
     let client = try await CountdownClient.connect(path: server.path)
     let button = Button()
     let handle = client.onReady("k", target: button) { button, event in
@@ -323,16 +326,18 @@ import Testing
         "countdown:k", #"{"event":"expired","key":"k","generation":2,"state":"ready"}"#))
     push(Self.ready("other", 1))
     try await eventually { button.others.withLock { $0 } == 1 }
+    // The new snapshot is of generation 1, so `handle` is called again.
+    isReady.withLock { $0 = true }
     let late = client.onReady("k", target: button) { button, _ in button.taps.withLock { $0 += 10 }
     }
-    try await eventually { button.taps.withLock { $0 } == 12 }
+    try await eventually { button.taps.withLock { $0 } == 13 }
     late.cancel()
     second.cancel()
     handle.cancel()
     try await eventually { server.commands.contains(["UNSUBSCRIBE", "countdown:k"]) }
     push(Self.ready("k", 3))
     try await Task.sleep(for: .milliseconds(50))
-    #expect(button.taps.withLock { $0 } == 12)
+    #expect(button.taps.withLock { $0 } == 13)
   }
 
   @Test func onReadyIsCalledAtOnceIfReady() async throws {

@@ -214,3 +214,16 @@ def test_a_service_reports_that_the_daemon_is_down(service, daemon):
         assert answer == {"message": "Signing in is not possible right now. Try again in a moment."}
     daemon.start_again()
     assert service.button()["state"] == "counting"
+
+
+def test_what_a_view_controller_started_leaves_with_it(daemon):
+    """Built with the Address Sanitizer, which finds uses of what was released."""
+    program = PROJECT / "Examples" / ".build-address" / "debug" / "view-controllers"
+    if not program.exists():
+        pytest.skip("the example is not built: make examples")
+    # Leaks are counted by the program: weak references look like some.
+    environment = os.environ | {"COUNTDOWND_SOCKET": str(daemon.path), "ASAN_OPTIONS": "detect_leaks=0"}
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    for event in ["countdown tick", "countdown ready", "hud did-appear", "timer fired", "page loaded", "gate pending"]:
+        assert event in done.stdout, done

@@ -98,6 +98,24 @@ extension CountdownClient {
       options: ["INSIDE": inside, "LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
+  /// Stops a HUD's times; idempotent.
+  @discardableResult
+  public func pauseHUD(
+    _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view(
+      "HUD", "PAUSE", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Lets a paused HUD's times continue; idempotent.
+  @discardableResult
+  public func resumeHUD(
+    _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
+  ) async throws(CountdownClientError) -> HUDView {
+    try await view(
+      "HUD", "RESUME", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
   /// Returns the HUD of a level, the front one unless given; nil if the screen has none.
   public func hud(
     _ screen: String, level: HUDView.Level? = nil

@@ -83,4 +83,11 @@ extension CountdownClient {
   public func stack(_ stack: String) async throws(CountdownClientError) -> NavigationView? {
     try await viewIfAny("NAV", "GET", stack)
   }
+
+  /// Returns a page of stacks, as `countdowns(cursor:matching:owner:limit:)` does.
+  public func stacks(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<NavigationView> {
+    try await page("NAV", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
 }

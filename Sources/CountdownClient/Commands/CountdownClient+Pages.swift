@@ -80,4 +80,11 @@ extension CountdownClient {
   public func page(_ page: String) async throws(CountdownClientError) -> PageView? {
     try await viewIfAny("PAGE", "GET", page)
   }
+
+  /// Returns a page of a list of pages, as `countdowns(cursor:matching:owner:limit:)` does.
+  public func pages(
+    cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<PageView> {
+    try await page("PAGE", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
 }

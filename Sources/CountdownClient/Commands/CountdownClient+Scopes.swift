@@ -45,6 +45,15 @@ extension CountdownClient {
     try await page("SCOPE", cursor: cursor, matching: matching, owner: owner, limit: limit)
   }
 
+  /// Returns a page of a scope and all scopes below it, parents first.
+  public func scopeTree(
+    _ id: String, cursor: String = "0", limit: Int? = nil
+  ) async throws(CountdownClientError) -> Page<ScopeView> {
+    let command = Command(
+      ["SCOPE", "TREE", id], ["CURSOR": cursor == "0" ? nil : cursor, "LIMIT": limit])
+    return try Page(try await send(command))
+  }
+
   /// Sends an event to a scope, down from the top and up again. Returns the scope that handled it.
   ///
   /// - Parameters:

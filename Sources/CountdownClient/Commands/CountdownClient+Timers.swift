@@ -27,6 +27,30 @@ extension CountdownClient {
     try await viewIfAny("TIMER", "GET", key)
   }
 
+  /// Pauses a timer with its remaining time; idempotent.
+  @discardableResult
+  public func pauseTimer(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> TimerView {
+    try await view("TIMER", "PAUSE", key, options: ["GENERATION": generation])
+  }
+
+  /// Continues a paused timer with its remaining time; idempotent.
+  @discardableResult
+  public func resumeTimer(
+    _ key: String, generation: Int? = nil
+  ) async throws(CountdownClientError) -> TimerView {
+    try await view("TIMER", "RESUME", key, options: ["GENERATION": generation])
+  }
+
+  /// Makes a timer due after `remaining` from now, 0 to 3650 days.
+  @discardableResult
+  public func retimeTimer(
+    _ key: String, remaining: Duration, generation: Int? = nil
+  ) async throws(CountdownClientError) -> TimerView {
+    try await view("TIMER", "RETIME", key, remaining, options: ["GENERATION": generation])
+  }
+
   /// Disarms a timer. Returns whether there was one.
   @discardableResult
   public func deleteTimer(

@@ -97,25 +97,24 @@ public struct CountdownEvent: Sendable, Hashable {
   /// Why it happened, such as `expired` or `replaced`; nil for most events.
   public var reason: String? { fields.field("reason") }
 
-  // The entity after the event; nil for other kinds, and for an event without the state.
+  /// The entity after the event; nil for another kind, and for an event without the state.
+  public func view<View: EntityView>(_: View.Type = View.self) -> View? {
+    kind == View.kind ? try? View(fields) : nil
+  }
 
-  public var countdown: CountdownView? { view(.countdown) }
-  public var hud: HUDView? { view(.hud) }
-  public var timer: TimerView? { view(.timer) }
-  public var throttle: ThrottleView? { view(.throttle) }
-  public var once: OnceView? { view(.once) }
-  public var gate: GateView? { view(.gate) }
-  public var debounce: DebounceView? { view(.debounce) }
-  public var scope: ScopeView? { view(.scope) }
-  public var navigation: NavigationView? { view(.navigation) }
-  public var page: PageView? { view(.page) }
+  public var countdown: CountdownView? { view() }
+  public var hud: HUDView? { view() }
+  public var timer: TimerView? { view() }
+  public var throttle: ThrottleView? { view() }
+  public var once: OnceView? { view() }
+  public var gate: GateView? { view() }
+  public var debounce: DebounceView? { view() }
+  public var scope: ScopeView? { view() }
+  public var navigation: NavigationView? { view() }
+  public var page: PageView? { view() }
 
   /// The emitted event that this client handles; nil unless the name is `emitted`.
   public var emission: Emission? { name == .emitted ? Emission(fields) : nil }
-
-  private func view<View: EntityView>(_ kind: Kind) -> View? {
-    kind == self.kind ? try? View(fields) : nil
-  }
 
   /// Reads a message of a channel.
   ///

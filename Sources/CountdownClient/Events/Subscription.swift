@@ -102,22 +102,21 @@ final class Subscription: Sendable {
 
   // MARK: Channels
 
-  /// A channel that is there gets another snapshot.
+  // Both send under the lock, so that the last command that the daemon receives is the latest.
+
+  /// Subscribes to a channel; if it is subscribed to already, requests another snapshot.
   func add(channel: String) {
-    change(["SUBSCRIBE", channel]) { $0.insert(channel).inserted }
+    state.withLock { state in
+      let isNew = state.channels.insert(channel).inserted
+      if isNew, state.connection == nil || state.held != nil { state.fresh.insert(channel) }
+      state.connection?.sendWithoutReplies([["SUBSCRIBE".bytes, channel.bytes]])
+    }
   }
 
   func remove(channel: String) {
-    change(["UNSUBSCRIBE", channel]) { $0.remove(channel) != nil }
-  }
-
-  /// Sends under the lock, so that the last command that the daemon receives is the latest.
-  private func change(_ command: [String], _ apply: (inout Set<String>) -> Bool) {
     state.withLock { state in
-      if apply(&state.channels), state.connection == nil || state.held != nil {
-        state.fresh.insert(command[1])
-      }
-      state.connection?.sendWithoutReplies([command.map { Array($0.utf8) }])
+      guard state.channels.remove(channel) != nil else { return }
+      state.connection?.sendWithoutReplies([["UNSUBSCRIBE".bytes, channel.bytes]])
     }
   }
 

@@ -1,5 +1,7 @@
 /// The status of a countdown.
 public struct CountdownView: EntityView {
+  public static let kind = CountdownEvent.Kind.countdown
+
   public enum State: String, Sendable { case idle, counting, paused, ready }
 
   /// Why a request was refused, or accepted without effect.

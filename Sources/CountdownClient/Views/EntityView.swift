@@ -8,6 +8,9 @@ public protocol EntityView: Sendable, Hashable {
   /// The states of this kind of entity.
   associatedtype State: RawRepresentable<String>, Sendable, Hashable
 
+  /// The kind of entity.
+  static var kind: CountdownEvent.Kind { get }
+
   /// The fields that the daemon sent.
   var fields: ViewFields<State> { get }
 

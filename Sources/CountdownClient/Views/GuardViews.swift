@@ -1,5 +1,7 @@
 /// The status of a rate limit.
 public struct ThrottleView: EntityView {
+  public static let kind = CountdownEvent.Kind.throttle
+
   public enum State: String, Sendable { case idle, available, exhausted }
 
   public let fields: ViewFields<State>
@@ -22,6 +24,8 @@ public struct ThrottleView: EntityView {
 
 /// The status of something that runs at most once.
 public struct OnceView: EntityView {
+  public static let kind = CountdownEvent.Kind.once
+
   public enum State: String, Sendable { case idle, running, done }
 
   public let fields: ViewFields<State>
@@ -38,6 +42,8 @@ public struct OnceView: EntityView {
 
 /// The status of a gate; its `key` is the session.
 public struct GateView: EntityView {
+  public static let kind = CountdownEvent.Kind.gate
+
   public enum State: String, Sendable { case closed, pending, open }
 
   public let fields: ViewFields<State>
@@ -58,6 +64,8 @@ public struct GateView: EntityView {
 
 /// The status of a debouncer.
 public struct DebounceView: EntityView {
+  public static let kind = CountdownEvent.Kind.debounce
+
   public enum State: String, Sendable { case idle, waiting, resting }
 
   public let fields: ViewFields<State>

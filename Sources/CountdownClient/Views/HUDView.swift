@@ -1,5 +1,7 @@
 /// The status of a HUD; its `key` is the screen.
 public struct HUDView: EntityView {
+  public static let kind = CountdownEvent.Kind.hud
+
   public enum State: String, Sendable { case hidden, waiting, appearing, visible, disappearing }
 
   /// HUDs of different levels lie on one screen at the same time.

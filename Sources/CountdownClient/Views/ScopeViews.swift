@@ -1,5 +1,7 @@
 /// The status of a scope.
 public struct ScopeView: EntityView {
+  public static let kind = CountdownEvent.Kind.scope
+
   public enum State: String, Sendable { case open, closed }
 
   public let fields: ViewFields<State>
@@ -23,6 +25,8 @@ public struct ScopeView: EntityView {
 
 /// The status of a navigation stack; its `generation` is that of the newest swipe.
 public struct NavigationView: EntityView {
+  public static let kind = CountdownEvent.Kind.navigation
+
   public enum State: String, Sendable { case settled, transitioning, empty }
 
   /// Why the daemon refused a request.
@@ -53,6 +57,8 @@ public struct NavigationView: EntityView {
 
 /// The status of a page and its load; its `generation` is new with each load.
 public struct PageView: EntityView {
+  public static let kind = CountdownEvent.Kind.page
+
   public enum State: String, Sendable {
     case unknown, loading, refreshing, content, empty, error
   }

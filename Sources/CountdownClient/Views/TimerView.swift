@@ -1,5 +1,7 @@
 /// The status of a timer.
 public struct TimerView: EntityView {
+  public static let kind = CountdownEvent.Kind.timer
+
   public enum State: String, Sendable { case idle, running, paused }
 
   /// What becomes of periods that were missed.

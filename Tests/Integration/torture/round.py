@@ -78,6 +78,9 @@ class Round:
                 self.live(life)
             self.begin(self.environment())
             self.check()
+        except AssertionError:
+            print(f"The daemon's log ends with:\n{self.daemon.log[-4000:]}")
+            raise
         finally:
             self.daemon.kill()
         self.begin(self.environment())
@@ -169,18 +172,31 @@ class Round:
             self.pump(self.random.uniform(0.1, 1) * self.seconds)
 
     def fail_writes(self):
-        """For less than a second nobody notices; for longer the daemon ends."""
+        """For less than a second nobody notices; for longer the daemon ends. If it was the next segment that
+        could not be reserved, it refuses changes instead, until it can."""
         self.faults.damage()
         if self.random.random() < 0.5:
+            self.is_in_trouble = True
             self.pump(0.3)
             self.faults.mend()
+            eventually(self.is_writable, "it can write again", pause=0.05)
+            self.is_in_trouble = False
             self.drain()
             self.pump(self.random.uniform(0.1, 1) * self.seconds)
         else:
             self.daemon.may_give_up = True
-            eventually(lambda: not self.pump(0.1), "it has ended", pause=0)
-            assert self.daemon.process.wait(PATIENCE) == os.EX_IOERR
-            self.figures["given up"] += 1
+            eventually(lambda: not self.pump(0.1) or self.refuses_changes(), "it has ended, or refuses changes", pause=0)
+            self.is_in_trouble = self.refuses_changes()
+            if not self.is_in_trouble:
+                assert self.daemon.process.wait(PATIENCE) == os.EX_IOERR
+                self.figures["given up"] += 1
+
+    def refuses_changes(self):
+        """Whether it runs, and cannot store."""
+        try:
+            return not self.is_writable()
+        except Died:
+            return False
 
     def is_writable(self):
         return b"read_only:0" in Peer(self.daemon.path).ask("INFO", "persistence")

@@ -1,0 +1,93 @@
+import Synchronization
+
+/// Closures that are called as long as an object lives.
+///
+/// All handles of a client share one connection, and their closures are called one after the other:
+/// return soon. The target is held weakly: the calls end when it or the handle is released.
+extension CountdownClient {
+  /// Calls a closure with each event of an entity.
+  ///
+  ///     handle = client.onEvent(of: HUDView.self, "checkout", target: screen) { screen, event, hud in
+  ///       Task { @MainActor in screen.show(hud) }
+  ///     }
+  ///
+  /// The first event is a `snapshot`. After a lost connection or a restart of the daemon, missed
+  /// events follow, as far as its log has them, then a new snapshot.
+  ///
+  /// - Parameters:
+  ///   - entity: the view of the entity's kind.
+  ///   - key: the key of the entity; a HUD's is its screen, a gate's its session.
+  ///   - endsEntity: whether the release of the handle also ends the entity: cancels a countdown or
+  ///     a timer, dismisses a HUD, closes a scope. A rate limit has no end.
+  /// - Returns: a handle to keep.
+  public func onEvent<View: EntityView, Target: AnyObject & Sendable>(
+    of entity: View.Type = View.self, _ key: String, target: Target, endsEntity: Bool = false,
+    _ body: @escaping @Sendable (Target, CountdownEvent, View) -> Void
+  ) -> EventHandle {
+    let calls = observe(View.kind, key) { [weak target] event in
+      guard let target else { return false }
+      if let view = event.view(View.self) { body(target, event, view) }
+      return true
+    }
+    guard endsEntity, let end = View.kind.end else { return calls }
+    return EventHandle { [self] in
+      calls.cancel()
+      Task { try? await send(end + [key]) }
+    }
+  }
+
+  /// Calls a closure each time a countdown becomes ready.
+  ///
+  ///     handle = client.onReady("+4512345678", target: button) { button, _ in
+  ///       Task { @MainActor in button.isEnabled = true }
+  ///     }
+  ///
+  /// The closure is called once per generation. If the countdown is ready, the first call follows
+  /// at once; after a lost connection or a restart of the daemon, missed calls follow.
+  ///
+  /// - Returns: a handle to keep.
+  public func onReady<Target: AnyObject & Sendable>(
+    _ key: String, target: Target,
+    _ body: @escaping @Sendable (Target, CountdownEvent) -> Void
+  ) -> EventHandle {
+    let last = LastGeneration()
+    return observe(.countdown, key) { [weak target] event in
+      guard let target else { return false }
+      let isReady =
+        event.name == .ready
+        || event.name == .snapshot && event.fields["state"]?.string == "ready"
+      if isReady, last.isNew(event.generation) { body(target, event) }
+      return true
+    }
+  }
+
+  /// The last generation that an observer was called for.
+  private final class LastGeneration: Sendable {
+    private let generation = Mutex<Int?>(nil)
+
+    func isNew(_ new: Int?) -> Bool {
+      generation.withLock { generation in
+        defer { generation = new }
+        return new == nil || generation != new
+      }
+    }
+  }
+}
+
+extension CountdownEvent.Kind {
+  /// The command that ends an entity, without its key; nil where there is none.
+  fileprivate var end: [String]? {
+    switch self {
+    case .countdown: ["COUNTDOWN", "CANCEL"]
+    case .timer: ["TIMER", "DEL"]
+    case .hud: ["HUD", "DISMISS"]
+    case .once: ["ONCE", "CANCEL"]
+    case .gate: ["GATE", "CLOSE"]
+    case .debounce: ["DEBOUNCE", "CANCEL"]
+    case .scope: ["SCOPE", "CLOSE"]
+    case .navigation: ["NAV", "DISMISS"]
+    case .page: ["PAGE", "CLOSE"]
+    case .throttle, .connection: nil
+    }
+  }
+}

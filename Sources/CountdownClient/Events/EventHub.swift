@@ -1,0 +1,102 @@
+import Synchronization
+
+/// A registration of `CountdownClient.onEvent` or `onReady`; its release ends the calls.
+public final class EventHandle: Sendable {
+  private let onCancel: Mutex<(@Sendable () -> Void)?>
+
+  init(onCancel: @escaping @Sendable () -> Void) {
+    self.onCancel = Mutex(onCancel)
+  }
+
+  deinit { cancel() }
+
+  /// Ends the calls; one that is under way completes. Idempotent.
+  public func cancel() {
+    let action = onCancel.withLock { action in
+      defer { action = nil }
+      return action
+    }
+    action?()
+  }
+}
+
+/// Hands the events of channels to many observers, over one subscription.
+final class EventHub: Sendable {
+  /// Returns false to end the calls.
+  typealias Observer = @Sendable (CountdownEvent) -> Bool
+
+  private struct Registration {
+    let channel: String
+    let observer: Observer
+    /// Whether it has had its snapshot, which is the first event of each observer.
+    var hasBegun = false
+  }
+
+  private struct State {
+    var nextID = 0
+    var registrations: [Int: Registration] = [:]
+    var idsByChannel: [String: Set<Int>] = [:]
+  }
+
+  private let subscription: Subscription
+  private let state = Mutex(State())
+
+  init(events: CountdownEvents, subscription: Subscription) {
+    self.subscription = subscription
+    Task { [weak self] in
+      do {
+        for try await event in events { self?.receive(event) }
+      } catch {
+        // The subscription is persistent: only a violation of the protocol comes here; see
+        // `isOpen`.
+      }
+    }
+  }
+
+  deinit { subscription.finish() }
+
+  var isOpen: Bool { !subscription.isStopped }
+
+  func add(channel: String, observer: @escaping Observer) -> EventHandle {
+    let id = state.withLock { state in
+      state.nextID += 1
+      let id = state.nextID
+      state.registrations[id] = Registration(channel: channel, observer: observer)
+      state.idsByChannel[channel, default: []].insert(id)
+      // Under the lock, as below: of a start and an end at once, the later wins.
+      subscription.add(channel: channel)
+      return id
+    }
+    return EventHandle { self.remove(id) }
+  }
+
+  private func remove(_ id: Int) {
+    // Released outside the lock: an observer may hold another handle.
+    let removed: Registration? = state.withLock { state in
+      guard let registration = state.registrations.removeValue(forKey: id) else { return nil }
+      let channel = registration.channel
+      state.idsByChannel[channel]?.remove(id)
+      if state.idsByChannel[channel]?.isEmpty == true {
+        state.idsByChannel[channel] = nil
+        subscription.remove(channel: channel)
+      }
+      return registration
+    }
+    _ = removed
+  }
+
+  private func receive(_ event: CountdownEvent) {
+    let ids = state.withLock { $0.idsByChannel[event.channel] ?? [] }
+    for id in ids.sorted() { notify(id, event) }
+  }
+
+  private func notify(_ id: Int, _ event: CountdownEvent) {
+    let observer: Observer? = state.withLock { state in
+      guard let registration = state.registrations[id] else { return nil }
+      guard registration.hasBegun || event.name == .snapshot else { return nil }
+      state.registrations[id]?.hasBegun = true
+      return registration.observer
+    }
+    if let observer, !observer(event) { remove(id) }
+  }
+}

@@ -1,0 +1,117 @@
+import CountdownClient
+import Synchronization
+import Testing
+
+/// Closures and scopes that live as long as an object, against the daemon itself.
+@Suite(.enabled(if: Daemon.binary != nil), .timeLimit(.minutes(1))) struct TargetTests {
+  final class Screen: Sendable {
+    private let seen = Mutex<[String]>([])
+
+    func see(_ event: CountdownEvent) { seen.withLock { $0.append("\(event.kind) \(event.name)") } }
+    func has(seen event: String) -> Bool { seen.withLock { $0.contains(event) } }
+  }
+
+  @Test func eachKindOfEventReachesItsTarget() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    let screen = Screen()
+    let handles = [
+      client.onEvent(of: CountdownView.self, "k", target: screen) { screen, event, view in
+        #expect(view.key == "k")
+        screen.see(event)
+      },
+      client.onEvent(of: HUDView.self, "k", target: screen) { screen, event, _ in
+        screen.see(event)
+      },
+      client.onEvent(of: TimerView.self, "k", target: screen) { screen, event, _ in
+        screen.see(event)
+      },
+      client.onEvent(of: PageView.self, "k", target: screen) { screen, event, _ in
+        screen.see(event)
+      },
+      client.onEvent(of: GateView.self, "k", target: screen) { screen, event, _ in
+        screen.see(event)
+      },
+    ]
+    for kind in ["countdown", "hud", "timer", "page", "gate"] {
+      try await eventually { screen.has(seen: "\(kind) snapshot") }
+    }
+    _ = try await client.startCountdown("k", count: 2)
+    try await client.showHUD("k")
+    try await client.setTimer("k", after: .seconds(1))
+    _ = try await client.checkGate("k", action: "open")
+    try await client.pageAppeared("k")
+    _ = try await client.send("CLOCK", "ADVANCE", "1s")
+    for event in ["countdown tick", "hud will-appear", "timer fired", "gate pending", "page loading"] {
+      try await eventually { screen.has(seen: event) }
+    }
+    // One who comes later begins with a snapshot, too.
+    let late = Screen()
+    let handle = client.onEvent(of: CountdownView.self, "k", target: late) { late, event, _ in
+      late.see(event)
+    }
+    try await eventually { late.has(seen: "countdown snapshot") }
+    handle.cancel()
+    for handle in handles { handle.cancel() }
+    #expect(!late.has(seen: "countdown tick"))
+  }
+
+  @Test func aHandleCanEndItsEntity() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    let screen = Screen()
+    try await client.setTimer("kept", after: .seconds(9))
+    try await client.setTimer("ended", after: .seconds(9))
+    var handles = ["kept", "ended"].map { key in
+      client.onEvent(of: TimerView.self, key, target: screen, endsEntity: key == "ended") {
+        $0.see($1)
+        _ = $2
+      }
+    }
+    #expect(handles.count == 2)
+    handles = []
+    try await eventually { try await client.timer("ended") == nil }
+    #expect(try await client.timer("kept") != nil)
+  }
+
+  @Test func aScopeClosesWithItsObject() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.openScope("app")
+    do {
+      let screen = Screen()
+      let scope = try await client.scope(for: screen, parent: "app")
+      #expect(scope.parent == "app" && scope.key.hasPrefix("Screen-"))
+      try await client.setTimer("refresh", after: .seconds(30), owner: .scope(scope.key))
+      try await Task.sleep(for: .milliseconds(300))
+      #expect(try await client.timer("refresh") != nil)
+      withExtendedLifetime(screen) {}
+    }
+    try await eventually { try await client.timer("refresh") == nil }
+    #expect(try await client.scopeTree("app").elements.map(\.key) == ["app"])
+    // A second object is watched as well, after the first watch has ended.
+    do {
+      let screen = Screen()
+      _ = try await client.scope(for: screen, id: "second")
+      #expect(try await client.scope("second") != nil)
+      withExtendedLifetime(screen) {}
+    }
+    try await eventually { try await client.scope("second") == nil }
+  }
+
+  @Test func timersHUDsAndListsHaveTheirCalls() async throws {
+    let daemon = Daemon()
+    let client = try await daemon.start()
+    try await client.setTimer("t", after: .seconds(9))
+    #expect(try await client.pauseTimer("t").state == .paused)
+    #expect(try await client.resumeTimer("t").state == .running)
+    #expect(try await client.retimeTimer("t", remaining: .seconds(3)).remainingTime == .seconds(3))
+    try await client.showHUD("main")
+    #expect(try await client.pauseHUD("main").isPaused)
+    #expect(try await client.resumeHUD("main").isPaused == false)
+    try await client.pushPage("home", on: "main")
+    #expect(try await client.stacks().elements.map(\.key) == ["main"])
+    try await client.pageAppeared("home")
+    #expect(try await client.pages(matching: "h*").elements.map(\.key) == ["home"])
+  }
+}
