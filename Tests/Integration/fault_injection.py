@@ -8,6 +8,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 
 from preloaded import compiled
 
@@ -65,19 +66,24 @@ class Faults:
         written = {}
         for entry in self.watched.iterdir():
             if entry.is_file():
-                written[entry.stat().st_ino] = entry.read_bytes()
+                written[identity(entry)] = entry.read_bytes()
                 entry.unlink()
         names = self.shadow / "names"
         for line in names.read_text().splitlines() if names.exists() else []:
             place, name = line.split(maxsplit=1)
             # A name without a synced content is an empty file.
             synced = (self.shadow / place).read_bytes() if (self.shadow / place).exists() else b""
-            data = mixed(synced, written.get(int(place.split("-")[0]), b""), luck) if luck else synced
+            data = mixed(synced, written.get(place, b""), luck) if luck else synced
             (self.watched / name).touch(mode=0o600)
             (self.watched / name).write_bytes(data)
         # What is left is what is on the disk.
         shutil.rmtree(self.shadow, ignore_errors=True)
         self.shadow.mkdir()
+
+
+def identity(file):
+    """Its inode and time of birth, as the shadow names it: another file may have the inode of one that is gone."""
+    return subprocess.run(["stat", "--printf=%i-%.9W", file], capture_output=True, text=True, check=True).stdout
 
 
 def mixed(old, new, luck, sector=512):
