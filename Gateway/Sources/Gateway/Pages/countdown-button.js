@@ -5,7 +5,7 @@
 //   ticket   where the app answers with a ticket (default: /ticket)
 //   gateway  the address of countdown-gateway (default: where this file is from)
 //   waiting  what it says meanwhile (default: "{label} in {time}"); {time} is 0:59, {seconds} is 59
-//   left, ready  what screen readers are told: "{seconds} seconds left", "{label} is available"
+//   left, ready  what screen readers say: "{seconds} seconds left", "{label} is available"
 // Style it with ::part(button) and with :state(waiting), or [data-state="waiting"].
 import {follow, source} from './countdown-stream.js'
 
@@ -23,6 +23,7 @@ const SHADOW = `
 
 // Of those left, the seconds that screen readers are told.
 const TOLD = [30, 10]
+const SLACK = 200
 // How long a press waits for its event before the button can be pressed again.
 const PATIENCE = 3_000
 
@@ -76,7 +77,9 @@ class CountdownButton extends HTMLElement {
 
   #draw() {
     clearTimeout(this.timer)
-    const seconds = Math.ceil(this.left / 1_000)
+    // What a message takes on its way is not another second.
+    const left = Math.max(this.left - SLACK, this.left > 0)
+    const seconds = Math.ceil(left / 1_000)
     const label = this.textContent.trim()
     const fill = (name, text) => (this.getAttribute(name) ?? text)
       .replaceAll('{label}', label).replaceAll('{seconds}', seconds)
@@ -97,7 +100,7 @@ class CountdownButton extends HTMLElement {
       said.textContent = fill('ready', '{label} is available')
     }
     if (!this.isWaiting) return
-    this.timer = setTimeout(() => this.#draw(), this.left ? this.left % 1_000 || 1_000 : 100)
+    this.timer = setTimeout(() => this.#draw(), left > 1 ? left % 1_000 || 1_000 : this.left || 100)
   }
 }
 

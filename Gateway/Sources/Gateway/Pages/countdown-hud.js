@@ -9,8 +9,10 @@ import {follow, source} from './countdown-stream.js'
 const SHADOW = `
   <style>
     :host { position: fixed; inset: 0; display: grid; place-items: center; z-index: 1000;
-      opacity: 0; visibility: hidden; pointer-events: none; transition: opacity .15s, visibility .15s }
+      opacity: 0; visibility: hidden; pointer-events: none }
     :host([data-state=appearing]), :host([data-state=visible]) { opacity: 1; visibility: visible }
+    :host([data-state=appearing]) { transition: opacity .15s }
+    :host([data-state=disappearing]) { visibility: visible; transition: opacity .15s }
     :host([data-mask=clear]), :host([data-mask=black]), :host([data-mask=gradient]) {
       pointer-events: auto }
     :host([data-state=hidden]), :host([data-state=waiting]) { pointer-events: none }
@@ -24,7 +26,7 @@ const SHADOW = `
     b { font-size: 2em; line-height: 1 }
     [hidden] { display: none }
     @keyframes turn { to { rotate: 1turn } }
-    @media (prefers-reduced-motion: reduce) { i { animation-duration: 8s } :host { transition: none } }
+    @media (prefers-reduced-motion: reduce) { i { animation-duration: 8s } :host { transition: none !important } }
   </style>
   <div part="panel" role="status"><i part="spinner"></i><b part="icon" aria-hidden="true"></b>
     <progress part="progress" max="1"></progress><span part="status"></span></div>`

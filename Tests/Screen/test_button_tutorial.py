@@ -1,0 +1,88 @@
+"""The programs and commands of the tutorial about the button."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from browser import DRIVER, browser
+from countdownd import PROJECT, eventually
+from countdownd import binary as countdownd
+from gateway import binary
+from pages import blocks
+
+PAGE = PROJECT / "docs/tutorial/button.md"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [str(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(port))) == 0
+
+
+@pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+def test_the_tutorial_makes_a_correct_button(tmp_path):
+    # Other tests run beside this one, so the ports are others.
+    gateway_port, app_port = free_ports(2)
+    environment = os.environ | {
+        "PATH": f"{countdownd().parent}:{binary().parent}:{os.environ['PATH']}"}
+    processes, commands, own_lines = [], [], 0
+    for block in blocks(PAGE):
+        text = block.text.replace("8787", gateway_port).replace("5000", app_port)
+        if "file" in block.notes:
+            (tmp_path / block.notes["file"]).write_text(text)
+            if block.notes["file"] == "page.html":
+                own_lines = len(text.splitlines())
+        elif block.language == "console" and "skip" not in block.notes:
+            commands += [command for command, _ in block._replace(text=text).commands]
+    assert 0 < own_lines <= 20
+    gateway_option = f" --listen 127.0.0.1:{gateway_port}"
+    try:
+        for command in commands:
+            command += gateway_option if command.startswith("countdown-gateway") else ""
+            process = subprocess.Popen(
+                ["bash", "-c", f"exec {command}" if command[0] != "e" else command],
+                cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)  # fmt: skip
+            if command.startswith("echo"):
+                assert process.wait(timeout=30) == 0
+            else:
+                processes.append(process)
+            if command.startswith("countdownd"):
+                eventually(lambda: (tmp_path / "login.sock").exists(), "the daemon listens")
+        processes.append(subprocess.Popen(
+            [sys.executable, "-m", "flask", "run", "--port", app_port],
+            cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL))  # fmt: skip
+        eventually(lambda: listens(app_port) and listens(gateway_port), "they listen")
+        driver = browser()
+        try:
+            driver.get(f"http://127.0.0.1:{app_port}/")
+            button = driver.find_element(By.TAG_NAME, "countdown-button")
+            script = "return document.querySelector('countdown-button').dataset.state"
+            eventually(lambda: driver.execute_script(script) == "ready", "it is ready")
+            button.click()
+            shown = "return arguments[0].shadowRoot.querySelector('[role=timer]').textContent"
+            eventually(
+                lambda: driver.execute_script(shown, button).startswith("Send code in "), "it counts")
+            driver.refresh()
+            eventually(lambda: driver.execute_script(script) == "waiting", "it continues")
+        finally:
+            driver.quit()
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(timeout=30)
