@@ -123,6 +123,7 @@ TOUR = {
         NAV SWIPE s X 4 DX 9
         NAV PROGRESS s 0.5
         NAV CANCEL s
+        NAV SET s top BAR hidden
         NAV SWIPE s X 4 DX 9
         NAV FINISH s
         NAV PUSH s top

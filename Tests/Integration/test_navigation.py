@@ -1,6 +1,8 @@
-"""NAV and PAGE: errors over the real socket. test_story.py plays the rest."""
+"""NAV and PAGE over the real socket: errors, and transitions that take time. test_story.py plays the rest."""
 
 import pytest
+
+from countdownd import view
 
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
@@ -17,6 +19,11 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
         ("NAV PUSH main page EDGE -1", "EDGE is not negative"),
         ("NAV PUSH main page POP maybe", "not one of on, off"),
         ("NAV PUSH main home", "scope 'home' already exists"),
+        ("NAV PUSH main page DURATION soon", "neither a duration such as 350ms nor 'finish'"),
+        ("NAV PUSH main page BAR some", "not one of shown, hidden, any"),
+        ("NAV PRESENT main page EDGE 5", "unknown option 'EDGE'"),
+        ("NAV SET main", "wrong number of arguments"),
+        ("NAV SET none page", "NOTFOUND no stack 'none'"),
         ("NAV PROGRESS main 1.5", "not a number from 0 to 1"),
         ("PAGE LOADED none", "NOTFOUND no page 'none'"),
         ("PAGE APPEAR p REFRESH sometimes", "not one of always, never, every"),
@@ -28,3 +35,32 @@ def test_wrong_calls_are_refused_and_change_nothing(daemon, client, command, pro
     client("NAV", "PUSH", "main", "home")
     assert problem in client(*command.split())
     assert client("DBSIZE") == 2
+
+
+def test_a_push_that_takes_time_ends_by_itself_and_refuses_swipes_meanwhile(daemon, client):
+    watcher = daemon.connect()
+    watcher("SUBSCRIBE", "nav:main")
+
+    def told():
+        """The events until the one that ends something."""
+        names = []
+        while not names or names[-1] not in ("did-appear", "did-disappear"):
+            event = watcher.event()[1]
+            names.append(event["event"])
+        return names
+
+    client("NAV", "PUSH", "main", "home", "BAR", "shown")
+    while told()[-1] != "did-appear":
+        pass
+    pushed = view(client("NAV", "PUSH", "main", "orders", "BAR", "hidden", "DURATION", "350ms"))
+    assert (pushed["state"], pushed["transition"], pushed["remaining_ms"]) == (b"transitioning", b"push", 350)
+    refused = view(client("NAV", "SWIPE", "main", "X", "1", "DX", "1"))
+    assert (refused["accepted"], refused["reason"]) == (0, b"transitioning")
+    client("CLOCK", "ADVANCE", "349ms")
+    assert view(client("NAV", "GET", "main"))["bar"] == b"shown"
+    client("CLOCK", "ADVANCE", "1ms")
+    done = view(client("NAV", "GET", "main"))
+    assert (done["state"], done["transition"], done["bar"]) == (b"settled", None, b"hidden")
+    assert told() == ["will-disappear", "will-appear", "finished", "did-disappear"]
+    assert told() == ["did-appear"]
+    assert view(client("NAV", "SWIPE", "main", "X", "1", "DX", "1"))["accepted"] == 1

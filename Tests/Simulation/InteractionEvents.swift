@@ -129,8 +129,11 @@ struct InteractionEvents {
     for (name, stack) in model.stacks {
       let top = stack.pages[stack.pages.count - 1].name
       var expected: [String: Presence] = [top: .visible]
-      if stack.swipe != nil {
-        expected = [top: .disappearing, stack.pages[stack.pages.count - 2].name: .appearing]
+      if let transition = stack.transition {
+        let below = stack.pages[stack.pages.count - 2].name
+        expected =
+          transition.adds
+          ? [top: .appearing, below: .disappearing] : [top: .disappearing, below: .appearing]
       }
       if presence[name] != expected {
         return "\(name): events say \(presence[name] ?? [:]), which must be \(expected)"

@@ -33,13 +33,25 @@ struct InteractionModel {
     var name: String
     var edge: Double
     var pops: Bool
-    var bar: NavigationStack.Bar
+    var bar: NavigationStack.Bar?
+    var style: NavigationStack.Style
   }
 
   struct Stack {
     var pages: [StackPage]
     var bar: NavigationStack.Bar
-    var swipe: (timeout: Int64, until: Int64)?
+    var transition: Transition?
+
+    /// The bar is as a page wants that has appeared.
+    mutating func appeared(_ page: StackPage) { bar = page.bar ?? bar }
+  }
+
+  struct Transition {
+    var kind: NavigationStack.Transition.Kind
+    var timeout: Int64?
+    var until: Int64?
+
+    var adds: Bool { kind == .push || kind == .present }
   }
 
   struct Content: Equatable {
@@ -102,13 +114,38 @@ struct InteractionModel {
   }
 
   private mutating func settle(stack name: String) {
-    var stack = stacks[name]!
-    if let until = stack.swipe?.until, until <= now { stack.swipe = nil }
+    guard let stack = stacks[name] else { return }
+    let ending = stack.pages.suffix(2).contains { scopes[$0.name] == nil }
+    if let transition = stack.transition, ending || transition.until ?? .max <= now {
+      end(name, cancelled: transition.kind == .swipe)
+    }
+    guard var stack = stacks[name] else { return }
     let left = stack.pages.filter { scopes[$0.name] != nil }
-    if left.suffix(2) != stack.pages.suffix(2) { stack.swipe = nil }
-    if let top = left.last, top != stack.pages.last { stack.bar = top.bar }
+    if let top = left.last, top != stack.pages.last { stack.appeared(top) }
     stack.pages = left
     stacks[name] = left.isEmpty ? nil : stack
+  }
+
+  /// A transition begins whose pages are there, and ends at once if it takes no time.
+  mutating func begin(
+    _ name: String, _ kind: NavigationStack.Transition.Kind, _ pace: NavigationStack.Pace
+  ) {
+    var transition = Transition(kind: kind)
+    if case .lasting(let duration) = pace { transition.until = now + duration.microseconds }
+    stacks[name]!.transition = transition
+    if pace == .atOnce { end(name, cancelled: false) }
+  }
+
+  /// A transition is over.
+  mutating func end(_ name: String, cancelled: Bool) {
+    var stack = stacks[name]!
+    guard let transition = stack.transition else { return }
+    stack.transition = nil
+    let leaves = transition.adds == cancelled
+    let top = leaves ? stack.pages.removeLast() : nil
+    stack.appeared(stack.pages.last!)
+    stacks[name] = stack
+    if let top { close(top.name) }
   }
 
   // MARK: Scopes
@@ -178,8 +215,9 @@ struct InteractionModel {
   func refusal(ofSwipe name: String, x: Double, dx: Double) -> NavigationStack.Refusal? {
     let stack = stacks[name]!
     let top = stack.pages.last!
-    if stack.swipe != nil { return .transitioning }
+    if stack.transition != nil { return .transitioning }
     if stack.pages.count == 1 { return .root }
+    if top.style == .presented { return .presented }
     if !top.pops { return .disabled }
     if top.edge > 0, x > top.edge { return .outsideEdge }
     return dx <= 0 ? .direction : nil
@@ -189,9 +227,9 @@ struct InteractionModel {
   mutating func cut(_ name: String, from place: Int) {
     let gone = stacks[name]!.pages[place...]
     stacks[name]!.pages.removeSubrange(place...)
-    stacks[name]!.swipe = nil
+    stacks[name]!.transition = nil
     if let top = stacks[name]!.pages.last {
-      stacks[name]!.bar = top.bar
+      stacks[name]!.appeared(top)
     } else {
       stacks[name] = nil
     }
@@ -236,7 +274,8 @@ struct InteractionModel {
   }
   var armedCount: Int {
     timers.count + guards.count + scopes.values.count { $0.leaseEnd != nil }
-      + stacks.values.count { $0.swipe != nil } + contents.values.count { $0.deadline != nil }
+      + stacks.values.count { $0.transition?.until != nil }
+      + contents.values.count { $0.deadline != nil }
       + messages.count
   }
 }

@@ -10,15 +10,16 @@ extension InteractionSimulation {
 
   mutating func playStacks() throws(Disagreement) {
     let name = pick(Self.stacks)
-    switch Int.random(in: 0..<20, using: &random) {
+    switch Int.random(in: 0..<24, using: &random) {
     case 0..<7: try push(pick(Self.pages), on: name)
-    case 7: try pop(name)
+    case 7, 20: try pop(name)
     case 8: try root(name)
     case 9: if chance(oneIn: 3) { try dismiss(name) }
     case 10..<14: try swipe(name)
     case 14, 15: try progress(name)
-    case 16: try finishSwipe(name)
-    case 17: try cancelSwipe(name)
+    case 16, 21: try finish(name)
+    case 17, 22: try cancel(name)
+    case 18: try setPage(pick(Self.pages), on: name)
     default: try observe("GET \(name)") { this throws(Disagreement) in try this.compareStack(name) }
     }
   }
@@ -27,12 +28,15 @@ extension InteractionSimulation {
     var push = PagePush(page: Array(page.utf8))
     push.edge = pick([0, 20])
     push.pops = !chance(oneIn: 5)
-    push.bar = pick(NavigationStack.Bar.allCases)
+    push.bar = pick([nil, .shown, .hidden])
+    push.style = pick([.pushed, .pushed, .presented])
+    push.pace = anyPace()
     var wanted = push
     let parent: String? = model.stacks[name] == nil && chance(oneIn: 2) ? anyScope() : nil
     wanted.opening.parent = parent.map { Array($0.utf8) }
     let pushed = wanted
-    try observe("PUSH \(name) \(page) below \(parent ?? "-")") { this throws(Disagreement) in
+    try observe("PUSH \(name) \(page) \(push.style) \(push.pace) below \(parent ?? "-")") {
+      this throws(Disagreement) in
       let asked = this.stackAnswer(name) { (engine, key, now, client) throws(EngineError) in
         try engine.pushPage(key, pushed, by: client, at: now)
       }
@@ -52,7 +56,7 @@ extension InteractionSimulation {
         throw Disagreement(description: "PUSH \(page): there is no scope")
       }
       let entry = InteractionModel.StackPage(
-        name: page, edge: pushed.edge, pops: pushed.pops, bar: pushed.bar)
+        name: page, edge: pushed.edge, pops: pushed.pops, bar: pushed.bar, style: pushed.style)
       if let parent {
         this.events.note(scope: generation, page, below: this.model.scopes[parent]!.generation)
         this.model.open(
@@ -63,10 +67,10 @@ extension InteractionSimulation {
         this.opened(page: page, generation, above: stack?.pages.last?.name)
       }
       if stack == nil {
-        this.model.stacks[name] = InteractionModel.Stack(pages: [entry], bar: entry.bar)
+        this.model.stacks[name] = InteractionModel.Stack(pages: [entry], bar: entry.bar ?? .shown)
       } else {
         this.model.stacks[name]!.pages.append(entry)
-        this.model.stacks[name]!.bar = entry.bar
+        this.model.begin(name, pushed.style == .pushed ? .push : .present, pushed.pace)
       }
       try this.compareStack(name)
     }
@@ -76,7 +80,7 @@ extension InteractionSimulation {
     push page: String, on stack: InteractionModel.Stack?, _ parent: String?
   ) -> Result<NavigationStack.Refusal?, EngineError>? {
     if let stack {
-      if stack.swipe != nil { return .success(.transitioning) }
+      if stack.transition != nil { return .success(.transitioning) }
       if stack.pages.count >= 4 { return .failure(.limit(name: "max-stack-pages", value: 4)) }
     }
     if model.scopes[page] != nil { return .failure(.scope(.isThere(Array(page.utf8)))) }
@@ -89,13 +93,37 @@ extension InteractionSimulation {
   }
 
   private mutating func pop(_ name: String) throws(Disagreement) {
-    try change("POP", name) { (engine, key, now) throws(EngineError) in
-      try engine.popPage(key, generation: nil, at: now)
+    let pace = anyPace()
+    try change("POP \(pace)", name) { (engine, key, now) throws(EngineError) in
+      try engine.popPage(key, pace, generation: nil, at: now)
     } model: { model in
-      if model.stacks[name]!.swipe != nil { return .transitioning }
-      let count = model.stacks[name]!.pages.count
-      if count == 1 { return .root }
-      model.cut(name, from: count - 1)
+      if model.stacks[name]!.transition != nil { return .transitioning }
+      if model.stacks[name]!.pages.count == 1 { return .root }
+      model.begin(name, .pop, pace)
+      return nil
+    }
+  }
+
+  private mutating func anyPace() -> NavigationStack.Pace {
+    pick([.atOnce, .atOnce, .lasting(.milliseconds(350)), .lasting(.seconds(2)), .untilFinished])
+  }
+
+  private mutating func setPage(_ page: String, on name: String) throws(Disagreement) {
+    var wanted = NavigationStack.Change()
+    wanted.edge = pick([nil, 0, 20])
+    wanted.pops = pick([nil, true, false])
+    wanted.bar = pick([nil, .some(nil), .some(.shown), .some(.hidden)])
+    let wish = wanted
+    try change("SET \(page) \(wish)", name) { (engine, key, now) throws(EngineError) in
+      try engine.setPage(key, Array(page.utf8), wish, at: now)
+    } model: { model in
+      var stack = model.stacks[name]!
+      guard let place = stack.pages.firstIndex(where: { $0.name == page }) else { return .noPage }
+      stack.pages[place].edge = wish.edge ?? stack.pages[place].edge
+      stack.pages[place].pops = wish.pops ?? stack.pages[place].pops
+      stack.pages[place].bar = wish.bar ?? stack.pages[place].bar
+      if stack.transition == nil { stack.appeared(stack.pages.last!) }
+      model.stacks[name] = stack
       return nil
     }
   }
@@ -104,7 +132,7 @@ extension InteractionSimulation {
     try change("ROOT", name) { (engine, key, now) throws(EngineError) in
       try engine.popToRoot(key, generation: nil, at: now)
     } model: { model in
-      if model.stacks[name]!.swipe != nil { return .transitioning }
+      if model.stacks[name]!.transition != nil { return .transitioning }
       if model.stacks[name]!.pages.count == 1 { return .root }
       model.cut(name, from: 1)
       return nil
@@ -133,37 +161,40 @@ extension InteractionSimulation {
       try engine.swipe(key, x: x, dx: dx, timeout: timeout, at: now)
     } model: { model in
       if let refusal = model.refusal(ofSwipe: name, x: x, dx: dx) { return refusal }
-      model.stacks[name]!.swipe = (timeout.microseconds, model.now + timeout.microseconds)
+      model.stacks[name]!.transition = InteractionModel.Transition(
+        kind: .swipe, timeout: timeout.microseconds, until: model.now + timeout.microseconds)
       return nil
     }
   }
 
   private mutating func progress(_ name: String) throws(Disagreement) {
     try change("PROGRESS", name) { (engine, key, now) throws(EngineError) in
-      try engine.progressSwipe(key, 0.5, generation: nil, at: now)
+      try engine.progressTransition(key, 0.5, generation: nil, at: now)
     } model: { model in
-      guard let swipe = model.stacks[name]!.swipe else { return .notTransitioning }
-      model.stacks[name]!.swipe!.until = model.now + swipe.timeout
+      guard let transition = model.stacks[name]!.transition else { return .notTransitioning }
+      if let timeout = transition.timeout {
+        model.stacks[name]!.transition!.until = model.now + timeout
+      }
       return nil
     }
   }
 
-  private mutating func finishSwipe(_ name: String) throws(Disagreement) {
+  private mutating func finish(_ name: String) throws(Disagreement) {
     try change("FINISH", name) { (engine, key, now) throws(EngineError) in
-      try engine.finishSwipe(key, generation: nil, at: now)
+      try engine.finishTransition(key, generation: nil, at: now)
     } model: { model in
-      guard model.stacks[name]!.swipe != nil else { return .notTransitioning }
-      model.cut(name, from: model.stacks[name]!.pages.count - 1)
+      guard model.stacks[name]!.transition != nil else { return .notTransitioning }
+      model.end(name, cancelled: false)
       return nil
     }
   }
 
-  private mutating func cancelSwipe(_ name: String) throws(Disagreement) {
+  private mutating func cancel(_ name: String) throws(Disagreement) {
     try change("CANCEL", name) { (engine, key, now) throws(EngineError) in
-      try engine.cancelSwipe(key, generation: nil, at: now)
+      try engine.cancelTransition(key, generation: nil, at: now)
     } model: { model in
-      guard model.stacks[name]!.swipe != nil else { return .notTransitioning }
-      model.stacks[name]!.swipe = nil
+      guard model.stacks[name]!.transition != nil else { return .notTransitioning }
+      model.end(name, cancelled: true)
       return nil
     }
   }
@@ -209,9 +240,10 @@ extension InteractionSimulation {
     let stack = model.stacks[name]
     try compare("the pages of \(name)", view?.pages, stack?.pages.map { Array($0.name.utf8) })
     try compare("the bar of \(name)", view?.bar, stack?.bar)
+    try compare("the transition of \(name)", view?.transition, stack?.transition?.kind)
     try compare(
-      "the swipe of \(name)", view?.remainingMS,
-      stack?.swipe.map { ($0.until - model.now).roundedUp })
+      "the end of the transition of \(name)", view?.remainingMS,
+      stack?.transition?.until.map { ($0 - model.now).roundedUp })
   }
 
   // MARK: Pages

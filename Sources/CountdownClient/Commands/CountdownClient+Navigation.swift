@@ -5,26 +5,56 @@ extension CountdownClient {
   /// - Parameters:
   ///   - edge: how far from the edge a swipe back may begin, in points; nil: anywhere.
   ///   - canBeSwipedAway: whether a swipe back may begin at all.
+  ///   - bar: the navigation bar that the page wants; nil: it leaves the bar as it is.
+  ///   - duration: how long the transition takes; nil: it is over at once.
   ///   - parent: the scope above; nil: the one of the page below, as for `owner`.
   @discardableResult
   public func pushPage(
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool = true,
-    bar: NavigationView.Bar = .shown, parent: String? = nil, owner: Owner? = nil
+    bar: NavigationView.Bar? = nil, duration: TransitionDuration? = nil, parent: String? = nil,
+    owner: Owner? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view(
       "NAV", "PUSH", stack, page,
       options: [
-        "EDGE": edge, "POP": canBeSwipedAway ? nil : "off",
-        "BAR": bar == .shown ? nil : bar.rawValue, "PARENT": parent, "OWNER": owner,
+        "EDGE": edge, "POP": canBeSwipedAway ? nil : "off", "BAR": bar?.rawValue,
+        "DURATION": duration?.word, "PARENT": parent, "OWNER": owner,
       ])
   }
 
-  /// Pops the page on top; the daemon cancels what it owns.
+  /// Presents a page: it cannot be swiped away, and its events say `presented`.
+  @discardableResult
+  public func presentPage(
+    _ page: String, on stack: String, bar: NavigationView.Bar? = nil,
+    duration: TransitionDuration? = nil, parent: String? = nil, owner: Owner? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view(
+      "NAV", "PRESENT", stack, page,
+      options: [
+        "BAR": bar?.rawValue, "DURATION": duration?.word, "PARENT": parent, "OWNER": owner,
+      ])
+  }
+
+  /// Changes options of a page; those that are nil stay as they are.
+  @discardableResult
+  public func setPage(
+    _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool? = nil,
+    bar: NavigationView.BarWish? = nil
+  ) async throws(CountdownClientError) -> NavigationView {
+    try await view(
+      "NAV", "SET", stack, page,
+      options: [
+        "EDGE": edge, "POP": canBeSwipedAway.map { $0 ? "on" : "off" }, "BAR": bar?.rawValue,
+      ])
+  }
+
+  /// Pops the page on top; the daemon cancels what it owns, at the end of the transition.
   @discardableResult
   public func popPage(
-    of stack: String, generation: Int? = nil
+    of stack: String, duration: TransitionDuration? = nil, generation: Int? = nil
   ) async throws(CountdownClientError) -> NavigationView {
-    try await view("NAV", "POP", stack, options: ["GENERATION": generation])
+    try await view(
+      "NAV", "POP", stack, options: ["DURATION": duration?.word, "GENERATION": generation])
   }
 
   /// Pops all pages but the first.
@@ -55,25 +85,25 @@ extension CountdownClient {
     try await view("NAV", "SWIPE", stack, options: ["X": x, "DX": dx, "TIMEOUT": timeout])
   }
 
-  /// Sets the progress of the swipe, from 0 to 1.
+  /// Sets the progress of the transition, from 0 to 1.
   @discardableResult
-  public func setSwipeProgress(
+  public func setTransitionProgress(
     on stack: String, fraction: Double, generation: Int? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view("NAV", "PROGRESS", stack, fraction, options: ["GENERATION": generation])
   }
 
-  /// Finishes the swipe: the daemon pops the page on top.
+  /// Finishes the transition: after a swipe or a pop, the page on top is popped.
   @discardableResult
-  public func finishSwipe(
+  public func finishTransition(
     on stack: String, generation: Int? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view("NAV", "FINISH", stack, options: ["GENERATION": generation])
   }
 
-  /// Cancels the swipe: the page on top stays.
+  /// Cancels the transition: the stack is as it was before.
   @discardableResult
-  public func cancelSwipe(
+  public func cancelTransition(
     on stack: String, generation: Int? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view("NAV", "CANCEL", stack, options: ["GENERATION": generation])
@@ -89,5 +119,19 @@ extension CountdownClient {
     cursor: String = "0", matching: String? = nil, owner: String? = nil, limit: Int? = nil
   ) async throws(CountdownClientError) -> Page<NavigationView> {
     try await page("NAV", cursor: cursor, matching: matching, owner: owner, limit: limit)
+  }
+}
+
+/// How long a transition of a navigation stack takes.
+public enum TransitionDuration: Sendable {
+  case lasting(Duration)
+  /// Until `finishTransition` or `cancelTransition`.
+  case untilFinished
+
+  fileprivate var word: any CommandWord {
+    switch self {
+    case .lasting(let duration): duration
+    case .untilFinished: "finish"
+    }
   }
 }

@@ -23,7 +23,8 @@ public struct ScopeView: EntityView {
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }
 
-/// The status of a navigation stack; its `generation` is that of the newest swipe.
+/// The status of a navigation stack; its `generation` is that of the newest transition that took
+/// time.
 public struct NavigationView: EntityView {
   public static let kind = CountdownEvent.Kind.navigation
 
@@ -31,13 +32,19 @@ public struct NavigationView: EntityView {
 
   /// Why the daemon refused a request.
   public enum Reason: String, Sendable {
-    case transitioning, root, disabled, direction
+    case transitioning, root, presented, disabled, direction
     case outsideEdge = "outside-edge"
     case notTransitioning = "not-transitioning"
+    case noPage = "no-page"
   }
 
   /// The navigation bar.
   public enum Bar: String, Sendable { case shown, hidden }
+
+  /// What a page can want of the bar.
+  public enum BarWish: String, Sendable { case shown, hidden, any }
+
+  public enum Transition: String, Sendable { case push, present, pop, swipe }
 
   public let fields: ViewFields<State>
 
@@ -49,9 +56,12 @@ public struct NavigationView: EntityView {
   /// The pages from the root up; empty in most events.
   public var pages: [String] { fields["pages"] ?? [] }
   public var bar: Bar? { fields["bar"] }
-  /// The progress of the swipe, from 0 to 1.
+  /// The transition that is in progress; nil if none is.
+  public var transition: Transition? { fields["transition"] }
+  /// The progress of the transition, from 0 to 1.
   public var fraction: Double? { fields["fraction"] }
-  /// The time until the daemon cancels the swipe, unless the client reports progress.
+  /// The time until the transition is over, or until the daemon cancels the swipe unless the client
+  /// reports progress.
   public var remainingTime: Duration? { fields["remaining_ms"] }
 }
 

@@ -74,7 +74,8 @@ package struct Event: Sendable {
     case closed, parentClosed
     case rate, login, taken, noAction
     case leading, quiet, maximumWait, flush
-    case transitioning, root, disabled, outsideEdge, direction, notTransitioning, timedOut
+    case transitioning, root, presented, noPage, disabled, outsideEdge, direction, notTransitioning,
+      timedOut
     case notLoading, notFailed, loading
 
     package init(_ reason: Refusal.Reason) {
@@ -109,6 +110,8 @@ package struct Event: Sendable {
       case .flush: "flush"
       case .transitioning: "transitioning"
       case .root: "root"
+      case .presented: "presented"
+      case .noPage: "no-page"
       case .disabled: "disabled"
       case .outsideEdge: "outside-edge"
       case .direction: "direction"

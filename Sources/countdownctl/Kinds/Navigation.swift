@@ -13,12 +13,13 @@ struct Navigation: AsyncParsableCommand, Entity {
 
       Examples:
         countdownctl nav push main home
-        countdownctl nav push main register --edge 20 --bar hidden
+        countdownctl nav push main register --edge 20 --bar hidden --duration 350ms
         countdownctl nav swipe main --x 5 --dx 12 && countdownctl nav finish main
         countdownctl nav dismiss main
       """,
     subcommands: [
-      Push.self, VerbCommand<Pop>.self, VerbCommand<Root>.self, VerbCommand<Dismiss>.self,
+      Push.self, Present.self, Set.self, Pop.self, VerbCommand<Root>.self,
+      VerbCommand<Dismiss>.self,
       Swipe.self, Progress.self, VerbCommand<Finish>.self, VerbCommand<Cancel>.self,
       GetCommand<Navigation>.self, ListCommand<Navigation>.self,
     ])
@@ -39,7 +40,10 @@ struct Navigation: AsyncParsableCommand, Entity {
     let pages = view.pages.map(\.printable).joined(separator: " › ")
     return line(
       view, refusal: view.reason?.rawValue,
-      [pages.isEmpty ? nil : pages, view.fraction.map { "\(Int($0 * 100)) %" }], style: style)
+      [
+        pages.isEmpty ? nil : pages, view.transition?.rawValue,
+        view.fraction.map { "\(Int($0 * 100)) %" },
+      ], style: style)
   }
 
   static func details(_ event: CountdownEvent) -> [String] {
@@ -47,7 +51,8 @@ struct Navigation: AsyncParsableCommand, Entity {
     let bar = fields["bar_changed"]?.bool == true ? fields["bar"]?.string : nil
     return [
       fields["page"]?.string, fields["first"]?.bool == true ? "first" : nil,
-      fields["last"]?.bool == true ? "last" : nil, bar.map { "bar \($0)" },
+      fields["last"]?.bool == true ? "last" : nil,
+      fields["style"]?.string == "presented" ? "presented" : nil, bar.map { "bar \($0)" },
       fields["fraction"]?.number.map { "\(Int($0 * 100)) %" },
     ].compactMap(\.self)
   }
@@ -64,9 +69,7 @@ struct Navigation: AsyncParsableCommand, Entity {
         "How far from the edge a swipe may begin (default: anywhere).", valueName: "points"))
     var edge: Double?
     @Flag(help: "Refuse to swipe it away.") var noPop = false
-    @Option(oneOf: ["shown", "hidden"], help: "The navigation bar: shown or hidden.") var bar:
-      String?
-    @Option(help: "The scope above (default: that of the page below).") var parent: String?
+    @OptionGroup var placing: PlacingOptions
     @OptionGroup var owner: OwnerOption
     @OptionGroup var global: GlobalOptions
 
@@ -74,16 +77,83 @@ struct Navigation: AsyncParsableCommand, Entity {
       .init(
         "NAV", "PUSH", target.key, page,
         options: [
-          "EDGE": edge.map { "\($0)" }, "POP": noPop ? "off" : nil, "BAR": bar, "PARENT": parent,
+          "EDGE": edge.map { "\($0)" }, "POP": noPop ? "off" : nil, "BAR": placing.bar,
+          "DURATION": placing.duration.duration, "PARENT": placing.parent, "OWNER": owner.value,
+        ])
+    }
+  }
+
+  struct PlacingOptions: ParsableArguments {
+    @Option(
+      oneOf: ["shown", "hidden", "any"],
+      help: "The navigation bar: shown, hidden, or any (default): as it is.") var bar: String?
+    @OptionGroup var duration: DurationOption
+    @Option(help: "The scope above (default: that of the page below).") var parent: String?
+  }
+
+  struct DurationOption: ParsableArguments {
+    @Option(
+      help: .init(
+        "How long the transition takes; or 'finish': until it is finished or cancelled.",
+        valueName: "duration"))
+    var duration: String?
+  }
+
+  struct Present: EntityCommand {
+    static let abstract = "Present a page, which cannot be swiped away."
+
+    @OptionGroup var target: Target<Navigation>
+    @Argument(help: "The page; it becomes a scope.") var page: String
+    @OptionGroup var placing: PlacingOptions
+    @OptionGroup var owner: OwnerOption
+    @OptionGroup var global: GlobalOptions
+
+    var command: Command {
+      .init(
+        "NAV", "PRESENT", target.key, page,
+        options: [
+          "BAR": placing.bar, "DURATION": placing.duration.duration, "PARENT": placing.parent,
           "OWNER": owner.value,
         ])
     }
   }
 
-  enum Pop: Verb {
-    typealias Shown = Navigation
+  struct Set: EntityCommand {
+    static let abstract = "Change the options of a page."
+    static let discussion = "Exit status 1 if the stack has no such page."
+
+    @OptionGroup var target: Target<Navigation>
+    @Argument(help: "The page.") var page: String
+    @Option(help: .init("How far from the edge a swipe may begin.", valueName: "points"))
+    var edge: Double?
+    @Option(oneOf: ["on", "off"], help: "Whether it may be swiped away: on or off.") var pop:
+      String?
+    @Option(
+      oneOf: ["shown", "hidden", "any"],
+      help: "The navigation bar: shown, hidden, or any: as it is.") var bar: String?
+    @OptionGroup var global: GlobalOptions
+
+    var command: Command {
+      .init(
+        "NAV", "SET", target.key, page,
+        options: ["EDGE": edge.map { "\($0)" }, "POP": pop, "BAR": bar])
+    }
+  }
+
+  struct Pop: EntityCommand {
     static let abstract = "Pop the top page."
     static let discussion = "Exit status 1 if it is refused."
+
+    @OptionGroup var generation: GenerationOption
+    @OptionGroup var target: Target<Navigation>
+    @OptionGroup var duration: DurationOption
+    @OptionGroup var global: GlobalOptions
+
+    var command: Command {
+      .init(
+        "NAV", "POP", target.key,
+        options: ["DURATION": duration.duration, "GENERATION": generation.value])
+    }
   }
 
   enum Root: Verb {
@@ -131,13 +201,13 @@ struct Navigation: AsyncParsableCommand, Entity {
 
   enum Finish: Verb {
     typealias Shown = Navigation
-    static let abstract = "Finish a swipe: the top page is popped."
-    static let discussion = "Exit status 1 if there is no swipe."
+    static let abstract = "Finish a transition: after a swipe or pop, the top page is popped."
+    static let discussion = "Exit status 1 if there is no transition."
   }
 
   enum Cancel: Verb {
     typealias Shown = Navigation
-    static let abstract = "Cancel a swipe: the top page stays."
-    static let discussion = "Exit status 1 if there is no swipe."
+    static let abstract = "Cancel a transition: the stack is as it was before."
+    static let discussion = "Exit status 1 if there is no transition."
   }
 }

@@ -40,6 +40,8 @@ import Wire
     "DEBOUNCE CALL": ["get 5s"], "DEBOUNCE GET": ["k", "none"], "DEBOUNCE LIST": [""],
     "DEBOUNCE FLUSH": ["k", "get"], "DEBOUNCE CANCEL": ["k", "k"],
     "NAV PUSH": ["n p1", "n p2 EDGE 20 POP on BAR hidden OWNER none"],
+    "NAV PRESENT": ["m p3 BAR any", "m p4 DURATION 5s"],
+    "NAV SET": ["n p1 EDGE 5 POP off BAR any", "n none"],
     "NAV SWIPE": ["n X 5 DX 1.5 TIMEOUT 5s", "n X 5 DX 1"],
     "NAV PROGRESS": ["n 0.5"], "NAV CANCEL": ["n", "n"], "NAV FINISH": ["n"],
     "NAV POP": ["n"], "NAV ROOT": ["n"], "NAV GET": ["n", "none"], "NAV LIST": ["", "MATCH n*"],

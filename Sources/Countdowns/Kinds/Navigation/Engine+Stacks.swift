@@ -55,17 +55,31 @@ extension Engine {
     let opening = index.map { self.opening(push.opening, above: $0) } ?? push.opening
     let scope = try openPage(push.page, opening, by: client, at: now)
     let page = NavigationStack.Page(
-      scope: scope, edge: push.edge, pops: push.pops, bar: push.bar)
+      scope: scope, edge: push.edge, pops: push.pops, bar: push.bar, style: push.style)
     guard let index else { return (nil, insertStack(Array(key), page, by: client, at: now)) }
     scopes.table[scope.index].stack = index
-    return changeStack(index, at: now) { $0.push(page, $1) }
+    if push.pace != .atOnce { stacks[index].generation = newGeneration() }
+    return changeStack(index, at: now) { $0.push(page, push.pace, at: now.boot, $1) }
   }
 
-  /// The page's scope closes, and what it owns is cancelled.
+  /// The page's scope closes, and what it owns is cancelled, once the transition is over.
   package func popPage(
-    _ key: Span<UInt8>, generation: Generation?, at now: Moment
+    _ key: Span<UInt8>, _ pace: NavigationStack.Pace = .atOnce, generation: Generation?,
+    at now: Moment
   ) throws(EngineError) -> StackAnswer {
-    try change(key, generation, at: now) { $0.pop($1) }
+    guard let index = settled(NavigationKind.self, key, at: now) else { throw .notFound }
+    try check(generation, against: stacks[index].generation)
+    let canBegin = stacks[index].machine.transition == nil && stacks[index].machine.pages.count > 1
+    if canBegin, pace != .atOnce { stacks[index].generation = newGeneration() }
+    defer { closeLittle(at: now) }
+    return changeStack(index, at: now) { $0.pop(pace, at: now.boot, $1) }
+  }
+
+  /// Changes EDGE, POP and BAR of a page.
+  package func setPage(
+    _ key: Span<UInt8>, _ page: [UInt8], _ change: NavigationStack.Change, at now: Moment
+  ) throws(EngineError) -> StackAnswer {
+    try self.change(key, nil, at: now) { $0.set(page, change, $1) }
   }
 
   /// The same with all pages but the first.
@@ -105,19 +119,19 @@ extension Engine {
     }
   }
 
-  package func progressSwipe(
+  package func progressTransition(
     _ key: Span<UInt8>, _ fraction: Double, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.progress(fraction, at: now.boot, $1) }
   }
 
-  package func finishSwipe(
+  package func finishTransition(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.finish($1) }
   }
 
-  package func cancelSwipe(
+  package func cancelTransition(
     _ key: Span<UInt8>, generation: Generation?, at now: Moment
   ) throws(EngineError) -> StackAnswer {
     try change(key, generation, at: now) { $0.cancel($1) }
@@ -175,13 +189,14 @@ extension Engine {
     _ body: (inout NavigationStack, (NavigationStack.Occurrence) -> Void)
       -> NavigationStack.Refusal?
   ) -> StackAnswer {
-    let before = stacks[index].machine.pages
+    let before = stacks[index].machine
     var occurrences: [NavigationStack.Occurrence] = []
     let refusal = body(&stacks[index].machine) { occurrences.append($0) }
     publish(occurrences, ofStack: index, at: now)
     let view = StackView(stacks[index], at: now)
     let after = Set(stacks[index].machine.pages.map(\.scope))
-    let gone = before.filter { !after.contains($0.scope) }
+    let gone = before.pages.filter { !after.contains($0.scope) }
+    limitPoppedScope(before, stacks[index].machine)
     let reference = EntityRef(.nav, index)
     stacks[index].alarm = arm(
       stacks[index].alarm, for: stacks[index].machine.nextExpiry, reference)
@@ -190,11 +205,30 @@ extension Engine {
       connections.count(-1, for: entity.uid)
     }
     // The scope that begins to close last is closed first.
-    for page in gone where scopes.isOpen(page.scope, at: now.boot, connections) {
+    for page in gone where ends(page.scope, of: before, at: now) {
       scopes.table[page.scope.index].stack = nil
       beginClosing(page.scope.index, .closed, at: now)
     }
     return (refusal, view)
+  }
+
+  /// A page that is being popped ends at the end of the transition, also if that is noticed later:
+  /// until then its scope has a lease.
+  private func limitPoppedScope(_ before: NavigationStack, _ after: NavigationStack) {
+    if before.transition == after.transition { return }
+    if let popped = before.poppedScope, scopes.isThere(popped), after.top?.scope == popped {
+      scopes.tree.renew(popped.index, until: nil)
+    }
+    if let popped = after.poppedScope, let until = after.transition?.until {
+      scopes.tree.renew(popped.index, until: until)
+    }
+  }
+
+  /// Whether a page that has left a stack closes by that, and not for another reason.
+  private func ends(_ scope: OwnerName, of stack: NavigationStack, at now: Moment) -> Bool {
+    if scopes.isOpen(scope, at: now.boot, connections) { return true }
+    return scope == stack.poppedScope && scopes.isThere(scope)
+      && isFirstToEnd(scope.index, at: now)
   }
 
   /// A page has the parent and owner of the page below it, unless it has its own.

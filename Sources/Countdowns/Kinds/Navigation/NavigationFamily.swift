@@ -7,33 +7,49 @@ private struct SwipeRequest {
   var timeout: Interval?
 }
 
+/// What BAR can be.
+private enum BarWish: String, CaseIterable {
+  case shown, hidden, any
+
+  var bar: NavigationStack.Bar? { NavigationStack.Bar(rawValue: rawValue) }
+}
+
 let navigationCommands: [CommandSpec] = [
+  push(
+    "PUSH", .pushed, [.edge { $0.edge = $1 }, .switched("POP", { $0.pops = $1 })],
+    "Push a page, which is a scope; the first page creates the stack."),
+  push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
+
   CommandSpec(
-    "NAV", "PUSH", "stack page",
+    "NAV", "SET", "stack page",
     [
-      Option("EDGE", "pts") { push, reader, call throws(CommandError) in
-        push.edge = try call.points(try reader.value(), "EDGE")
-        guard push.edge >= 0 else { throw call.problem("EDGE is not negative; 0 is anywhere") }
-      },
-      .switched("POP", { $0.pops = $1 }), .choice("BAR", { $0.bar = $1 }),
-      .key("PARENT", "scope", { $0.opening.parent = $1 }),
-      .owner({ $0.opening.owner = $1 }),
+      .edge { $0.edge = $1 }, .switched("POP", { $0.pops = $1 }),
+      .choice("BAR", { $0.bar = .some(($1 as BarWish).bar) }),
     ],
-    group: .entities(.nav), [.write],
-    "Push a page, which is a scope; the first page creates the stack.",
-    request: PagePush.init
-  ) { call, push throws(CommandError) in
+    group: .entities(.nav), [.write], complexity: "O(pages)", "Change options of a page.",
+    into: NavigationStack.Change()
+  ) { call, change throws(CommandError) in
+    let key = try call.key()
+    let page = Array(try call.key(call.arguments[3], "a page"))
+    answer(
+      call,
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.setPage(key, page, change, at: call.now)
+      })
+  },
+
+  CommandSpec(
+    "NAV", "POP", "stack", [.pace({ $0.pace = $1 }), .generation({ $0.generation = $1 })],
+    group: .entities(.nav), [.write], "Pop the top page and close its scope.",
+    into: (pace: NavigationStack.Pace.atOnce, generation: nil as Generation?)
+  ) { call, pop throws(CommandError) in
     let key = try call.key()
     answer(
       call,
       try call.run { () throws(EngineError) in
-        try call.dispatcher.engine.pushPage(key, push, by: call.session.client, at: call.now)
+        try call.dispatcher.engine.popPage(key, pop.pace, generation: pop.generation, at: call.now)
       })
   },
-
-  .change(
-    NavigationKind.self, "POP", "Pop the top page and close its scope.", Engine.popPage,
-    flags: [.write], reply: answer),
   .change(
     NavigationKind.self, "ROOT", "Pop all pages but the first.", Engine.popToRoot,
     flags: [.write], complexity: "O(pages)", reply: answer),
@@ -63,19 +79,43 @@ let navigationCommands: [CommandSpec] = [
   },
 
   .change(
-    NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a swipe, from 0 to 1.",
-    { call throws(CommandError) in try call.fraction(call.arguments[3]) }, Engine.progressSwipe,
+    NavigationKind.self, "PROGRESS", "fraction", "Set the progress of a transition, from 0 to 1.",
+    { call throws(CommandError) in try call.fraction(call.arguments[3]) },
+    Engine.progressTransition,
     reply: answer),
   .change(
     NavigationKind.self, "FINISH",
-    "Finish a swipe: the top page is popped and its scope closes.", Engine.finishSwipe,
+    "Finish a transition: after a swipe or POP, the scope of the page that leaves closes.",
+    Engine.finishTransition,
     flags: [.write], reply: answer),
   .change(
-    NavigationKind.self, "CANCEL", "Cancel a swipe: the top page stays.",
-    Engine.cancelSwipe, flags: [.write], reply: answer),
+    NavigationKind.self, "CANCEL", "Cancel a transition: the stack is as it was before.",
+    Engine.cancelTransition, flags: [.write], reply: answer),
   .get(NavigationKind.self, "Read a navigation stack."),
   .list(NavigationKind.self, "List navigation stacks, page by page."),
 ]
+
+private func push(
+  _ name: String, _ style: NavigationStack.Style, _ options: [Option<PagePush>], _ summary: String
+) -> CommandSpec {
+  CommandSpec(
+    "NAV", name, "stack page",
+    options + [
+      .choice("BAR", { $0.bar = ($1 as BarWish).bar }), .pace({ $0.pace = $1 }),
+      .key("PARENT", "scope", { $0.opening.parent = $1 }),
+      .owner({ $0.opening.owner = $1 }),
+    ],
+    group: .entities(.nav), [.write], summary, request: PagePush.init
+  ) { call, push throws(CommandError) in
+    push.style = style
+    let (key, push) = (try call.key(), push)
+    answer(
+      call,
+      try call.run { () throws(EngineError) in
+        try call.dispatcher.engine.pushPage(key, push, by: call.session.client, at: call.now)
+      })
+  }
+}
 
 private func answer(_ call: Call, _ answer: Engine.StackAnswer) {
   call.session.output.view(answer.view, Answer(answer.refusal))
@@ -84,6 +124,28 @@ private func answer(_ call: Call, _ answer: Engine.StackAnswer) {
 extension PagePush {
   fileprivate init(_ call: Call) throws(CommandError) {
     self.init(page: Array(try call.key(call.arguments[3], "a page")))
+  }
+}
+
+extension Option {
+  fileprivate static func edge(_ put: @escaping Put<Double>) -> Option {
+    Option("EDGE", "pts") { request, reader, call throws(CommandError) in
+      let edge = try call.points(try reader.value(), "EDGE")
+      guard edge >= 0 else { throw call.problem("EDGE is not negative; 0 is anywhere") }
+      put(&request, edge)
+    }
+  }
+
+  fileprivate static func pace(_ put: @escaping Put<NavigationStack.Pace>) -> Option {
+    Option("DURATION", "d|finish") { request, reader, call throws(CommandError) in
+      let value = try reader.value()
+      if String(decoding: value).lowercased() == "finish" { return put(&request, .untilFinished) }
+      guard let duration = DurationText.parse(value) else {
+        throw call.problem(
+          "DURATION '\(quoted(value))' is neither a duration such as 350ms nor 'finish'")
+      }
+      put(&request, duration == .zero ? .atOnce : .lasting(duration))
+    }
   }
 }
 

@@ -1,15 +1,27 @@
-/// A stack of pages with a swipe back that can be cancelled.
+/// A stack of pages whose transitions can take time, and a swipe back that can be cancelled.
 ///
-///     (nothing) --push--> settled --push, pop, root--> settled
+///     (nothing) --push, present--> settled --push, present, pop, root--> settled
+///     settled --push, present, pop that take time--> transitioning --finish, time over--> settled
 ///     settled --swipe that may begin--> transitioning --finish--> settled, one page less
-///     transitioning --cancel, time over--> settled, as it was
+///     transitioning --cancel; of a swipe: time over--> settled, as it was
 ///     any --dismiss, the last page closed--> (nothing)
 ///
 /// A page that will appear then either appears, or disappears again; the same
-/// for disappearing. A page's bar applies from its did-appear on: a swipe that is cancelled
-/// never changes it.
+/// for disappearing. A page's bar applies from its did-appear on: a transition that is cancelled
+/// never changes it. A page that wants none leaves the bar as it is.
 package struct NavigationStack: Equatable, Sendable {
   package enum Bar: String, CaseIterable, Sendable { case shown, hidden }
+
+  /// How a page came to the stack.
+  package enum Style: String, CaseIterable, Sendable { case pushed, presented }
+
+  /// How long a push, present or pop takes.
+  package enum Pace: Equatable, Sendable {
+    case atOnce
+    case lasting(Interval)
+    /// Until it is finished or cancelled.
+    case untilFinished
+  }
 
   package struct Page: Equatable, Sendable {
     /// What it owns ends with it.
@@ -18,32 +30,61 @@ package struct NavigationStack: Equatable, Sendable {
     package var edge: Double
     /// Whether it may be swiped away at all.
     package var pops: Bool
-    package var bar: Bar
+    /// Nil: any.
+    package var bar: Bar?
+    package let style: Style
 
-    package init(scope: OwnerName, edge: Double, pops: Bool, bar: Bar) {
+    package init(
+      scope: OwnerName, edge: Double, pops: Bool, bar: Bar?, style: Style = .pushed
+    ) {
       self.scope = scope
       self.edge = edge
       self.pops = pops
       self.bar = bar
+      self.style = style
     }
+  }
+
+  /// Changes of a page; nil: as it was.
+  package struct Change: Equatable, Sendable {
+    package var edge: Double?
+    package var pops: Bool?
+    /// Nil in it: any.
+    package var bar: Bar??
+
+    package init() {}
   }
 
   /// Why a request is refused. Nothing has changed then.
   package enum Refusal: Equatable, Sendable {
-    case transitioning, root, disabled, outsideEdge, direction
+    case transitioning, root, presented, disabled, outsideEdge, direction
     case notTransitioning
+    /// The stack has no such page.
+    case noPage
   }
 
+  /// What happens between the page on top and the one below.
   package struct Transition: Equatable, Sendable {
-    package var fraction: Double
-    /// It is cancelled after this time without progress.
-    package var timeout: Interval
-    package var until: Instant
+    package enum Kind: String, CaseIterable, Sendable {
+      case push, present, pop, swipe
+
+      /// Whether the page on top comes; else it leaves.
+      var adds: Bool { self == .push || self == .present }
+    }
+
+    package var kind: Kind
+    package var fraction = 0.0
+    /// Of a swipe, which is cancelled after this time without progress.
+    package var timeout: Interval?
+    /// When it is over by itself.
+    package var until: Instant?
   }
 
   package enum Event: Equatable, Sendable {
     case willAppear, didAppear, willDisappear, didDisappear
     case swiping, progress, finished, cancelled, timedOut
+    /// EDGE, POP or BAR of a page has changed.
+    case updated
     /// No page is left.
     case dismissed
   }
@@ -57,6 +98,8 @@ package struct NavigationStack: Equatable, Sendable {
     /// Whether it comes to the stack (appearing) or leaves it (disappearing), and is not only
     /// uncovered or covered.
     package var isMoving = false
+    /// Of the page that comes or leaves.
+    package var style: Style
     package var bar: Bar
     /// Whether the bar changes with this.
     package var changesBar = false
@@ -75,23 +118,67 @@ package struct NavigationStack: Equatable, Sendable {
 
   package var top: Page? { pages.last }
   package var nextExpiry: Instant? { transition?.until }
+  /// Of the page that a POP in progress removes.
+  var poppedScope: OwnerName? { transition?.kind == .pop ? top?.scope : nil }
 
   // MARK: Inputs
 
-  package mutating func push(_ page: Page, _ emit: (Occurrence) -> Void) -> Refusal? {
+  /// Pushes a page, or presents it.
+  package mutating func push(
+    _ page: Page, _ pace: Pace = .atOnce, at now: Instant, _ emit: (Occurrence) -> Void
+  ) -> Refusal? {
     guard transition == nil else { return .transitioning }
     let covered = pages.last!
     pages.append(page)
-    change(from: covered, leaving: false, to: page, coming: true, emit)
+    guard let kind = begin(page.style == .pushed ? .push : .present, pace, at: now) else {
+      change(from: covered, leaving: false, to: page, coming: true, emit)
+      return nil
+    }
+    transition = kind
+    emit(occurrence(.willDisappear, covered, by: page))
+    emit(occurrence(.willAppear, page, isMoving: true))
     return nil
   }
 
   /// Pops the top page of `pages`.
-  package mutating func pop(_ emit: (Occurrence) -> Void) -> Refusal? {
+  package mutating func pop(
+    _ pace: Pace = .atOnce, at now: Instant, _ emit: (Occurrence) -> Void
+  ) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1 else { return .root }
-    let popped = pages.removeLast()
-    change(from: popped, leaving: true, to: pages.last!, coming: false, emit)
+    guard let pop = begin(.pop, pace, at: now) else {
+      let popped = pages.removeLast()
+      change(from: popped, leaving: true, to: pages.last!, coming: false, emit)
+      return nil
+    }
+    transition = pop
+    emitLeaving(emit)
+    return nil
+  }
+
+  /// Nil if it takes no time.
+  private func begin(_ kind: Transition.Kind, _ pace: Pace, at now: Instant) -> Transition? {
+    switch pace {
+    case .atOnce, .lasting(.zero): nil
+    case .lasting(let duration): Transition(kind: kind, until: now + duration)
+    case .untilFinished: Transition(kind: kind)
+    }
+  }
+
+  /// Changes what a page wants. The bar of a page that has appeared applies at once.
+  package mutating func set(
+    _ page: [UInt8], _ change: Change, _ emit: (Occurrence) -> Void
+  ) -> Refusal? {
+    guard let place = pages.firstIndex(where: { $0.scope.key == page }) else { return .noPage }
+    if let edge = change.edge { pages[place].edge = edge }
+    if let pops = change.pops { pages[place].pops = pops }
+    if let bar = change.bar { pages[place].bar = bar }
+    let isShown = transition == nil && place == pages.count - 1
+    let before = bar
+    if isShown { bar = pages[place].bar ?? bar }
+    var told = occurrence(.updated, pages[place])
+    told.changesBar = bar != before
+    emit(told)
     return nil
   }
 
@@ -121,6 +208,7 @@ package struct NavigationStack: Equatable, Sendable {
   package func refusal(ofSwipeAt x: Double, dx: Double) -> Refusal? {
     guard transition == nil else { return .transitioning }
     guard pages.count > 1, let top else { return .root }
+    guard top.style == .pushed else { return .presented }
     guard top.pops else { return .disabled }
     guard top.edge <= 0 || x <= top.edge else { return .outsideEdge }
     return dx > 0 ? nil : .direction
@@ -132,10 +220,9 @@ package struct NavigationStack: Equatable, Sendable {
   ) -> Refusal? {
     if let refusal = refusal(ofSwipeAt: x, dx: dx) { return refusal }
     let top = pages[pages.count - 1]
-    transition = Transition(fraction: 0, timeout: timeout, until: now + timeout)
+    transition = Transition(kind: .swipe, timeout: timeout, until: now + timeout)
     emit(occurrence(.swiping, top))
-    emit(occurrence(.willDisappear, top, isMoving: true))
-    emit(occurrence(.willAppear, pages[pages.count - 2]))
+    emitLeaving(emit)
     return nil
   }
 
@@ -144,44 +231,51 @@ package struct NavigationStack: Equatable, Sendable {
   ) -> Refusal? {
     guard var transition else { return .notTransitioning }
     transition.fraction = fraction
-    transition.until = now + transition.timeout
+    if let timeout = transition.timeout { transition.until = now + timeout }
     self.transition = transition
     emit(occurrence(.progress, pages.last!))
     return nil
   }
 
-  /// The swipe went through: the top page leaves the stack.
+  /// The transition went through: the page on top has come, or leaves the stack.
   package mutating func finish(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
-    transition = nil
-    let popped = pages.removeLast()
-    emit(occurrence(.finished, popped))
-    emit(occurrence(.didDisappear, popped, isMoving: true))
-    settle(pages.last!, isMoving: false, emit)
+    complete(due: nil, emit)
     return nil
   }
 
-  /// Cancels the swipe: the top page stays.
+  /// Cancels the transition: the stack is as it was before.
   package mutating func cancel(_ emit: (Occurrence) -> Void) -> Refusal? {
     guard transition != nil else { return .notTransitioning }
-    cancelSwipe(.cancelled, due: nil, emit)
+    undo(.cancelled, due: nil, emit)
     return nil
   }
 
   /// Time has passed to `now`.
   package mutating func expire(at now: Instant, _ emit: (Occurrence) -> Void) {
-    guard let until = transition?.until, until <= now else { return }
-    cancelSwipe(.timedOut, due: until, emit)
+    guard let transition, let until = transition.until, until <= now else { return }
+    if transition.kind == .swipe {
+      undo(.timedOut, due: until, emit)
+    } else {
+      complete(due: until, emit)
+    }
   }
 
-  /// Removes pages whose scopes have closed, by their place. A swipe that one of them is part of is
-  /// cancelled.
+  /// Removes pages whose scopes have closed, by their place. A transition that one of them is part
+  /// of ends before as time would end it.
   package mutating func remove(_ gone: Set<Int>, _ emit: (Occurrence) -> Void) {
     guard !gone.isEmpty else { return }
-    let last = pages.count - 1
-    if transition != nil, gone.contains(last) || gone.contains(last - 1) {
-      cancelSwipe(.cancelled, due: nil, emit)
+    var gone = gone
+    let place = pages.count - 1
+    if let transition, gone.contains(place) || gone.contains(place - 1) {
+      if transition.kind == .swipe {
+        undo(.cancelled, due: nil, emit)
+      } else {
+        complete(due: nil, emit)
+        if !transition.kind.adds { gone.remove(place) }
+      }
     }
+    let last = pages.count - 1
     let top = pages[last]
     pages = pages.enumerated().filter { !gone.contains($0.offset) }.map(\.element)
     guard gone.contains(last) else { return }
@@ -194,31 +288,62 @@ package struct NavigationStack: Equatable, Sendable {
 
   // MARK: Steps
 
-  private mutating func cancelSwipe(_ why: Event, due: Instant?, _ emit: (Occurrence) -> Void) {
-    transition = nil
+  /// The page on top will leave.
+  private func emitLeaving(_ emit: (Occurrence) -> Void) {
     let top = pages[pages.count - 1]
-    let under = pages[pages.count - 2]
-    var told = occurrence(why, top)
+    emit(occurrence(.willDisappear, top, isMoving: true))
+    emit(occurrence(.willAppear, pages[pages.count - 2], by: top))
+  }
+
+  /// There must be a transition, as for `undo`.
+  private mutating func complete(due: Instant?, _ emit: (Occurrence) -> Void) {
+    let adds = transition!.kind.adds
+    transition = nil
+    let moving = pages[pages.count - 1]
+    if !adds { pages.removeLast() }
+    var told = occurrence(.finished, moving)
     told.due = due
     emit(told)
-    emit(occurrence(.willDisappear, under))
-    emit(occurrence(.willAppear, top))
-    emit(occurrence(.didDisappear, under))
-    settle(top, isMoving: false, emit)
+    let other = pages[pages.count - (adds ? 2 : 1)]
+    if adds {
+      emit(occurrence(.didDisappear, other, by: moving))
+      settle(moving, isMoving: true, by: moving, emit)
+    } else {
+      emit(occurrence(.didDisappear, moving, isMoving: true))
+      settle(other, isMoving: false, by: moving, emit)
+    }
+  }
+
+  /// The page that would have gone stays, and the one that would have come goes.
+  private mutating func undo(_ why: Event, due: Instant?, _ emit: (Occurrence) -> Void) {
+    let adds = transition!.kind.adds
+    transition = nil
+    let moving = pages[pages.count - 1]
+    let other = pages[pages.count - 2]
+    if adds { pages.removeLast() }
+    var told = occurrence(why, moving)
+    told.due = due
+    emit(told)
+    let (stays, goes) = adds ? (other, moving) : (moving, other)
+    emit(occurrence(.willDisappear, goes, isMoving: adds, by: moving))
+    emit(occurrence(.willAppear, stays, by: moving))
+    emit(occurrence(.didDisappear, goes, isMoving: adds, by: moving))
+    settle(stays, isMoving: false, by: moving, emit)
   }
 
   private mutating func change(
     from old: Page, leaving: Bool, to new: Page, coming: Bool, _ emit: (Occurrence) -> Void
   ) {
-    emit(occurrence(.willDisappear, old, isMoving: leaving))
-    emit(occurrence(.willAppear, new, isMoving: coming))
-    emit(occurrence(.didDisappear, old, isMoving: leaving))
-    settle(new, isMoving: coming, emit)
+    let moving = leaving ? old : new
+    emit(occurrence(.willDisappear, old, isMoving: leaving, by: moving))
+    emit(occurrence(.willAppear, new, isMoving: coming, by: moving))
+    emit(occurrence(.didDisappear, old, isMoving: leaving, by: moving))
+    settle(new, isMoving: coming, by: moving, emit)
   }
 
   private mutating func appear(_ page: Page, isMoving: Bool, _ emit: (Occurrence) -> Void) {
     emit(occurrence(.willAppear, page, isMoving: isMoving))
-    settle(page, isMoving: isMoving, emit)
+    settle(page, isMoving: isMoving, by: page, emit)
   }
 
   private func disappear(_ page: Page, isMoving: Bool, _ emit: (Occurrence) -> Void) {
@@ -227,10 +352,12 @@ package struct NavigationStack: Equatable, Sendable {
   }
 
   /// The page has appeared; its bar applies from now on.
-  private mutating func settle(_ page: Page, isMoving: Bool, _ emit: (Occurrence) -> Void) {
-    let changesBar = page.bar != bar
-    bar = page.bar
-    var told = occurrence(.didAppear, page, isMoving: isMoving)
+  private mutating func settle(
+    _ page: Page, isMoving: Bool, by moving: Page, _ emit: (Occurrence) -> Void
+  ) {
+    let changesBar = page.bar.map { $0 != bar } ?? false
+    bar = page.bar ?? bar
+    var told = occurrence(.didAppear, page, isMoving: isMoving, by: moving)
     told.changesBar = changesBar
     emit(told)
   }
@@ -241,8 +368,12 @@ package struct NavigationStack: Equatable, Sendable {
     emit(occurrence(.dismissed, last))
   }
 
-  private func occurrence(_ event: Event, _ page: Page, isMoving: Bool = false) -> Occurrence {
+  /// - Parameter moving: the page that comes or leaves, if it is not the same.
+  private func occurrence(
+    _ event: Event, _ page: Page, isMoving: Bool = false, by moving: Page? = nil
+  ) -> Occurrence {
     Occurrence(
-      event: event, stack: self, page: page.scope.key, isMoving: isMoving, bar: page.bar)
+      event: event, stack: self, page: page.scope.key, isMoving: isMoving,
+      style: (moving ?? page).style, bar: page.bar ?? bar)
   }
 }

@@ -8,9 +8,10 @@ package struct StackView: EntityView, Equatable {
   /// From the root to the top.
   package var pages: [[UInt8]]
   package var bar: NavigationStack.Bar
-  /// How far a swipe is.
+  package var transition: NavigationStack.Transition.Kind?
+  /// How far the transition is.
   package var fraction: Double?
-  /// Until the swipe is cancelled, if there is no further progress.
+  /// Until the transition is over, or the swipe is cancelled without further progress.
   package var remainingMS: Int64?
   package var deadlineUnixMS: Int64?
   package var nowUnixMS: Int64
@@ -35,6 +36,7 @@ package struct StackView: EntityView, Equatable {
       machine.transition != nil ? .transitioning : machine.pages.isEmpty ? .empty : .settled
     pages = machine.pages.map(\.scope.key)
     bar = machine.bar
+    transition = machine.transition?.kind
     fraction = machine.transition?.fraction
     let until = machine.nextExpiry
     remainingMS = until.map(now.milliseconds(until:))
@@ -64,14 +66,20 @@ package struct StackView: EntityView, Equatable {
     switch occurrence.event {
     case .willAppear:
       writer.field("first", occurrence.isMoving)
+      writer.field("style", occurrence.style.rawValue)
       writer.field("bar", occurrence.bar.rawValue)
     case .didAppear:
       writer.field("first", occurrence.isMoving)
+      writer.field("style", occurrence.style.rawValue)
       writer.field("bar", occurrence.bar.rawValue)
       writer.field("bar_changed", occurrence.changesBar)
     case .willDisappear, .didDisappear:
       writer.field("last", occurrence.isMoving)
+      writer.field("style", occurrence.style.rawValue)
       writer.field("bar", occurrence.bar.rawValue)
+    case .updated:
+      writer.field("bar", occurrence.bar.rawValue)
+      writer.field("bar_changed", occurrence.changesBar)
     case .swiping, .progress:
       writer.field("fraction", fraction)
       writer.field("remaining_ms", remainingMS)
@@ -88,6 +96,7 @@ package struct StackView: EntityView, Equatable {
     writer.field("depth", Int64(pages.count))
     writer.field("pages", list: pages)
     writer.field("bar", bar.rawValue)
+    writer.field("transition", transition?.rawValue)
     writer.field("fraction", fraction)
   }
 }

@@ -4,7 +4,7 @@ import TimerWheel
 struct StackEntity: KeyedEntity {
   let key: [UInt8]
   var machine: NavigationStack
-  /// Of the stack, or of its newest swipe.
+  /// Of the stack, or of its newest transition that takes time.
   var generation: Generation
   let uid: UInt32
   var alarm: TimerWheel.Token?
@@ -18,7 +18,9 @@ package struct PagePush: Sendable {
   package var page: [UInt8]
   package var edge = 0.0
   package var pops = true
-  package var bar = NavigationStack.Bar.shown
+  package var bar: NavigationStack.Bar?
+  package var style = NavigationStack.Style.pushed
+  package var pace = NavigationStack.Pace.atOnce
   /// Of its scope; without them, those of the page below.
   package var opening = ScopeOpening()
 
@@ -30,10 +32,12 @@ extension Event.Reason {
     switch refusal {
     case .transitioning: self = .transitioning
     case .root: self = .root
+    case .presented: self = .presented
     case .disabled: self = .disabled
     case .outsideEdge: self = .outsideEdge
     case .direction: self = .direction
     case .notTransitioning: self = .notTransitioning
+    case .noPage: self = .noPage
     }
   }
 }
@@ -50,6 +54,7 @@ extension NavigationStack.Event {
     case .finished: .finished
     case .cancelled, .timedOut: .cancelled
     case .dismissed: .dismissed
+    case .updated: .updated
     }
   }
 }

@@ -34,7 +34,7 @@ extension Engine {
   }
 
   /// Whether a scope is neither closing nor closed by a scope above it.
-  private func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
+  func isFirstToEnd(_ index: UInt32, at now: Moment) -> Bool {
     guard !scopes.table[index].isClosing else { return false }
     return scopes.tree.parent(of: index).map { ScopeKind.settle($0, in: self, at: now) } ?? true
   }

@@ -260,7 +260,8 @@ extension Engine {
 
   func scopeView(_ index: UInt32, at now: Moment) -> ScopeView {
     let entity = scopes.table[index]
-    let leaseEnd = scopes.tree.leaseEnd(of: index)
+    // That of a page that is being popped is none of its own.
+    let leaseEnd = entity.ttl.flatMap { _ in scopes.tree.leaseEnd(of: index) }
     return ScopeView(
       key: entity.key, state: .open, generation: entity.generation,
       parent: parentKey(of: index), depth: scopes.tree.depth(of: index),

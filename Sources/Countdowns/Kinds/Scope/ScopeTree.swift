@@ -76,11 +76,12 @@ package struct ScopeTree: ~Copyable {
     nodes.insert(node, at: scope)
   }
 
-  /// Renews the lease of a scope that has one.
-  package mutating func renew(_ scope: UInt32, until leaseEnd: Instant) {
+  /// Renews the lease of a scope. Nil: it has none.
+  package mutating func renew(_ scope: UInt32, until leaseEnd: Instant?) {
+    let leaseEnd = leaseEnd?.microseconds ?? .max
     // The cached answer may be too optimistic.
-    if leaseEnd.microseconds < nodes[scope].leaseEnd { era &+= 1 }
-    nodes[scope].leaseEnd = leaseEnd.microseconds
+    if leaseEnd < nodes[scope].leaseEnd { era &+= 1 }
+    nodes[scope].leaseEnd = leaseEnd
   }
 
   // MARK: Closing

@@ -41,8 +41,12 @@ struct Scopes: ~Copyable {
   mutating func isOpen(
     _ name: OwnerName, at now: Instant, _ connections: borrowing Connections
   ) -> Bool {
+    isThere(name) && tree.isOpen(name.index, at: now, connections)
+  }
+
+  /// Whether that scope has not been removed.
+  func isThere(_ name: OwnerName) -> Bool {
     table.contains(name.index) && table[name.index].generation == name.generation
-      && tree.isOpen(name.index, at: now, connections)
   }
 }
 

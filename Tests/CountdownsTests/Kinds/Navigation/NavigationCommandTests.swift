@@ -23,8 +23,8 @@ import Wire
     _ = try counter.say("NAV PUSH n a BAR hidden")
     #expect(
       try told(counter, watcher) == [
-        #"{"event":"will-appear","key":"n","state":"settled","page":"a","first":true,"bar":"hidden","depth":1,}"#,
-        #"{"event":"did-appear","key":"n","state":"settled","page":"a","first":true,"bar":"hidden","bar_changed":true,"depth":1,}"#,
+        #"{"event":"will-appear","key":"n","state":"settled","page":"a","first":true,"style":"pushed","bar":"hidden","depth":1,}"#,
+        #"{"event":"did-appear","key":"n","state":"settled","page":"a","first":true,"style":"pushed","bar":"hidden","bar_changed":true,"depth":1,}"#,
       ])
     _ = try counter.say("NAV PUSH n b")
     _ = try told(counter, watcher)

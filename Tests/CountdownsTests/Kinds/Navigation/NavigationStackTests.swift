@@ -125,6 +125,181 @@ import Testing
     #expect(stack.swipe(x: 300) == nil)
   }
 
+  // MARK: Transitions that take time
+
+  @Test("A push that takes time: the page will appear at once, and appears at the end")
+  func timedPush() {
+    let stack = NavigationTimeline("a")
+    stack.forget()
+    #expect(stack.at(100).push("b", bar: .hidden, .lasting(.milliseconds(350))) == nil)
+    stack.expect("100 willDisappear a", "100 willAppear b moving")
+    #expect(stack.pages == ["a", "b"])
+    #expect(stack.machine.transition?.kind == .push)
+    stack.at(449)
+    stack.expect()
+    #expect(stack.machine.bar == .shown)
+    stack.at(450)
+    stack.expect(
+      "450 finished b due 450", "450 didDisappear a", "450 didAppear b moving bar hidden")
+    #expect(stack.machine.transition == nil)
+    #expect(stack.machine.nextExpiry == nil)
+  }
+
+  @Test("A push until FINISH can end early, or be cancelled")
+  func openPush() {
+    let stack = NavigationTimeline("a")
+    stack.forget()
+    #expect(stack.push("b", .untilFinished) == nil)
+    #expect(stack.machine.nextExpiry == nil)
+    #expect(stack.at(60_000).progress(0.5) == nil)
+    #expect(stack.machine.nextExpiry == nil)
+    #expect(stack.finish() == nil)
+    stack.expect(
+      "0 willDisappear a", "0 willAppear b moving", "60000 progress b", "60000 finished b",
+      "60000 didDisappear a", "60000 didAppear b moving")
+    #expect(stack.push("c", bar: .hidden, .lasting(.seconds(1))) == nil)
+    #expect(stack.at(60_100).cancel() == nil)
+    stack.expect(
+      "60000 willDisappear b", "60000 willAppear c moving", "60100 cancelled c",
+      "60100 willDisappear c moving", "60100 willAppear b", "60100 didDisappear c moving",
+      "60100 didAppear b")
+    #expect(stack.pages == ["a", "b"])
+    #expect(stack.machine.bar == .shown)
+  }
+
+  @Test("A pop that takes time: the page leaves at the end, or stays if it is cancelled")
+  func timedPop() {
+    let stack = three()
+    #expect(stack.pop(.lasting(.milliseconds(350))) == nil)
+    #expect(stack.machine.transition?.kind == .pop)
+    #expect(stack.pages == ["a", "b", "c"])
+    stack.expect("0 willDisappear c moving", "0 willAppear b")
+    stack.at(350)
+    stack.expect("350 finished c due 350", "350 didDisappear c moving", "350 didAppear b")
+    #expect(stack.pages == ["a", "b"])
+    #expect(stack.pop(.untilFinished) == nil)
+    stack.forget()
+    #expect(stack.cancel() == nil)
+    stack.expect(
+      "350 cancelled b", "350 willDisappear a", "350 willAppear b", "350 didDisappear a",
+      "350 didAppear b")
+    #expect(stack.pages == ["a", "b"])
+  }
+
+  @Test("A presented page is reported as presented, also as it leaves, and cannot be swiped away")
+  func presented() {
+    let stack = NavigationTimeline("a")
+    stack.forget()
+    #expect(stack.push("m", style: .presented, .lasting(.milliseconds(100))) == nil)
+    #expect(stack.machine.transition?.kind == .present)
+    stack.at(100)
+    #expect(stack.swipe() == .presented)
+    stack.pop()
+    stack.expect(
+      "0 willDisappear a presented", "0 willAppear m moving presented",
+      "100 finished m presented due 100", "100 didDisappear a presented",
+      "100 didAppear m moving presented", "100 willDisappear m moving presented",
+      "100 willAppear a presented", "100 didDisappear m moving presented",
+      "100 didAppear a presented")
+  }
+
+  @Test(
+    "During any transition, everything but finishing, cancelling and dismissing is refused",
+    arguments: NavigationStack.Transition.Kind.allCases)
+  func duringTransitions(kind: NavigationStack.Transition.Kind) {
+    let stack = three()
+    switch kind {
+    case .push: stack.push("d", .untilFinished)
+    case .present: stack.push("d", style: .presented, .untilFinished)
+    case .pop: stack.pop(.untilFinished)
+    case .swipe: stack.swipe()
+    }
+    stack.forget()
+    #expect(stack.machine.transition?.kind == kind)
+    #expect(stack.push("e") == .transitioning)
+    #expect(stack.push("e", style: .presented, .untilFinished) == .transitioning)
+    #expect(stack.pop(.untilFinished) == .transitioning)
+    #expect(stack.root() == .transitioning)
+    #expect(stack.swipe(x: 99, dx: -1) == .transitioning)
+    stack.expect()
+    stack.dismiss()
+    #expect(stack.pages.isEmpty)
+  }
+
+  @Test("When a page of a transition closes, the transition is finished first")
+  func pagesOfTransitionsClose() {
+    let stack = three()
+    stack.push("d", .untilFinished)
+    stack.forget()
+    stack.close("d")
+    stack.expect(
+      "0 finished d", "0 didDisappear c", "0 didAppear d moving", "0 willDisappear d moving",
+      "0 willAppear c", "0 didDisappear d moving", "0 didAppear c")
+    #expect(stack.pages == ["a", "b", "c"])
+    stack.push("e", .untilFinished)
+    stack.forget()
+    stack.close("c")
+    stack.expect("0 finished e", "0 didDisappear c", "0 didAppear e moving")
+    #expect(stack.pages == ["a", "b", "e"])
+    stack.pop(.untilFinished)
+    stack.forget()
+    stack.close("b")
+    stack.expect(
+      "0 finished e", "0 didDisappear e moving", "0 didAppear b", "0 willDisappear b moving",
+      "0 willAppear a", "0 didDisappear b moving", "0 didAppear a")
+    #expect(stack.pages == ["a"])
+    stack.push("f", .untilFinished)
+    stack.close("a", "f")
+    #expect(stack.pages.isEmpty)
+    let popped = three()
+    popped.pop(.untilFinished)
+    popped.forget()
+    popped.close("c")
+    popped.expect("0 finished c", "0 didDisappear c moving", "0 didAppear b")
+    #expect(popped.pages == ["a", "b"])
+  }
+
+  // MARK: Options of pages
+
+  @Test("A page without a bar of its own leaves the bar as it is")
+  func anyBar() {
+    let stack = NavigationTimeline("a", bar: .hidden)
+    stack.push("b", bar: nil)
+    #expect(stack.machine.bar == .hidden)
+    stack.push("c", bar: .shown)
+    stack.forget()
+    stack.pop()
+    stack.expect(
+      "0 willDisappear c moving", "0 willAppear b", "0 didDisappear c moving", "0 didAppear b")
+    #expect(stack.machine.bar == .shown)
+  }
+
+  @Test("SET changes a page; the bar at once where the page has appeared, else when it does")
+  func setting() {
+    let stack = three()
+    #expect(stack.set("x", edge: 1) == .noPage)
+    stack.expect()
+    #expect(stack.set("c", edge: 20, pops: true) == nil)
+    #expect(stack.swipe(x: 21) == .outsideEdge)
+    #expect(stack.set("c", pops: false) == nil)
+    #expect(stack.swipe() == .disabled)
+    stack.expect("0 updated c", "0 updated c")
+    #expect(stack.set("c", bar: .some(.hidden)) == nil)
+    #expect(stack.machine.bar == .hidden)
+    #expect(stack.set("b", bar: .some(.shown)) == nil)
+    #expect(stack.machine.bar == .hidden)
+    #expect(stack.set("c", bar: .some(nil)) == nil)
+    #expect(stack.machine.bar == .hidden)
+    stack.expect("0 updated c bar hidden", "0 updated b", "0 updated c")
+    stack.pop()
+    #expect(stack.machine.bar == .shown)
+    stack.push("d", bar: .shown, .untilFinished)
+    #expect(stack.set("d", bar: .some(.hidden)) == nil)
+    #expect(stack.machine.bar == .shown)
+    stack.finish()
+    #expect(stack.machine.bar == .hidden)
+  }
+
   @Test("During a swipe only dismissing is possible")
   func transitioning() {
     let stack = three()

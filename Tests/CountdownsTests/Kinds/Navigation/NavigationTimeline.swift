@@ -16,7 +16,7 @@ final class NavigationTimeline {
   private var lines: [String] = []
   private var lastGeneration: Int64 = 0
 
-  init(_ root: String, bar: NavigationStack.Bar = .shown) {
+  init(_ root: String, bar: NavigationStack.Bar? = .shown) {
     machine = NavigationStack(page(root, bar: bar)) { self.record($0) }
   }
 
@@ -38,24 +38,39 @@ final class NavigationTimeline {
   }
 
   private func page(
-    _ name: String, edge: Double = 0, pops: Bool = true, bar: NavigationStack.Bar = .shown
+    _ name: String, edge: Double = 0, pops: Bool = true, bar: NavigationStack.Bar? = .shown,
+    style: NavigationStack.Style = .pushed
   ) -> NavigationStack.Page {
     lastGeneration += 1
     return NavigationStack.Page(
       scope: OwnerName(
         key: Array(name.utf8), index: UInt32(lastGeneration),
-        generation: Generation(lastGeneration)), edge: edge, pops: pops, bar: bar)
+        generation: Generation(lastGeneration)), edge: edge, pops: pops, bar: bar, style: style)
   }
 
   @discardableResult
   func push(
-    _ name: String, edge: Double = 0, pops: Bool = true, bar: NavigationStack.Bar = .shown
+    _ name: String, edge: Double = 0, pops: Bool = true, bar: NavigationStack.Bar? = .shown,
+    style: NavigationStack.Style = .pushed, _ pace: NavigationStack.Pace = .atOnce
   ) -> NavigationStack.Refusal? {
-    machine.push(page(name, edge: edge, pops: pops, bar: bar)) { record($0) }
+    machine.push(
+      page(name, edge: edge, pops: pops, bar: bar, style: style), pace, at: now
+    ) { record($0) }
   }
 
   @discardableResult
-  func pop() -> NavigationStack.Refusal? { machine.pop { record($0) } }
+  func set(
+    _ name: String, edge: Double? = nil, pops: Bool? = nil, bar: NavigationStack.Bar?? = nil
+  ) -> NavigationStack.Refusal? {
+    var change = NavigationStack.Change()
+    (change.edge, change.pops, change.bar) = (edge, pops, bar)
+    return machine.set(Array(name.utf8), change) { record($0) }
+  }
+
+  @discardableResult
+  func pop(_ pace: NavigationStack.Pace = .atOnce) -> NavigationStack.Refusal? {
+    machine.pop(pace, at: now) { record($0) }
+  }
   @discardableResult
   func root() -> NavigationStack.Refusal? { machine.popToRoot { record($0) } }
   func dismiss() { machine.dismiss { record($0) } }
@@ -88,6 +103,7 @@ final class NavigationTimeline {
   private func record(_ occurrence: NavigationStack.Occurrence) {
     var words = ["\(now.microseconds / 1_000)", "\(occurrence.event)", text(occurrence.page)]
     if occurrence.isMoving { words.append("moving") }
+    if occurrence.style == .presented { words.append("presented") }
     if occurrence.changesBar { words.append("bar \(occurrence.bar)") }
     if let due = occurrence.due { words.append("due \(due.microseconds / 1_000)") }
     lines.append(words.joined(separator: " "))

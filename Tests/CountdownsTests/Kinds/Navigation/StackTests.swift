@@ -70,11 +70,13 @@ import Testing
     desk.at(1_000)
     #expect(try desk.swipe("nav") == nil)
     desk.at(2_000)
-    #expect(try desk.nav("nav") { try $0.cancelSwipe($1, generation: nil, at: desk.now) } == nil)
+    #expect(
+      try desk.nav("nav") { try $0.cancelTransition($1, generation: nil, at: desk.now) } == nil)
     #expect(desk.get("code")?.remaining == 58)
     #expect(try desk.swipe("nav") == nil)
     desk.subscribe(1, "countdown:code")
-    #expect(try desk.nav("nav") { try $0.finishSwipe($1, generation: nil, at: desk.now) } == nil)
+    #expect(
+      try desk.nav("nav") { try $0.finishTransition($1, generation: nil, at: desk.now) } == nil)
     desk.hears(1, "2000 code snapshot 58", "2000 code cancelled 58 owner-gone")
     #expect(desk.scope("c") == nil)
     #expect(desk.stack("nav")?.pages == [Array("a".utf8), Array("b".utf8)])
@@ -92,12 +94,43 @@ import Testing
       1, "500 nav cancelled c timed-out", "500 nav will-disappear b", "500 nav will-appear c",
       "500 nav did-disappear b", "500 nav did-appear c")
     #expect(
-      try desk.nav("nav") { try $0.finishSwipe($1, generation: nil, at: desk.now) }
+      try desk.nav("nav") { try $0.finishTransition($1, generation: nil, at: desk.now) }
         == .notTransitioning)
     // Asked before it is noticed, it is over all the same.
     #expect(try desk.swipe("nav", timeout: 500) == nil)
     desk.unnoticed(at: 1_000)
     #expect(desk.stack("nav")?.state == .settled)
+    #expect(desk.engine.armedCount == 0)
+  }
+
+  @Test("A page that is being popped ends on time, with all it owns, even if that is noticed later")
+  func poppedPageEndsOnTime() throws {
+    try three()
+    try desk.set("t", 500, owner: try desk.scoped("c"))
+    let pop = Engine.popPage(desk.engine)
+    desk.subscribe(1, "timer:t")
+    _ = desk.takeHeard(1)
+    let before = try #require(desk.stack("nav")?.generation)
+    #expect(
+      try desk.nav("nav") { try pop($1, .lasting(.milliseconds(350)), before, desk.now) } == nil)
+    #expect(try #require(desk.stack("nav")?.generation) > before)
+    #expect(desk.scope("c")?.remainingMS == nil)
+    desk.late(at: 1_000).hears(1, "1000 t cancelled owner-gone")
+    #expect(desk.scope("c") == nil)
+    #expect(desk.stack("nav")?.pages.count == 2)
+    // Asked before it is noticed, it is over all the same.
+    #expect(try desk.nav("nav") { try pop($1, .lasting(.milliseconds(350)), nil, desk.now) } == nil)
+    desk.unnoticed(at: 2_000)
+    #expect(throws: EngineError.scope(.noScope(Array("b".utf8)))) { try desk.scoped("b") }
+    try desk.open("b")
+    #expect(desk.stack("nav")?.pages == [Array("a".utf8)])
+    try desk.close("b")
+    // One that is cancelled lives on.
+    try desk.push("nav", "d")
+    #expect(try desk.nav("nav") { try pop($1, .lasting(.milliseconds(350)), nil, desk.now) } == nil)
+    _ = try desk.nav("nav") { try $0.cancelTransition($1, generation: nil, at: desk.now) }
+    desk.at(9_000)
+    #expect(desk.scope("d") != nil)
     #expect(desk.engine.armedCount == 0)
   }
 
@@ -108,11 +141,11 @@ import Testing
     let first = try #require(desk.stack("nav")?.generation)
     #expect(try desk.swipe("nav") == .transitioning)
     #expect(desk.stack("nav")?.generation == first)
-    _ = try desk.nav("nav") { try $0.cancelSwipe($1, generation: first, at: desk.now) }
+    _ = try desk.nav("nav") { try $0.cancelTransition($1, generation: first, at: desk.now) }
     _ = try desk.swipe("nav")
     let second = try #require(desk.stack("nav")?.generation)
     #expect(throws: EngineError.stale(now: second)) {
-      try desk.nav("nav") { try $0.finishSwipe($1, generation: first, at: desk.now) }
+      try desk.nav("nav") { try $0.finishTransition($1, generation: first, at: desk.now) }
     }
     #expect(desk.stack("nav")?.pages.count == 3)
   }
