@@ -64,6 +64,22 @@ import Testing
       ])
   }
 
+  @Test func explanationsAreRead() async throws {
+    let server = try await StandInServer { _, _ in
+      map(
+        ("key", bulk("+45")), ("state", bulk("counting")), ("why", bulk("refused: 3 of 3 in 10 m")),
+        ("reason", bulk("window")), ("retry_after_ms", ":7000\r\n"),
+        ("limits", "*1\r\n" + bulk("3 of 3 in 10 m")), ("code", bulk("locked")),
+        ("code_why", bulk("refused: 2 of 2 attempts made")))
+    }
+    let client = try await CountdownClient.connect(path: server.path)
+    let view = try await client.explainCountdown("+45")
+    #expect(view.state == .counting && view.reason == .window && view.retryAfter == .seconds(7))
+    #expect(view.why == "refused: 3 of 3 in 10 m" && view.limits == ["3 of 3 in 10 m"])
+    #expect(view.code == .locked && view.codeWhy == "refused: 2 of 2 attempts made")
+    #expect(server.commands == [["COUNTDOWN", "WHY", "+45"]])
+  }
+
   @Test func concurrentCommandsEachGetTheirOwnReply() async throws {
     let server = try await StandInServer { words, _ in bulk(words[1]) }
     let client = try await CountdownClient.connect(path: server.path)

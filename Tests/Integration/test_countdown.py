@@ -186,6 +186,20 @@ def test_a_stale_generation_is_refused(speaker):
     assert speaker("COUNTDOWN", "CANCEL", "k", "GENERATION", new) == 1
 
 
+def test_why_explains_a_countdown(speaker):
+    reply = view(speaker("COUNTDOWN", "WHY", "k"))
+    assert reply["why"] == b"idle: there is no countdown; START is accepted"
+    speaker("COUNTDOWN", "START", "k")
+    speaker("CLOCK", "ADVANCE", "19s")
+    reply = view(speaker("COUNTDOWN", "WHY", "k"))
+    assert reply == {
+        "key": b"k", "state": b"counting", "why": b"refused: in cooldown; 41 s of 60 s left",
+        "reason": b"cooldown", "retry_after_ms": 41_000, "limits": [], "code": None,
+        "code_why": None, "owner": b"none",
+    }  # fmt: skip
+    assert speaker("COUNTDOWN", "WHY", "").code == "ERR"
+
+
 @pytest.mark.daemon(virtual_time=True, config="countdown: {count: 3, every: 2s, keep-ready: 5s}")
 def test_defaults_and_keep_ready_come_from_the_configuration(client):
     assert start(client, "k")["remaining_ms"] == 6_000

@@ -30,6 +30,25 @@ def connect(daemon):
 
 
 @pytest.mark.daemon(virtual_time=True, config=LOGIN)
+def test_countdownctl_explains_a_refusal(daemon):
+    client = connect(daemon)
+    client.execute_command("COUNTDOWN", "START", "+45", "POLICY", "login")
+    client.execute_command("CLOCK", "ADVANCE", "20s")
+    ctl = binary().parent / "countdownctl"
+    done = subprocess.run(
+        [ctl, "why", "+45", "--socket", daemon.path], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "+45  refused: in cooldown after send 1; 40 s of 60 s left\n"
+        "  limit  1 of 4 in 10 m; the oldest leaves in 9 m 40 s\n"
+        "  limit  1 of 6 in 60 m; the oldest leaves in 59 m 40 s\n"
+        "  limit  1 of 7 channels used; sms is next\n"
+        "  code   valid for 4 m 40 s; 3 of 3 attempts left\n")
+    done = subprocess.run(
+        [ctl, "why", "none", "--socket", daemon.path, "--json"], capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stdout)["state"] == "idle"
+
+
+@pytest.mark.daemon(virtual_time=True, config=LOGIN)
 def test_a_policy_applies_all_its_rules(daemon):
     """Sends up the ladder, through both windows and all channels, a refund, attempts, validity."""
     client = connect(daemon)

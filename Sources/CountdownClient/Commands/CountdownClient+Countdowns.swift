@@ -50,6 +50,14 @@ extension CountdownClient {
     try await viewIfAny("COUNTDOWN", "GET", key)
   }
 
+  /// Explains in words why a countdown is as it is, and what START and ATTEMPT would be refused
+  /// for.
+  public func explainCountdown(
+    _ key: String
+  ) async throws(CountdownClientError) -> CountdownExplanation {
+    try await view("COUNTDOWN", "WHY", key)
+  }
+
   /// Gives back a send that failed, with its cooldown and its place in the windows.
   ///
   /// Idempotent (`reason` duplicate); `STALE` once a newer code was sent.

@@ -1,3 +1,5 @@
+import Wire
+
 /// Durations as text: `90s`, `1h30m`, `1.5s`, `500ms`, `2d`.
 package enum DurationText {
   /// What configuration files and command lines accept, for error messages.
@@ -86,6 +88,9 @@ package enum DurationText {
 }
 
 extension Interval {
+  /// In words, rounded up: `41 s`, `10 m`, `2 h 05 m`.
+  package var humanText: String { Duration.milliseconds(millisecondsRoundedUp).humanText }
+
   /// In its largest whole unit, as durations are written: `90s`, `2m`, `1500ms`.
   package var text: String {
     let milliseconds = millisecondsRoundedUp

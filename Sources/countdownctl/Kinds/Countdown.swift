@@ -175,6 +175,32 @@ struct Start: SessionCommand {
   }
 }
 
+struct Why: SessionCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Explain why a countdown is as it is, and why sends or codes are refused.",
+    discussion: """
+      It changes nothing, so ask as often as you like.
+
+      Example:
+        countdownctl why +4512345678
+      """)
+
+  @OptionGroup var target: Target<Countdown>
+  @OptionGroup var global: GlobalOptions
+
+  func run(_ session: Session) async throws {
+    let reply = try await session.send(.init("COUNTDOWN", "WHY", target.key))
+    if session.json { return Output.line(reply.json) }
+    let view = try CountdownExplanation(reply)
+    let style = session.style
+    let head = view.why.prefix { $0 != ":" }
+    let colour = view.reason == nil ? style.state(String(head), "\(head)") : style.yellow("\(head)")
+    Output.lines(
+      ["\(view.key.printable)  \(colour)\(view.why.dropFirst(head.count))"]
+        + view.limits.map { "  limit  \($0)" } + (view.codeWhy.map { ["  code   \($0)"] } ?? []))
+  }
+}
+
 struct Resend: SessionCommand {
   static let configuration = CommandConfiguration(
     abstract: "Start a countdown again with its last options.",

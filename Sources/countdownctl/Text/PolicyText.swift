@@ -21,21 +21,21 @@ enum PolicyText {
       let isLast = rules.channels.isEmpty && number == count
       let name = ordinal(number) + " send" + (isLast ? " and later" : "") + over
       guard number > 1 else { return name + ": now" }
-      let cooldown = words(policy.cooldown(after: UInt32(number - 1)))
+      let cooldown = policy.cooldown(after: UInt32(number - 1)).humanText
       return name + ": \(cooldown) after the \(isLast ? "one before" : ordinal(number - 1))"
     }
     if !rules.channels.isEmpty {
-      lines.append("then none for \(words(policy.longest)) after the last one")
+      lines.append("then none for \(policy.longest.humanText) after the last one")
     }
     return lines
   }
 
   private static func windows(_ policy: SendPolicy) -> [String] {
     var lines = policy.rules.windows.sorted { $0.length < $1.length }.map { window in
-      "at most \(window.limit) in any \(words(window.length))"
+      "at most \(window.limit) in any \(window.length.humanText)"
     }
     if !policy.rules.windows.isEmpty {
-      lines.append("after \(words(policy.longest)) without a send it starts over with the 1st")
+      lines.append("after \(policy.longest.humanText) without a send it starts over with the 1st")
     }
     return lines
   }
@@ -55,7 +55,7 @@ enum PolicyText {
       case .keep: "earlier codes stay valid after a resend"
       case .replace: "a resend makes earlier codes expire"
       }
-    return ["each code is valid for \(words(validity))\(times); \(earlier)"]
+    return ["each code is valid for \(validity.humanText)\(times); \(earlier)"]
   }
 
   private static func titles(_ policy: SendPolicy) -> [String] {
@@ -84,9 +84,5 @@ enum PolicyText {
     case 3 where !isTeen: return "\(number)rd"
     default: return "\(number)th"
     }
-  }
-
-  private static func words(_ interval: Interval) -> String {
-    Duration.milliseconds(interval.millisecondsRoundedUp).humanText
   }
 }

@@ -79,6 +79,15 @@ let countdownCommands: [CommandSpec] = [
 
   .get(CountdownKind.self, "Read a countdown."),
   .list(CountdownKind.self, "List countdowns, page by page."),
+
+  CommandSpec(
+    "COUNTDOWN", "WHY", "key", group: .entities(.countdown), [.readOnly, .fast],
+    "Explain in words why a countdown is as it is, and what START and ATTEMPT would be refused for."
+  ) { call throws(CommandError) in
+    let explanation = call.dispatcher.engine.explainCountdown(try call.key(), at: call.now)
+    explanation.write(to: &call.session.output)
+  },
+
   .change(
     CountdownKind.self, "CANCEL",
     "Cancel a countdown. Sends under a policy stay on record.",

@@ -100,15 +100,24 @@ package struct SendRecord: Equatable, Sendable {
     let rules = policy.rules
     var left: Int?
     for window in rules.windows {
-      let gone = sends.lastIndex { $0.at + window.length <= now }
-      let inside = sends.count - (gone.map { $0 + 1 } ?? 0)
-      left = min(left ?? .max, max(window.limit - inside, 0))
+      left = min(left ?? .max, max(window.limit - filling(window, at: now).inside, 0))
     }
     if !rules.channels.isEmpty {
       let unused = rules.channels.count - Int(sendCount(by: policy, at: now))
       left = min(left ?? .max, max(unused, 0))
     }
     return left
+  }
+
+  /// How many sends are in a window. `changes` is when it has room again, or, if it has room, when
+  /// the oldest of them leaves; nil while it is empty.
+  package func filling(
+    _ window: SendPolicy.Window, at now: Instant
+  ) -> (inside: Int, changes: Instant?) {
+    let gone = sends.lastIndex { $0.at + window.length <= now }
+    let inside = sends.count - (gone.map { $0 + 1 } ?? 0)
+    guard inside > 0 else { return (0, nil) }
+    return (inside, sends[sends.count - min(inside, window.limit)].at + window.length)
   }
 
   /// The channels of the newest send and of the next one; nil when there is none.
@@ -128,10 +137,10 @@ package struct SendRecord: Equatable, Sendable {
   package func block(by policy: SendPolicy, at now: Instant) -> Refusal? {
     guard let last = sends.last else { return nil }
     var block: Refusal?
-    for window in policy.rules.windows where sends.count >= window.limit {
-      let oldest = sends[sends.count - window.limit]
-      let free = oldest.at + window.length
-      if free > max(block?.until ?? now, now) { block = Refusal(.window, until: free) }
+    for window in policy.rules.windows {
+      let filling = filling(window, at: now)
+      guard filling.inside >= window.limit, let free = filling.changes else { continue }
+      if free > block?.until ?? now { block = Refusal(.window, until: free) }
     }
     let channels = policy.rules.channels
     if !channels.isEmpty, sendCount(by: policy, at: now) >= channels.count {
@@ -152,7 +161,7 @@ package struct SendRecord: Equatable, Sendable {
 
 /// Why no code may be sent, and when one may be.
 package struct Refusal: Equatable, Sendable {
-  package enum Reason: Equatable, Sendable {
+  package enum Reason: CaseIterable, Sendable {
     /// The cooldown after the last send runs.
     case cooldown
     /// A window holds as many sends as it allows.

@@ -1,0 +1,184 @@
+import Wire
+
+/// Why a countdown is as it is, and why START and ATTEMPT are refused: the reply to
+/// `COUNTDOWN WHY`.
+package struct CountdownExplanation: Equatable, Sendable {
+  /// What is true of the newest code.
+  package enum Code: String, CaseIterable, Sendable {
+    case valid, locked, passed, expired
+  }
+
+  package var key: [UInt8]
+  package var state = CountdownView.State.idle
+  package var owner = Owner.none
+  /// The state, and what START is refused for, in one sentence.
+  package var why = "idle: there is no countdown; START is accepted"
+  package var reason: Refusal.Reason?
+  package var retryAfterMS: Int64 = 0
+  /// How full each window is, and how many channels are used.
+  package var limits: [String] = []
+  /// Nil where codes are not tracked.
+  package var code: Code?
+  package var codeWhy: String?
+
+  /// Of a key that names nothing.
+  init(key: [UInt8]) { self.key = key }
+
+  init(
+    _ view: CountdownView, _ machine: Countdown, _ sending: Sending?, at now: Instant
+  ) {
+    key = view.key
+    state = view.state
+    owner = view.owner
+    retryAfterMS = view.retryAfterMS
+    if let sending, let validity = sending.policy.rules.validity {
+      let code = Self.code(sending.record, by: sending.policy, at: now)
+      self.code = code
+      codeWhy = Self.text(code, sending, validity, isRefunded: machine.isRefunded, at: now)
+    }
+
+    // One that the last start did not name is not asked.
+    let sending = sending?.isInForce == true ? sending : nil
+    if let sending { limits = Self.limits(sending.record, by: sending.policy, at: now) }
+    let refusal = machine.refusal(by: sending?.policy, sending?.record, at: now)
+    reason = refusal?.reason
+    why = refusal.map { Self.text($0, machine, sending, at: now) } ?? acceptance(machine)
+  }
+
+  // MARK: START
+
+  private func acceptance(_ machine: Countdown) -> String {
+    switch state {
+    case .idle: "idle: it was cancelled; START is accepted"
+    case _ where machine.isRefunded: "ready: the last send was refunded; START is accepted"
+    default: "ready: START is accepted"
+    }
+  }
+
+  private static func text(
+    _ refusal: Refusal, _ machine: Countdown, _ sending: Sending?, at now: Instant
+  ) -> String {
+    let left = (refusal.until - now).humanText
+    var paused = ""
+    if case .paused(let left) = machine.phase { paused = "paused with \(left.humanText) left" }
+    switch refusal.reason {
+    case .cooldown where !paused.isEmpty:
+      return "refused: \(paused); RESUME or CANCEL it"
+    case .cooldown:
+      let number = sending.map { " after send \($0.record.sendCount(by: $0.policy, at: now))" }
+      let whole = machine.plan.duration
+      let of = refusal.until - now <= whole ? " of \(whole.humanText)" : ""
+      return "refused: in cooldown\(number ?? ""); \(left)\(of) left"
+    case .window, .exhausted:
+      let sending = sending!
+      let limit =
+        refusal.reason == .exhausted
+        ? channels(sending.record, by: sending.policy, at: now)
+        : fullWindow(sending.record, by: sending.policy, until: refusal.until, at: now)
+      return "refused: \(limit)" + (paused.isEmpty ? "" : "; also \(paused)")
+    }
+  }
+
+  // MARK: Limits
+
+  private static func limits(
+    _ record: SendRecord, by policy: SendPolicy, at now: Instant
+  ) -> [String] {
+    let windows = policy.rules.windows.map { window($0, record, at: now) }
+    return windows + (policy.rules.channels.isEmpty ? [] : [channels(record, by: policy, at: now)])
+  }
+
+  private static func window(
+    _ window: SendPolicy.Window, _ record: SendRecord, at now: Instant
+  ) -> String {
+    let (inside, changes) = record.filling(window, at: now)
+    let count = "\(inside) of \(window.limit) in \(window.length.humanText)"
+    guard let changes else { return count }
+    let left = (changes - now).humanText
+    return count + (inside > window.limit ? "; room again in " : "; the oldest leaves in ") + left
+  }
+
+  /// The window that has no room until then.
+  private static func fullWindow(
+    _ record: SendRecord, by policy: SendPolicy, until: Instant, at now: Instant
+  ) -> String {
+    let full = policy.rules.windows.first { window in
+      let (inside, changes) = record.filling(window, at: now)
+      return inside >= window.limit && changes == until
+    }
+    return window(full!, record, at: now)
+  }
+
+  private static func channels(
+    _ record: SendRecord, by policy: SendPolicy, at now: Instant
+  ) -> String {
+    let channels = policy.rules.channels
+    let used = min(Int(record.sendCount(by: policy, at: now)), channels.count)
+    let text = "\(used) of \(channels.count) channels used"
+    guard used == channels.count, let last = record.sends.last else {
+      return "\(text); \(channels[used]) is next"
+    }
+    return "\(text); they start over in \((last.at + policy.longest - now).humanText)"
+  }
+
+  // MARK: Codes
+
+  private static func code(
+    _ record: SendRecord, by policy: SendPolicy, at now: Instant
+  ) -> Code {
+    // On a copy: asking is no attempt.
+    var record = record
+    return switch record.attempt(nil, by: policy, at: now) {
+    case .accepted: .valid
+    case .locked: .locked
+    case .passed: .passed
+    case .expired: .expired
+    }
+  }
+
+  private static func text(
+    _ code: Code, _ sending: Sending, _ validity: Interval, isRefunded: Bool, at now: Instant
+  ) -> String {
+    let most = sending.policy.rules.attempts
+    switch code {
+    case .valid:
+      let send = sending.record.code(nil, at: now)!
+      let left = most.map { "; \($0 - send.attempts) of \($0) attempts left" } ?? ""
+      return "valid for \((send.expires! - now).humanText)\(left)"
+    case .locked: return "refused: \(most!) of \(most!) attempts made"
+    case .passed: return "refused: PASS has used the code"
+    case .expired where isRefunded: return "refused: the send was refunded"
+    case .expired: return "refused: the validity of \(validity.humanText) is over"
+    }
+  }
+
+  // MARK: The reply
+
+  func write(to output: inout RESPEncoder) {
+    output.map(9)
+    output.field("key", bytes: key)
+    output.field("state", state.text)
+    output.field("why", why)
+    if let reason {
+      output.field("reason", Event.Reason(reason).text)
+    } else {
+      output.null("reason")
+    }
+    output.field("retry_after_ms", retryAfterMS)
+    output.field("limits", list: limits.map { Array($0.utf8) })
+    output.field("code", code?.rawValue)
+    output.field("code_why", codeWhy)
+    output.field("owner", owner)
+  }
+}
+
+extension Engine {
+  func explainCountdown(_ key: Span<UInt8>, at now: Moment) -> CountdownExplanation {
+    guard let index = settledCountdown(key, at: now) else {
+      return CountdownExplanation(key: Array(key))
+    }
+    return CountdownExplanation(
+      countdownView(index, at: now), countdowns.machine(index), countdowns.sending(index),
+      at: now.boot)
+  }
+}
