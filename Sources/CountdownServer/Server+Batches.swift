@@ -60,7 +60,7 @@ extension Server {
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
     }
     if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
-    if let writer, !isReadOnly {
+    if let writer, !isReadOnly, virtualClock == nil {
       bootAlarm.arm(noLaterThan: UInt64(max(writer.clocksDue, 0)))
     }
   }

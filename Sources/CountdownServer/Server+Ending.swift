@@ -1,3 +1,6 @@
+import CountdownStore
+import Countdowns
+
 /// The orderly end.
 extension Server {
   /// Takes no new connections, writes what is to be written, and ends. From any thread.
@@ -21,6 +24,19 @@ extension Server {
         finishStopping()
       }
     }
+  }
+
+  /// Ends, to start again with virtual time that much later: in the next boot of the machine, whose
+  /// boot clock begins at 0, or in the same. False where it could not listen there again.
+  package func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
+    guard let virtualClock, case .path = settings.listener else { return false }
+    let now = virtualClock.now
+    let digits = (0..<32).map { _ in "0123456789abcdef".randomElement()! }
+    nextStart = StoreClock.Reading(
+      bootID: isReboot ? String(digits) : bootID,
+      Moment(boot: isReboot ? .zero : now.boot + pause, wall: now.wall + pause))
+    shutDown()
+    return true
   }
 
   func finishStopping() {

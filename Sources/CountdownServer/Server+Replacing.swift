@@ -6,9 +6,8 @@ import Logging
 /// See `Replacement` for why nothing is lost on the way.
 extension Server {
   static func openStore(
-    _ state: Store.Options, _ logger: Logger, at now: Moment
+    _ state: Store.Options, _ logger: Logger, at reading: StoreClock.Reading
   ) throws(StoreError) -> Store {
-    let reading = StoreClock.Reading(bootID: BootID.current, now)
     do throws(StoreError) {
       return try Store(state, at: reading) { announce($0, logger) }
     } catch {

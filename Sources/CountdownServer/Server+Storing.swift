@@ -82,6 +82,14 @@ extension Server {
   }
 }
 
+extension Moment {
+  init(_ reading: StoreClock.Reading) {
+    self.init(
+      boot: Instant(microseconds: reading.bootMicroseconds),
+      wall: Instant(microseconds: reading.wallMicroseconds))
+  }
+}
+
 extension StoreClock.Reading {
   init(bootID: String, _ now: Moment) {
     self.init(

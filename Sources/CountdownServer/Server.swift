@@ -43,7 +43,7 @@ package final class Server: CommandHost, @unchecked Sendable {
   var loaded: Result<Void, any Error>?
   var toldOfLoading: Instant?
   /// Reading it takes as long as storing a small batch.
-  let bootID = BootID.current
+  let bootID: String
   var writer: StoreWriter?
   /// Where the log is brought to the tables. The loop comes first.
   let upkeep = UpkeepThread()
@@ -59,6 +59,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var rejectedConnections = 0
   var lastConnection: UInt64 = 0
   var isStopping = false
+  /// Where virtual time continues once the daemon has started again; nil unless it is to.
+  package var nextStart: StoreClock.Reading?
   var hasStopped = false
   var backup: Backup?
   var lastBackup: Int64 = 0
@@ -113,11 +115,19 @@ package final class Server: CommandHost, @unchecked Sendable {
     self.settings = settings
     self.hooks = hooks
     self.logger = logger
-    let now = Moment.present
-    startedAt = now
+    var reading =
+      settings.virtualStart ?? StoreClock.Reading(bootID: BootID.current, Moment.present)
     // A file of another version is made over first, and one that was damaged looked through.
     if settings.state != nil { hooks.isLoading(0) }
-    unread = try settings.state.map { try Self.openStore($0, logger, at: now) }
+    unread = try settings.state.map { state throws(StoreError) in
+      var state = state
+      state.isTimeVirtual = settings.isTimeVirtual
+      state.continuesClocks = settings.isTimeVirtual && settings.virtualStart == nil
+      return try Self.openStore(state, logger, at: reading)
+    }
+    if settings.isTimeVirtual, let unread { reading = unread.clock.reading }
+    bootID = reading.bootID
+    startedAt = Moment(reading)
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)
     case .descriptor: listening = nil
@@ -192,6 +202,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       var new = new
       new.listener = server.settings.listener
       new.isTimeVirtual = server.settings.isTimeVirtual
+      new.virtualStart = server.settings.virtualStart
       new.watchdogInterval = server.settings.watchdogInterval
       server.settings = new
       server.dispatcher.reload(new.dispatcher)

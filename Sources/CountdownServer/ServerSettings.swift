@@ -20,8 +20,10 @@ package struct ServerSettings: Sendable {
   package var dispatcher = Dispatcher.Settings()
   /// Where and how state is kept; nil: not at all.
   package var state: Store.Options?
-  /// Time is frozen, and moves by CLOCK ADVANCE.
+  /// Time is frozen, and moves by CLOCK.
   package var isTimeVirtual = false
+  /// Where virtual time begins; nil: where the state was left, else at the present.
+  package var virtualStart: StoreClock.Reading?
   /// The longest time between two heartbeats in microseconds; nil without a watchdog.
   package var watchdogInterval: Int64?
   /// What CONFIG GET shows.

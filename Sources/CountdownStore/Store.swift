@@ -31,6 +31,10 @@ package final class Store {
     package var mostSegments = 64
     /// No number from here on was given out, whatever the file says.
     package var firstNumber: Int64 = 0
+    /// The clocks are virtual: they move on command.
+    package var isTimeVirtual = false
+    /// The clocks continue where the state was left, if there is one.
+    package var continuesClocks = false
     /// Of pages of the file, in KiB.
     package var cacheKibibytes = 8_192
 
@@ -102,6 +106,7 @@ package final class Store {
       LogContents.Query(
         lineage: lineage, folded: found?.folded ?? 0, start: found?.start ?? 0))
     let saved = log.clocks?.saved ?? found?.clocks.saved
+    let now = options.continuesClocks ? saved?.reading ?? now : now
     var isLossy = false
     if let loss = log.damage {
       // The files are whole after a power failure, but `process` does not wait for the disk.
@@ -116,7 +121,8 @@ package final class Store {
     let numbers = NumberFloor(directory: options.directory)
     let given = numbers.read() ?? 0
     let known = max(found?.clocks.numberFloor ?? 0, log.clocks?.numberFloor ?? 0)
-    clock = StoreClock(continuing: saved, at: now)
+    clock = StoreClock(
+      continuing: saved, at: now, isVirtual: options.isTimeVirtual)
     firstNumber = max(
       max(known, given) + 1, now.wallMicroseconds, options.firstNumber,
       max(events.highestSequence, log.lastEvent) + 1)

@@ -59,9 +59,12 @@ package struct StoreClock: Equatable, Sendable {
   /// The store's clock is this much ahead of this boot's boot clock.
   package let offset: Int64
   private(set) var saved: Saved
+  /// Virtual time continues exactly where it was, so each step of it is written down.
+  private let isVirtual: Bool
 
   /// - Parameter saved: nil for a new store.
-  init(continuing saved: Saved?, at now: Reading) {
+  init(continuing saved: Saved?, at now: Reading, isVirtual: Bool = false) {
+    self.isVirtual = isVirtual
     if let saved {
       if saved.reading.isOfSameBoot(as: now) {
         offset = saved.offset
@@ -76,6 +79,9 @@ package struct StoreClock: Equatable, Sendable {
     self.saved = Saved(reading: now, offset: offset)
   }
 
+  /// The clocks when they were last written down.
+  package var reading: Reading { saved.reading }
+
   /// From this boot's boot clock.
   package func stored(bootMicroseconds: Int64) -> Int64 { bootMicroseconds + offset }
 
@@ -84,6 +90,7 @@ package struct StoreClock: Equatable, Sendable {
 
   /// Whether the clocks have to be written again.
   package func isOutdated(at now: Reading) -> Bool {
+    if isVirtual { return now != saved.reading }
     let old = saved.reading
     let away = now.bootMicroseconds - old.bootMicroseconds
     let step = now.wallMicroseconds - old.wallMicroseconds - away

@@ -31,6 +31,7 @@ struct Countdownd: ParsableCommand {
         countdownd --socket ./countdownd.sock --state-directory ./state
         countdownd --config /etc/countdownd/countdownd.yaml
         countdownd --socket ./test.sock --virtual-time
+        countdownd --socket ./test.sock --virtual-time --state-directory ./test-state
         countdownd --check --state-directory ./state
 
       Signals:
@@ -80,7 +81,10 @@ struct Countdownd: ParsableCommand {
   var config: String?
 
   @Flag(
-    help: "Freeze time; only CLOCK ADVANCE moves it. For tests: the state is in memory only.")
+    help: """
+      Freeze time; only CLOCK moves it. For tests: the state is in memory only, unless \
+      --state-directory is given.
+      """)
   var virtualTime = false
 
   @Option(
@@ -99,10 +103,10 @@ struct Countdownd: ParsableCommand {
   var checksState = false
 
   func validate() throws {
-    if virtualTime, let durability, durability != .none {
+    if virtualTime, stateDirectory == nil, let durability, durability != .none {
       throw ValidationError(
-        "--virtual-time keeps its state in memory only, so not --durability "
-          + "\(durability.rawValue); leave one of them out")
+        "--virtual-time stores its state only in a --state-directory; add one for --durability "
+          + "\(durability.rawValue)")
     }
   }
 
@@ -141,7 +145,13 @@ struct Countdownd: ParsableCommand {
     settings.isTimeVirtual = virtualTime
     settings.watchdogInterval = Watchdog.intervalMicroseconds().map { Int64(clamping: $0) }
     if virtualTime {
-      logger.notice("time is virtual, so the state is in memory only")
+      settings.virtualStart = VirtualRestart.start()
+      // Without a state the clock keeps generations rising. At first small ones are easier to read.
+      if let start = settings.virtualStart {
+        settings.engine.firstGeneration = start.wallMicroseconds
+      }
+      let place = settings.state == nil ? ", and the state is in memory only" : ""
+      logger.notice("time is virtual\(place)")
     } else {
       settings.engine.firstGeneration = firstNumber(configuration, logger)
     }
@@ -165,6 +175,7 @@ struct Countdownd: ParsableCommand {
     server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
+    if let start = server.nextStart { VirtualRestart.again(at: start) }
   }
 
   private func checkState(_ configuration: Configuration) throws {
@@ -218,8 +229,8 @@ struct Countdownd: ParsableCommand {
     if let socket { configuration.socket.path = socket }
     if let stateDirectory { configuration.stateDirectory = stateDirectory }
     if let durability { configuration.durability = durability }
-    // Deadlines of a virtual clock mean nothing to the next daemon.
-    if virtualTime { configuration.durability = .none }
+    // Tests must not change the state of a configuration that others use.
+    if virtualTime, stateDirectory == nil { configuration.durability = .none }
     if let logLevel { configuration.logLevel = logLevel }
     return configuration
   }
@@ -360,7 +371,7 @@ private func microsecondsSince1970() -> Int64 {
 }
 
 /// Writes an error to standard error.
-private func complain(_ text: String, prefixed: Bool = true) {
+func complain(_ text: String, prefixed: Bool = true) {
   StandardError.write(line: (prefixed ? "countdownd: " : "") + text.printableLines)
 }
 

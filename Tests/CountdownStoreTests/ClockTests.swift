@@ -54,6 +54,28 @@ import Testing
     #expect(left(since: at(100, wall: 5_000), at: at(3, wall: 5_020)) == 40)
   }
 
+  @Test func virtualTimeIsWrittenDownAtEachStep() {
+    var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000), isVirtual: true)
+    #expect(!clock.isOutdated(at: at(100, wall: 5_000)))
+    #expect(clock.isOutdated(at: at(101, wall: 5_001)))
+    clock.note(at(101, wall: 5_001))
+    #expect(!clock.isOutdated(at: at(101, wall: 5_001)))
+  }
+
+  @Test func virtualTimeContinuesWhereTheStateWasLeft() throws {
+    let directory = TemporaryDirectory()
+    var virtual = options(directory.state)
+    (virtual.isTimeVirtual, virtual.continuesClocks) = (true, true)
+    try Life(directory, at: at(100, wall: 5_000)).close(at: at(160, wall: 5_060))
+    #expect(
+      try Store(virtual, at: at(7, wall: 9_000, "boot-2")).clock.reading
+        == at(160, wall: 5_060))
+    virtual.continuesClocks = false
+    #expect(
+      try Store(virtual, at: at(7, wall: 9_000, "boot-2")).clock.reading
+        == at(7, wall: 9_000, "boot-2"))
+  }
+
   @Test func goesOnOverManyReboots() {
     var clock = StoreClock(continuing: nil, at: at(100, wall: 5_000))
     let deadline = clock.stored(bootMicroseconds: 160_000_000)

@@ -12,7 +12,6 @@ package final class StateFuzz: FuzzTarget {
 
   private static let bootID = "fuzz"
   private static let inserts: [UInt8] = [0, 1, 0x7F, 0x80, 0xFF]
-  private static let names = ["state.db", "changes-0000000001.log", "changes-0000000002.log"]
 
   private let directory: String
   private var files: [String: [UInt8]] = [:]
@@ -102,14 +101,16 @@ package final class StateFuzz: FuzzTarget {
     writer.close(at: reading(talk.now))
     let store = try open(talk.now)
     rows = try read(store)
-    for name in Self.names {
+    // Segments of the log are named after the batches in them.
+    for name in Files.names(in: directory) where name == "state.db" || name.hasSuffix(".log") {
       files[name] = try Files.read("\(directory)/\(name)")
     }
     let kinds: [EntityKind] = [.countdown, .timer, .hud, .throttle, .once, .gate, .debounce]
     let counts =
       kinds.map { kind in rows.records.count { $0.kind == kind } }
       + [
-        rows.records.count { $0.hasPolicy }, rows.events.count, files[Self.names[1]]?.count ?? 0,
+        rows.records.count { $0.hasPolicy }, rows.events.count, files["state.db"]?.count ?? 0,
+        files.count - 1,
       ]
     guard !counts.contains(0) else {
       throw FuzzFailure("the state to be damaged has not something of everything: \(counts)")
@@ -139,7 +140,7 @@ package final class StateFuzz: FuzzTarget {
 
   private func damageFiles(_ random: inout SeededGenerator) throws {
     Files.removeFiles(in: directory)
-    for name in Self.names {
+    for name in files.keys.sorted() {
       var bytes = files[name] ?? []
       if random.isOne(in: 2) { damage(file: &bytes, &random) }
       try Files.write(bytes, to: "\(directory)/\(name)")

@@ -222,19 +222,29 @@ def test_wrong_arguments_are_usage_errors(tmp_path):
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_virtual_time_stores_nothing_and_says_so(durability):
+def test_virtual_time_with_durability_needs_a_state_directory(durability):
     done = run("--virtual-time", "--durability", durability)
     assert done.returncode == 64
-    assert "--virtual-time keeps its state in memory only" in done.stderr
-    assert f"not --durability {durability}" in done.stderr
+    assert "--virtual-time stores its state only in a --state-directory" in done.stderr
+    assert f"add one for --durability {durability}" in " ".join(done.stderr.split())
 
 
-@pytest.mark.daemon(virtual_time=True, config="durability: power")
-def test_virtual_time_overrides_the_configured_durability(daemon, client):
-    assert "the state is in memory only" in daemon.log
-    assert client("CONFIG", "GET", "durability") == [b"durability", b"none"]
-    assert daemon.info("persistence")["durability"] == "none"
-    assert not daemon.state.exists()
+def test_virtual_time_leaves_the_configured_state_alone(tmp_path):
+    state, path, log = tmp_path / "state", tmp_path / "socket", tmp_path / "log"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"state-directory: {state}\ndurability: power\n")
+    with open(log, "w") as output:
+        process = subprocess.Popen(
+            [binary(), "--socket", path, "--config", config, "--virtual-time"], stderr=output)
+    try:
+        eventually(lambda: path.exists() and "listens" in log.read_text(), "it listens")
+        with Client(path) as client:
+            assert client("CONFIG", "GET", "durability") == [b"durability", b"none"]
+        assert "the state is in memory only" in log.read_text()
+        assert not state.exists()
+    finally:
+        process.terminate()
+        assert process.wait(timeout=5) == 0
 
 
 def test_version_and_help_are_printed():

@@ -262,8 +262,13 @@ def test_clock_advance_stops_when_too_much_is_due(client):
     assert view(client("TIMER", "GET", "t"))["fired"] == 1_000
 
 
-def test_real_time_cannot_be_moved(client):
-    assert "--virtual-time" in client("CLOCK", "ADVANCE", "1s")
+@pytest.mark.parametrize(
+    "words",
+    [["ADVANCE", "1s"], ["SET", "+1h"], ["SUSPEND", "1h"], ["RESTART"], ["REBOOT", "1m"]],
+)
+def test_real_time_cannot_be_moved(client, words):
+    assert f"--virtual-time to use CLOCK {words[0]}" in client("CLOCK", *words)
+    assert client("PING") == Simple("PONG")
 
 
 # The end

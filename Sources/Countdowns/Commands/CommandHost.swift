@@ -34,6 +34,9 @@ package protocol CommandHost: AnyObject {
   func endBackup(of connection: UInt64)
   /// Ends the daemon, as SIGTERM does.
   func shutDown()
+  /// Starts the daemon again, with virtual time that much later, in the next boot of the machine or
+  /// in the same; false if it cannot.
+  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool
   /// Nil unless time is virtual and moves on command.
   var virtualClock: VirtualClock? { get }
 }
@@ -110,6 +113,9 @@ package final class VirtualClock {
     now.boot.microseconds += microseconds
     now.wall.microseconds += microseconds
   }
+
+  /// Somebody sets the clock on the wall.
+  package func setWall(_ wall: Instant) { now.wall = wall }
 }
 
 package enum InfoSection: String, CaseIterable, Sendable {

@@ -38,7 +38,8 @@ package struct CommandTable: Sendable {
     let commands =
       countdownCommands + hudCommands + timerCommands + guardCommands + scopeCommands
       + navigationCommands + pageCommands + connectionCommands
-      + clientCommands + pubSubCommands + eventCommands + serverCommands + backupCommands
+      + clientCommands + pubSubCommands + eventCommands + serverCommands + clockCommands
+      + backupCommands
       + introspectionCommands
     rows = commands + helpCommands(for: commands)
     for (index, row) in rows.enumerated() {

@@ -153,32 +153,6 @@ let serverCommands: [CommandSpec] = [
     call.session.isClosing = true
     call.dispatcher.host.shutDown()
   },
-
-  CommandSpec(
-    "CLOCK", "ADVANCE", "d", group: .server, [.admin, .afterLoading],
-    complexity: "O(what falls due)",
-    "With --virtual-time: advance time, event by event."
-  ) { call throws(CommandError) in
-    let step = try call.duration(call.arguments[2], "the time")
-    guard let clock = call.dispatcher.host.virtualClock else {
-      throw CommandError(
-        "ERR the clock is real; start countdownd with --virtual-time to move it")
-    }
-    let left = VirtualClock.end - clock.now.wall
-    guard step <= left else {
-      throw CommandError(
-        "ERR virtual time ends with the year 9999; advance by at most "
-          + "\(left.microseconds / 1_000)ms")
-    }
-    let finished = call.dispatcher.advance(clock, by: step)
-    let now = clock.now.unixMilliseconds
-    guard finished else {
-      throw CommandError(
-        "LIMIT CLOCK ADVANCE stopped at \(now) after \(Dispatcher.mostVirtualSteps) moments with "
-          + "something due; advance again")
-    }
-    call.session.output.integer(now)
-  },
 ]
 
 extension RESPEncoder {
@@ -202,29 +176,5 @@ extension RESPEncoder {
       array(kept.count)
       for name in kept { bulk(name) }
     }
-  }
-}
-
-extension Dispatcher {
-  static let mostVirtualSteps = 1_000_000
-
-  /// Lets virtual time pass, stopping at each moment at which something is due. False if there
-  /// were too many of them to do at one go.
-  fileprivate func advance(_ clock: VirtualClock, by step: Interval) -> Bool {
-    let end = clock.now.boot + step
-    for _ in 0..<Self.mostVirtualSteps {
-      while !engine.advance(to: clock.now, budget: 10_000) {}
-      let now = clock.now
-      let (boot, wall) = engine.nextDeadline
-      // Both clocks move together, so a moment of one is a moment of the other.
-      let next = [boot, wall.map { now.boot + ($0 - now.wall) }].compactMap { $0 }.min()
-      guard let next, next <= end else {
-        clock.advance(by: (end - now.boot).microseconds)
-        while !engine.advance(to: clock.now, budget: 10_000) {}
-        return true
-      }
-      clock.advance(by: max((next - now.boot).microseconds, 0))
-    }
-    return false
   }
 }

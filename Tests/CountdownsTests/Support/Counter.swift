@@ -40,6 +40,12 @@ final class HostStandIn: CommandHost {
   }
   func setLogLevel(_ level: String) -> Bool { level == "debug" }
   func shutDown() { isShutDown = true }
+  /// As `RESTART 5000000` or `REBOOT 0`, in microseconds.
+  private(set) var restarts: [String] = []
+  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool {
+    restarts.append("\(isReboot ? "REBOOT" : "RESTART") \(pause.microseconds)")
+    return true
+  }
   func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 1 }
   func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { 3 }
   func readBackup(

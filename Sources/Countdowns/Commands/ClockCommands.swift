@@ -1,0 +1,129 @@
+/// CLOCK: virtual time passes, and what else happens to clocks and machines.
+let clockCommands: [CommandSpec] = [
+  .clock("ADVANCE", "d", "advance time, event by event.") {
+    call, clock throws(CommandError) in
+    let end = try call.moment(call.arguments[2], of: clock)
+    guard call.dispatcher.advance(clock, to: end) else {
+      throw CommandError(
+        "LIMIT CLOCK ADVANCE stopped at \(clock.now.unixMilliseconds) after "
+          + "\(Dispatcher.mostVirtualSteps) moments with something due; advance again")
+    }
+  },
+  .clock("SET", "time", "set the wall clock, as an administrator does.") {
+    call, clock throws(CommandError) in
+    clock.setWall(try call.wall(call.arguments[2], clock))
+    call.dispatcher.catchUp(clock)
+  },
+  .clock("SUSPEND", "d", "suspend the machine for that time: what falls due is late.") {
+    call, clock throws(CommandError) in
+    let end = try call.moment(call.arguments[2], of: clock)
+    clock.advance(by: (end - clock.now.boot).microseconds)
+    call.dispatcher.catchUp(clock)
+  },
+  .clock("RESTART", "[d]", "restart the daemon, which is away for that time.") {
+    call, clock throws(CommandError) in
+    try call.restart(clock, inNextBoot: false)
+  },
+  .clock("REBOOT", "[d]", "reboot the machine, which is off for that time.") {
+    call, clock throws(CommandError) in
+    try call.restart(clock, inNextBoot: true)
+  },
+]
+
+extension CommandSpec {
+  /// A command that replies with the time on the wall afterwards.
+  fileprivate static func clock(
+    _ name: String, _ syntax: String, _ summary: String,
+    _ body: @escaping @Sendable (Call, VirtualClock) throws(CommandError) -> Void
+  ) -> CommandSpec {
+    CommandSpec(
+      "CLOCK", name, syntax, group: .server, [.admin, .afterLoading],
+      complexity: "O(what falls due)", "With --virtual-time: " + summary
+    ) { call throws(CommandError) in
+      guard let clock = call.dispatcher.host.virtualClock else {
+        throw CommandError(
+          "ERR the clock is real; start countdownd with --virtual-time to use CLOCK \(name)")
+      }
+      try body(call, clock)
+      call.session.output.integer(clock.now.unixMilliseconds)
+    }
+  }
+}
+
+extension Call {
+  /// That much later, on the boot clock.
+  fileprivate func moment(
+    _ bytes: Span<UInt8>, of clock: VirtualClock
+  ) throws(CommandError) -> Instant {
+    let step = try duration(bytes, "the time")
+    let left = VirtualClock.end - clock.now.wall
+    guard step <= left else {
+      throw CommandError(
+        "ERR virtual time ends with the year 9999; that is at most "
+          + "\(left.microseconds / 1_000)ms from now")
+    }
+    return clock.now.boot + step
+  }
+
+  /// A time on the wall: in milliseconds since 1970, or after or before the present one.
+  fileprivate func wall(
+    _ bytes: Span<UInt8>, _ clock: VirtualClock
+  ) throws(CommandError) -> Instant {
+    let wall: Instant
+    switch bytes.count > 1 ? bytes[0] : 0 {
+    case UInt8(ascii: "+"):
+      wall = clock.now.wall + (try duration(bytes.extracting(1...), "the time"))
+    case UInt8(ascii: "-"):
+      wall = clock.now.wall + (try duration(bytes.extracting(1...), "the time")) * -1
+    default:
+      let last = VirtualClock.end.microseconds / 1_000
+      wall = Instant(
+        microseconds: try integer(bytes, "the time in milliseconds since 1970", in: 0...last)
+          * 1_000)
+    }
+    guard wall >= .zero, wall <= VirtualClock.end else {
+      throw problem("the wall clock is set to a time from 1970 to the year 9999")
+    }
+    return wall
+  }
+
+  fileprivate func restart(
+    _ clock: VirtualClock, inNextBoot isReboot: Bool
+  ) throws(CommandError) {
+    var pause = Interval.zero
+    if arguments.count > 2 { pause = try moment(arguments[2], of: clock) - clock.now.boot }
+    guard dispatcher.host.restart(after: pause, inNextBoot: isReboot) else {
+      throw CommandError(
+        "ERR the socket was passed by systemd, so only systemd can start the daemon again; use "
+          + "a daemon with --socket")
+    }
+  }
+}
+
+extension Dispatcher {
+  static let mostVirtualSteps = 1_000_000
+
+  /// Lets virtual time pass, stopping at each moment at which something is due. False if there
+  /// were too many of them to do at one go.
+  fileprivate func advance(_ clock: VirtualClock, to end: Instant) -> Bool {
+    for _ in 0..<Self.mostVirtualSteps {
+      catchUp(clock)
+      let now = clock.now
+      let (boot, wall) = engine.nextDeadline
+      // Both clocks move together, so a moment of one is a moment of the other.
+      let next = [boot, wall.map { now.boot + ($0 - now.wall) }].compactMap { $0 }.min()
+      guard let next, next <= end else {
+        clock.advance(by: (end - now.boot).microseconds)
+        catchUp(clock)
+        return true
+      }
+      clock.advance(by: max((next - now.boot).microseconds, 0))
+    }
+    return false
+  }
+
+  /// Runs everything that is due.
+  fileprivate func catchUp(_ clock: VirtualClock) {
+    while !engine.advance(to: clock.now, budget: 10_000) {}
+  }
+}

@@ -1,0 +1,73 @@
+import Testing
+
+@testable import Countdowns
+
+/// CLOCK on the wire: what happens to clocks and machines, with virtual time only.
+@Suite struct ClockCommandTests {
+  let counter = Counter()
+  let clock: VirtualClock
+
+  init() {
+    clock = VirtualClock(counter.host.now)
+    counter.host.virtualClock = clock
+  }
+
+  private var wall: Int64 { clock.now.unixMilliseconds }
+
+  @Test("SET moves the clock on the wall to a time, or by a time, and the boot clock not")
+  func set() throws {
+    let (boot, start) = (clock.now.boot, wall)
+    #expect(try counter.say("CLOCK SET +90s") == .integer(start + 90_000))
+    #expect(try counter.say("CLOCK SET -1h") == .integer(start + 90_000 - 3_600_000))
+    #expect(try counter.say("CLOCK SET 1000") == .integer(1_000))
+    #expect(try counter.say("CLOCK SET 0") == .integer(0))
+    #expect(clock.now.boot == boot)
+  }
+
+  @Test("SET to a time that is none is refused, and changes nothing")
+  func impossibleTimes() throws {
+    let before = clock.now
+    try counter.expectError("CLOCK SET soon", "the time in milliseconds since 1970")
+    try counter.expectError("CLOCK SET +soon", "the time")
+    try counter.expectError("CLOCK SET 253402300800000", "the time in milliseconds since 1970")
+    _ = try counter.say("CLOCK SET 5000")
+    try counter.expectError("CLOCK SET -6s", "a time from 1970 to the year 9999")
+    _ = try counter.say("CLOCK SET 253402300799999")
+    try counter.expectError("CLOCK SET +1ms", "a time from 1970 to the year 9999")
+    #expect(clock.now.boot == before.boot)
+  }
+
+  @Test("SUSPEND moves both clocks at once: what falls due is late, and ticks are merged")
+  func suspend() throws {
+    _ = try counter.frames(["SUBSCRIBE", "countdown:k"])
+    let other = counter.open()
+    _ = try counter.say("COUNTDOWN START k COUNT 3 EVERY 1s", by: other)
+    let start = wall
+    _ = try counter.take()
+    #expect(try counter.say("CLOCK SUSPEND 2s", by: other) == .integer(start + 2_000))
+    let ticks = try counter.take().map { $0.elements.last!.text }
+    #expect(ticks.count == 1 && ticks[0].contains(#""remaining":1,"#))
+    #expect(clock.now.boot.microseconds == 2_000_000)
+  }
+
+  @Test("RESTART and REBOOT ask the host, with the time that they take, and leave the clock to it")
+  func restarts() throws {
+    let before = clock.now
+    for line in ["RESTART", "RESTART 5s", "REBOOT", "REBOOT 1500"] {
+      #expect(try counter.say("CLOCK \(line)") == .integer(before.unixMilliseconds))
+    }
+    #expect(
+      counter.host.restarts == ["RESTART 0", "RESTART 5000000", "REBOOT 0", "REBOOT 1500000"])
+    #expect(clock.now == before)
+  }
+
+  @Test("In real time every one of them is refused, and says how to have virtual time")
+  func realTime() throws {
+    counter.host.virtualClock = nil
+    for line in ["ADVANCE 1s", "SET +1s", "SUSPEND 1s", "RESTART", "REBOOT"] {
+      let name = line.split(separator: " ")[0]
+      try counter.expectError(
+        "CLOCK \(line)", "start countdownd with --virtual-time to use CLOCK \(name)")
+    }
+  }
+}
