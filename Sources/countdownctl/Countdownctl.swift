@@ -50,7 +50,8 @@ struct Countdownctl: AsyncParsableCommand {
       CommandGroup(
         name: "Countdown",
         subcommands: [
-          Start.self, Resend.self, GetCommand<Countdown>.self, ListCommand<Countdown>.self,
+          Start.self, Resend.self, GetCommand<Countdown>.self, Why.self,
+          ListCommand<Countdown>.self,
           VerbCommand<Countdown.Pause>.self, VerbCommand<Countdown.Resume>.self,
           Countdown.Retime.self, VerbCommand<Countdown.Cancel>.self, Refund.self, Attempt.self,
           Pass.self,
@@ -65,8 +66,7 @@ struct Countdownctl: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
-          Reload.self,
-          LogLevel.self, Backup.self, Ticket.self, Bench.self, Raw.self,
+          Reload.self, LogLevel.self, Backup.self, Ticket.self, Bench.self, Play.self, Raw.self,
         ]),
     ])
 

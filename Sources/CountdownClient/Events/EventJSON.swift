@@ -10,7 +10,7 @@ extension RESPValue {
   /// Reads a JSON object as the map that a reply would have in its place, sorted by name.
   ///
   /// - Throws: `DecodingError` for anything else, and for values nested more than 32 deep.
-  init(json: some Collection<UInt8>) throws {
+  package init(json: some Collection<UInt8>) throws {
     self = .map(pairs: try JSONDecoder().decode([String: JSONField].self, from: Data(json)))
   }
 

@@ -1,0 +1,204 @@
+import CountdownClient
+import Countdowns
+import Synchronization
+import Wire
+
+/// Plays the commands of a flow on a daemon with virtual time, and notes replies and events.
+///
+/// Time passes from deadline to deadline, so each event is noted at its own time. Another client
+/// observes all channels.
+final class FlowPlayer {
+  private let flow: Flow
+  private let path: String
+  /// By name. The one without a name sends the commands without one.
+  private var clients: [String: FlowClient] = [:]
+  private var observer: FlowClient?
+  /// Since the flow began, in milliseconds.
+  private var elapsed: Int64 = 0
+  private(set) var messages: [FlowMessage] = []
+  /// What replies have set, with their `$`.
+  private(set) var variables: [String: String] = [:]
+
+  init(_ flow: Flow, path: String) {
+    self.flow = flow
+    self.path = path
+  }
+
+  func play() async throws {
+    try await observe()
+    for (index, line) in flow.lines.enumerated() {
+      try await pass(to: line.time.millisecondsRoundedUp)
+      guard case .command(let words) = line.content else { continue }
+      let next = flow.lines[(index + 1)...].first {
+        if case .nothing = $0.content { false } else { true }
+      }
+      try await execute(words, line, reply: next)
+    }
+  }
+
+  // MARK: Clients
+
+  private func observe() async throws {
+    let observer = try await FlowClient.open(path)
+    self.observer = observer
+    try await observer.subscribe(["PSUBSCRIBE", "*"])
+  }
+
+  private func client(_ name: String) async throws -> FlowClient {
+    if let client = clients[name], client.isOpen { return client }
+    let client = try await FlowClient.open(path)
+    clients[name] = client
+    return client
+  }
+
+  // MARK: Time
+
+  /// Lets time pass, stopping wherever something is due.
+  private func pass(to end: Int64) async throws {
+    while elapsed < end {
+      let facts = try await observer!.send(["INFO", "timers"]).string ?? ""
+      let due = facts.split(whereSeparator: \.isNewline)
+        .first { $0.hasPrefix("next_deadline_in_ms:") }
+        .flatMap { Int64($0.drop { $0 != ":" }.dropFirst()) }
+      let step = min(max(due ?? .max, 1), end - elapsed)
+      try await advance(step)
+      elapsed += step
+      try await collect()
+    }
+  }
+
+  private func advance(_ milliseconds: Int64) async throws {
+    let reply = try await observer!.send(["CLOCK", "ADVANCE", "\(milliseconds)ms"])
+    if case .error(let text) = reply { throw CountdownClientError(reply: text) }
+  }
+
+  /// Microseconds since 1970.
+  private func wallClock() async throws -> Int64 {
+    let parts = try await observer!.send(["TIME"]).elements ?? []
+    return parts.reduce(0) { $0 * 1_000_000 + Int64($1.int ?? 0) }
+  }
+
+  // MARK: Commands
+
+  private func execute(_ words: [String], _ line: Flow.Line, reply: Flow.Line?) async throws {
+    let words = words.map { variables[$0] ?? $0 }
+    let name = words.prefix(2).map { $0.uppercased() }
+    note(.command(line: line.number), by: line.client)
+    let client = try await client(line.client)
+    if CountdownClient.answersWithPushes(Array(words[0].utf8)) {
+      try await client.subscribe(words)
+      return try await settle()
+    }
+    let before = name[0] == "CLOCK" ? try await wallClock() : 0
+    let answer = try await client.send(words)
+    if case .reply(let text)? = reply?.content { setVariables(text, from: answer) }
+    note(.reply(answer), by: line.client)
+    if name[0] == "QUIT" { await client.closed() }
+    if name == ["CLOCK", "RESTART"] || name == ["CLOCK", "REBOOT"], !answer.isError {
+      try await reconnect()
+    }
+    // The flow's own time does not depend on the clock on the wall.
+    if name[0] == "CLOCK", name != ["CLOCK", "SET"] {
+      elapsed += (try await wallClock() - before) / 1_000
+    }
+    try await settle()
+  }
+
+  private func setVariables(_ text: String, from reply: RESPValue) {
+    for (name, value) in FlowMessage.fields(of: text) ?? []
+    where Flow.isVariable(value) && variables[value] == nil {
+      variables[value] = reply[name].map(FlowMessage.text)
+    }
+    if Flow.isVariable(text), variables[text] == nil { variables[text] = FlowMessage.text(reply) }
+  }
+
+  /// The daemon starts again: all connections are closed.
+  private func reconnect() async throws {
+    for client in Array(clients.values) + [observer!] { await client.closed() }
+    clients = [:]
+    for attempt in 0... {
+      do {
+        return try await observe()
+      } catch CountdownClientError.daemonNotRunning where attempt < 1_000 {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+    }
+  }
+
+  /// Whatever is due now happens, and is noted.
+  private func settle() async throws {
+    try await advance(0)
+    try await collect()
+  }
+
+  /// Notes what clients have received.
+  private func collect() async throws {
+    let all = [("", observer!)] + clients.sorted { $0.key < $1.key }.filter { $0.key != "" }
+    for (name, client) in all where client.isOpen {
+      for (channel, fields) in try await client.received() {
+        note(.event(channel: channel, fields: fields), by: name)
+      }
+    }
+  }
+
+  private func note(_ content: FlowMessage.Content, by client: String) {
+    messages.append(FlowMessage(milliseconds: elapsed, client: client, content: content))
+  }
+}
+
+/// One connection of a flow.
+final class FlowClient: Sendable {
+  private let connection: Connection
+  private let pushes: Pushes
+
+  private final class Pushes: Sendable {
+    let values = Mutex<[RESPValue]>([])
+  }
+
+  private init(_ connection: Connection, _ pushes: Pushes) {
+    self.connection = connection
+    self.pushes = pushes
+  }
+
+  static func open(_ path: String) async throws -> FlowClient {
+    let pushes = Pushes()
+    let connection = try await Connection.open(path: path, name: "countdownctl") { value in
+      pushes.values.withLock { $0.append(value) }
+    }
+    return FlowClient(connection, pushes)
+  }
+
+  var isOpen: Bool { connection.isActive }
+
+  func closed() async { await connection.closed() }
+
+  /// Errors are values.
+  func send(_ words: [String]) async throws -> RESPValue {
+    try await connection.send(words.map { Array($0.utf8) })
+  }
+
+  /// A command that pushes answer.
+  func subscribe(_ words: [String]) async throws {
+    connection.sendWithoutReplies([words.map { Array($0.utf8) }])
+    _ = try await send(["PING"])
+  }
+
+  /// The events since the last call. What was published before has come with the reply to PING.
+  func received() async throws -> [(channel: String, fields: RESPValue)] {
+    _ = try await send(["PING"])
+    let values = pushes.values.withLock { values in
+      defer { values = [] }
+      return values
+    }
+    return try values.compactMap { value in
+      guard case .push(let parts) = value, let kind = parts.first?.string,
+        kind == "message" || kind == "pmessage", let json = parts.last?.bytes
+      else { return nil }
+      return (parts[parts.count - 2].string ?? "", try RESPValue(json: json))
+    }
+  }
+}
+
+extension RESPValue {
+  fileprivate var isError: Bool { if case .error = self { true } else { false } }
+}

@@ -1,0 +1,178 @@
+import ArgumentParser
+import CountdownClient
+import Countdowns
+import Wire
+
+struct Play: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Play files of timed commands on virtual time, and compare what happens.",
+    discussion: """
+      A flow is a text file: commands at their times, and the replies and events that they lead \
+      to. Each flow is played in a moment, on a daemon of its own that starts and ends with it; \
+      with --socket, on one that runs with --virtual-time. \
+      The timeline is printed; lines that were expected and did not happen begin with -, lines \
+      that happened instead with +.
+
+      Write a flow:
+        0s   > COUNTDOWN START k COUNT 3    a command, at 0 s
+             < accepted=true                its reply has this field, and others
+             * countdown:k started          an event, with the fields that follow
+             …                              any replies and events
+        3s   * countdown:k ready            at 3 s
+             phone> GATE CHECK s pay        a command of a client with a name
+             # …                            a comment
+        config:                             before the first command: the configuration,
+          policies: …                       in YAML, indented
+
+      Exit status 1: a flow went otherwise, or is not written correctly.
+
+      Examples:
+        countdownctl play Examples/flows/*.flow
+        countdownctl play --quiet login.flow
+        countdownctl play --socket ./test.sock login.flow
+      """)
+
+  @Flag(help: "Print only flows that went otherwise.") var quiet = false
+
+  @OptionGroup var global: GlobalOptions
+
+  @Argument(help: .init("The flows.", valueName: "flow"), completion: .file(extensions: ["flow"]))
+  var flows: [String]
+
+  func run() async throws {
+    var hasFailed = false
+    for path in flows {
+      do {
+        if try await !play(path) { hasFailed = true }
+      } catch let problem as Flow.Problem {
+        Output.error("\(path):\(problem.line): \(problem.text)", code: "FILE")
+        hasFailed = true
+      } catch let error as FileError {
+        Output.error(error.text, code: "FILE")
+        hasFailed = true
+      } catch let error as CountdownClientError {
+        Output.error("\(path): \(error)", code: "CLOSED")
+        throw ExitCode.serverError
+      }
+    }
+    if hasFailed { throw ExitCode.refused }
+  }
+
+  /// Returns whether it went as expected.
+  private func play(_ path: String) async throws -> Bool {
+    let flow = try Flow(try TextFile.read(path))
+    let comparison: FlowComparison
+    if let socket = global.socket {
+      guard flow.configuration == nil else {
+        throw FileError(text: "\(path) has a configuration of its own; leave out --socket")
+      }
+      comparison = try await Self.compare(flow, socket)
+    } else {
+      let daemon = try PrivateDaemon(configuration: flow.configuration)
+      try await daemon.waitUntilReady()
+      comparison = try await Self.compare(flow, daemon.socket)
+      withExtendedLifetime(daemon) {}
+    }
+    report(path, comparison)
+    return comparison.differences == 0
+  }
+
+  private static func compare(_ flow: Flow, _ socket: String) async throws -> FlowComparison {
+    let player = FlowPlayer(flow, path: socket)
+    try await player.play()
+    return FlowComparison(flow.lines, player.messages, player.variables)
+  }
+
+  // MARK: Output
+
+  private func report(_ path: String, _ comparison: FlowComparison) {
+    let count = comparison.differences
+    if global.json {
+      return Output.line(
+        RESPValue.object([
+          "flow": path, "passed": count == 0, "differences": comparison.differing,
+        ]).json)
+    }
+    guard !quiet || count > 0 else { return }
+    let style = Output.style
+    Output.lines(comparison.timeline(style))
+    let result =
+      count == 0
+      ? style.green("as expected")
+      : style.red(count == 1 ? "1 line differs" : "\(count) lines differ")
+    Output.line("\(path.printable): \(result)\n")
+  }
+}
+
+extension PrivateDaemon {
+  /// Waits until it answers; fails with its log if it ends instead.
+  func waitUntilReady() async throws {
+    while true {
+      do {
+        _ = try await FlowClient.open(socket).send(["PING"])
+        return
+      } catch {
+        if let log = ending() { throw FileError(text: "countdownd did not start:\n\(log)") }
+        try await Task.sleep(for: .milliseconds(5))
+      }
+    }
+  }
+}
+
+extension FlowComparison {
+  /// How many events are shown of those that `…` allows.
+  private static let mostPassed = 3
+
+  /// The flow as it went: `-` before what was expected, `+` before what happened instead.
+  func timeline(_ style: Style) -> [String] {
+    var (lines, passed): ([String], Int) = ([], 0)
+    for step in steps {
+      if case .passed(let message) = step {
+        guard !message.needsNoLine else { continue }
+        passed += 1
+        if passed <= Self.mostPassed { lines.append(style.dim("  " + message.line)) }
+        continue
+      }
+      if passed > Self.mostPassed {
+        lines.append(style.dim("          and \(passed - Self.mostPassed) more"))
+      }
+      passed = 0
+      switch step {
+      case .line(let line):
+        lines.append(line.isComment ? style.dim("  " + line.text) : "  " + line.text)
+      case .missing(let line): lines.append(style.red("- " + line.text))
+      case .unexpected(let message): lines.append(style.green("+ " + message.line))
+      case .passed: break
+      }
+    }
+    return lines
+  }
+
+  var differing: [String] {
+    steps.compactMap { step in
+      switch step {
+      case .missing(let line): "- " + line.text
+      case .unexpected(let message): "+ " + message.line
+      case .line, .passed: nil
+      }
+    }
+  }
+}
+
+extension FlowMessage {
+  /// With its time, as a flow would have it.
+  fileprivate var line: String {
+    let time = Interval.milliseconds(milliseconds).text
+    return (time == "0" ? "0s" : time).padded(to: 7) + " " + text
+  }
+}
+
+extension Flow.Line {
+  fileprivate var isComment: Bool { text.drop(while: \.isWhitespace).first == "#" }
+}
+
+extension String {
+  fileprivate func padded(to width: Int) -> String {
+    self + String(repeating: " ", count: max(width - count, 0))
+  }
+}

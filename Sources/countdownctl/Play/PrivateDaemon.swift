@@ -1,0 +1,109 @@
+import CountdownClient
+import Glibc
+import Wire
+
+/// A daemon on virtual time that belongs to one flow: with a socket and a state of its own, in a
+/// directory that is removed with it.
+final class PrivateDaemon {
+  let socket: String
+  private let directory: String
+  private let process: pid_t
+
+  init(configuration: String?) throws(FileError) {
+    let parent = Output.environment("TMPDIR") ?? "/tmp"
+    var template = Array("\(parent)/countdownctl-XXXXXX".utf8CString)
+    guard unsafe mkdtemp(&template) != nil else {
+      throw FileError.system("cannot make a directory in \(parent)")
+    }
+    let directory = unsafe template.withUnsafeBufferPointer {
+      unsafe String(cString: $0.baseAddress!)
+    }
+    self.directory = directory
+    socket = "\(directory)/socket"
+    do {
+      let file = "\(directory)/countdownd.yaml"
+      let yaml = try FileBeingWritten(file)
+      try yaml.write(Array((configuration ?? "").utf8))
+      try yaml.finish()
+      process = try Self.spawn(
+        [
+          "countdownd", "--socket", socket, "--state-directory", "\(directory)/state",
+          "--config", file, "--virtual-time",
+        ], log: "\(directory)/log")
+    } catch {
+      Self.remove(directory)
+      throw error
+    }
+  }
+
+  /// countdownd and countdownctl are one program, which does what its name says.
+  private static func spawn(_ words: [String], log: String) throws(FileError) -> pid_t {
+    var actions = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&actions)
+    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    unsafe posix_spawn_file_actions_addopen(
+      &actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+    var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
+    defer { unsafe arguments.forEach { unsafe free($0) } }
+    var process = pid_t()
+    let code = unsafe posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ)
+    guard code == 0 else {
+      errno = code
+      throw FileError.system("cannot start countdownd")
+    }
+    return process
+  }
+
+  /// Why it has ended, from its log; nil while it runs.
+  func ending() -> String? {
+    var status: Int32 = 0
+    guard unsafe waitpid(process, &status, WNOHANG) == process else { return nil }
+    return (try? TextFile.read("\(directory)/log")) ?? "countdownd has ended"
+  }
+
+  deinit {
+    kill(process, SIGTERM)
+    var status: Int32 = 0
+    while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
+    Self.remove(directory)
+  }
+
+  /// Removes a file, or a directory with all that is in it. Links are not followed.
+  private static func remove(_ path: String) {
+    guard unsafe unlink(path) != 0, let stream = unsafe opendir(path) else { return }
+    while let entry = unsafe readdir(stream) {
+      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name != ".", name != ".." { remove("\(path)/\(name)") }
+    }
+    unsafe closedir(stream)
+    unsafe rmdir(path)
+  }
+}
+
+/// A file that is read whole.
+enum TextFile {
+  static func read(_ path: String) throws(FileError) -> String {
+    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FileError.system("cannot read \(path)") }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    while true {
+      let part = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
+        count = unsafe max(Glibc.read(descriptor, buffer.baseAddress, 65_536), 0)
+      }
+      guard !part.isEmpty else { return String(decoding: bytes, as: UTF8.self) }
+      bytes += part
+    }
+  }
+}
+
+extension FileError {
+  /// With the reason that the last system call gave.
+  static func system(_ what: String) -> FileError {
+    FileError(text: unsafe "\(what): \(String(cString: strerror(errno)))")
+  }
+}
