@@ -175,7 +175,7 @@ struct Countdownd: ParsableCommand {
     server.waitUntilStopped()
     withExtendedLifetime(signals) {}
     logger.info("ended")
-    if let start = server.nextStart { VirtualRestart.again(at: start) }
+    if let start = server.nextStart, !stopping.isAsked { VirtualRestart.again(at: start) }
   }
 
   private func checkState(_ configuration: Configuration) throws {
@@ -343,6 +343,8 @@ private final class StopRequest: Sendable {
   }
 
   private let state = Mutex(State())
+
+  var isAsked: Bool { state.withLock(\.isAsked) }
 
   func ask() {
     let server = state.withLock { state in

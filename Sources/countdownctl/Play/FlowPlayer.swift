@@ -112,16 +112,19 @@ final class FlowPlayer {
     if Flow.isVariable(text), variables[text] == nil { variables[text] = FlowMessage.text(reply) }
   }
 
-  /// The daemon starts again: all connections are closed.
+  /// The daemon starts again: all connections are closed. As with any restart, it may not listen
+  /// yet, not accept what has connected, or answer LOADING.
   private func reconnect() async throws {
     for client in Array(clients.values) + [observer!] { await client.closed() }
     clients = [:]
     for attempt in 0... {
       do {
-        return try await observe()
-      } catch CountdownClientError.daemonNotRunning where attempt < 1_000 {
-        try await Task.sleep(for: .milliseconds(10))
-      }
+        let probe = try await FlowClient.open(path)
+        if try await !probe.send(["DBSIZE"]).isError { return try await observe() }
+      } catch let error where attempt >= 1_000 {
+        throw error
+      } catch {}
+      try await Task.sleep(for: .milliseconds(10))
     }
   }
 

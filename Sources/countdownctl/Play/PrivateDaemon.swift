@@ -46,7 +46,7 @@ final class PrivateDaemon {
       &actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
     var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
-    defer { unsafe arguments.forEach { unsafe free($0) } }
+    defer { while unsafe !arguments.isEmpty { unsafe free(arguments.removeLast()) } }
     var process = pid_t()
     let code = unsafe posix_spawn(&process, "/proc/self/exe", &actions, nil, &arguments, environ)
     guard code == 0 else {
