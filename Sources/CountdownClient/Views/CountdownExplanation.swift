@@ -1,5 +1,7 @@
 /// Why a countdown is as it is, and why START and ATTEMPT are refused.
 public struct CountdownExplanation: EntityView {
+  public static let kind = CountdownEvent.Kind.countdown
+
   public typealias State = CountdownView.State
 
   /// What is true of the newest code.
