@@ -42,7 +42,9 @@ import Testing
     _ = try await client.checkGate("k", action: "open")
     try await client.pageAppeared("k")
     _ = try await client.send("CLOCK", "ADVANCE", "1s")
-    for event in ["countdown tick", "hud will-appear", "timer fired", "gate pending", "page loading"] {
+    for event in [
+      "countdown tick", "hud will-appear", "timer fired", "gate pending", "page loading",
+    ] {
       try await eventually { screen.has(seen: event) }
     }
     // One who comes later begins with a snapshot, too.

@@ -23,12 +23,17 @@ final class OrdersController: Sendable {
     let scope = try await client.scope(for: self)
     handles.withLock {
       $0 = [
-        client.onEvent(of: CountdownView.self, "orders", target: self) { $0.see($1, $2.state.rawValue) },
+        client.onEvent(of: CountdownView.self, "orders", target: self) {
+          $0.see($1, $2.state.rawValue)
+        },
         client.onEvent(of: HUDView.self, "orders", target: self) { $0.see($1, $2.state.rawValue) },
-        client.onEvent(of: TimerView.self, "orders", target: self) { $0.see($1, $2.state.rawValue) },
+        client.onEvent(of: TimerView.self, "orders", target: self) {
+          $0.see($1, $2.state.rawValue)
+        },
         client.onEvent(of: PageView.self, "orders", target: self) { $0.see($1, $2.state.rawValue) },
         client.onEvent(of: GateView.self, "orders", target: self) { $0.see($1, $2.state.rawValue) },
-        client.onReady("orders", target: self) { controller, event in controller.see(event, "again") },
+        client.onReady("orders", target: self) { controller, event in controller.see(event, "again")
+        },
       ]
     }
     let owner = Owner.scope(scope.key)
@@ -64,7 +69,9 @@ do {
   var controller: OrdersController? = OrdersController()
   let scope = try await controller!.load(client)
   try await Task.sleep(for: .milliseconds(500))
-  print("on screen; controllers, scopes, countdowns, timers, pages, gates:", try await left(scope, client))
+  print(
+    "on screen; controllers, scopes, countdowns, timers, pages, gates:",
+    try await left(scope, client))
   controller = nil
   try await Task.sleep(for: .milliseconds(500))
   let rest = try await left(scope, client)

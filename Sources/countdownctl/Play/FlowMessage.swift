@@ -101,6 +101,13 @@ struct FlowMessage {
     "deadline_unix_ms",
   ]
 
+  /// An event in short: its channel, name and state.
+  var summary: String {
+    guard case .event(let channel, let fields) = content else { return text }
+    let state = fields["state"]?.string.map { " state=\($0)" } ?? ""
+    return "\(client)* \(Self.quoted(channel)) \(fields["event"]?.string ?? "")\(state)"
+  }
+
   /// As a line of a flow could expect it.
   var text: String {
     switch content {

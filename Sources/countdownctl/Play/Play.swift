@@ -130,7 +130,9 @@ extension FlowComparison {
       if case .passed(let message) = step {
         guard !message.needsNoLine else { continue }
         passed += 1
-        if passed <= Self.mostPassed { lines.append(style.dim("  " + message.line)) }
+        if passed <= Self.mostPassed {
+          lines.append(style.dim("  " + message.line(message.summary)))
+        }
         continue
       }
       if passed > Self.mostPassed {
@@ -141,7 +143,7 @@ extension FlowComparison {
       case .line(let line):
         lines.append(line.isComment ? style.dim("  " + line.text) : "  " + line.text)
       case .missing(let line): lines.append(style.red("- " + line.text))
-      case .unexpected(let message): lines.append(style.green("+ " + message.line))
+      case .unexpected(let message): lines.append(style.green("+ " + message.line(message.text)))
       case .passed: break
       }
     }
@@ -152,7 +154,7 @@ extension FlowComparison {
     steps.compactMap { step in
       switch step {
       case .missing(let line): "- " + line.text
-      case .unexpected(let message): "+ " + message.line
+      case .unexpected(let message): "+ " + message.line(message.text)
       case .line, .passed: nil
       }
     }
@@ -161,9 +163,12 @@ extension FlowComparison {
 
 extension FlowMessage {
   /// With its time, as a flow would have it.
-  fileprivate var line: String {
-    let time = Interval.milliseconds(milliseconds).text
-    return (time == "0" ? "0s" : time).padded(to: 7) + " " + text
+  fileprivate func line(_ text: String) -> String {
+    let (seconds, rest) = milliseconds.quotientAndRemainder(dividingBy: 1_000)
+    var fraction = String(String(rest + 1_000).dropFirst())
+    while fraction.last == "0" { fraction.removeLast() }
+    let time = fraction.isEmpty ? "\(seconds)s" : "\(seconds).\(fraction)s"
+    return time.padded(to: 6) + " " + text
   }
 }
 

@@ -70,7 +70,7 @@ import Wire
     "CONFIG GET": ["*", "limits.* countdown.*"], "CONFIG RESETSTAT": [""],
     "CONFIG SET": ["log-level debug"], "CONFIG RELOAD": [""],
     "SLOWLOG GET": ["", "-1"], "SLOWLOG LEN": [""], "SLOWLOG RESET": [""],
-    "CLOCK ADVANCE": ["5s"], "CLOCK SET": ["+5s"], "CLOCK SUSPEND": ["5s"],
+    "METRICS": [""], "CLOCK ADVANCE": ["5s"], "CLOCK SET": ["+5s"], "CLOCK SUSPEND": ["5s"],
     "CLOCK RESTART": ["", "5s"], "CLOCK REBOOT": ["", "5s"], "COMMAND": [""], "COMMAND COUNT": [""],
     "COMMAND LIST": [""],
     "COMMAND INFO": ["", "ping countdown nothing"], "COMMAND DOCS": ["", "hello hud nothing"],

@@ -103,7 +103,7 @@ import Testing
       $0.name.tellsOfChange && $0.subject.isDurable
     }
     #expect(lines(desk) == published.map { String(decoding: $0.encoded(), as: UTF8.self) })
-    #expect(published.count == 14)
+    #expect(published.count == 15)
   }
 
   @Test func nonUTF8TextAndWordsWithoutACodeAreLogged() throws {
