@@ -118,7 +118,7 @@ TOUR = {
         SCOPE CLOSE a
         """,
     "nav": """
-        NAV PUSH s root
+        NAV PUSH s root PAGE
         NAV PUSH s top
         NAV SWIPE s X 4 DX 9
         NAV PROGRESS s 0.5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from countdownd import view
+from countdownd import eventually, view
 
 
 pytestmark = pytest.mark.daemon(virtual_time=True)
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.daemon(virtual_time=True)
         ("NAV PUSH main page DURATION soon", "neither a duration such as 350ms nor 'finish'"),
         ("NAV PUSH main page BAR some", "not one of shown, hidden, any"),
         ("NAV PRESENT main page EDGE 5", "unknown option 'EDGE'"),
+        ("NAV PUSH main page GRACE 1s", "they need PAGE"),
         ("NAV SET main", "wrong number of arguments"),
         ("NAV SET none page", "NOTFOUND no stack 'none'"),
         ("NAV PROGRESS main 1.5", "not a number from 0 to 1"),
@@ -64,3 +65,28 @@ def test_a_push_that_takes_time_ends_by_itself_and_refuses_swipes_meanwhile(daem
     assert told() == ["will-disappear", "will-appear", "finished", "did-disappear"]
     assert told() == ["did-appear"]
     assert view(client("NAV", "SWIPE", "main", "X", "1", "DX", "1"))["accepted"] == 1
+
+
+def test_a_page_that_is_pushed_with_its_load_follows_the_stack(daemon, client):
+    def page(name):
+        found = client("PAGE", "GET", name)
+        return found and (view(found)["state"].decode(), bool(view(found)["visible"]))
+
+    client("NAV", "PUSH", "main", "list", "PAGE", "TIMEOUT", "10s", "OWNER", "connection")
+    assert page("list") == ("loading", True)
+    assert view(client("HUD", "GET", "list"))["leases"] == 1
+    client("PAGE", "LOADED", "list", "ITEMS", "3")
+    client("NAV", "PUSH", "main", "detail", "PAGE", "DURATION", "350ms")
+    assert (page("list"), page("detail")) == (("content", True), ("loading", True))
+    client("CLOCK", "ADVANCE", "350ms")
+    assert (page("list"), page("detail")) == (("content", False), ("loading", True))
+    client("NAV", "SWIPE", "main", "X", "1", "DX", "1")
+    client("NAV", "CANCEL", "main")
+    assert page("list") == ("content", False)
+    client("NAV", "POP", "main")
+    assert (page("list"), page("detail")) == (("refreshing", True), None)
+    client("CLOCK", "ADVANCE", "10s")
+    assert page("list") == ("content", True)
+    other = daemon.connect()
+    client.close()
+    eventually(lambda: other("DBSIZE") == 0, "all of it ends with the client")

@@ -65,8 +65,13 @@ struct InteractionModel {
     var owner: String?
     var ownerGeneration: Generation?
     var timeout: Int64?
+    /// Whether it is a page of a stack: when it comes back, it loads as is said here.
+    var isBound = false
+    var refresh = PageLoad.Refresh.always
+    /// There was no room for a HUD when it came back.
+    var lacksHUD = false
 
-    var showsHUD: Bool { isVisible && state == .loading }
+    var showsHUD: Bool { isVisible && state == .loading && !lacksHUD }
   }
 
   var now: Int64 = 0
@@ -121,9 +126,27 @@ struct InteractionModel {
     }
     guard var stack = stacks[name] else { return }
     let left = stack.pages.filter { scopes[$0.name] != nil }
-    if let top = left.last, top != stack.pages.last { stack.appeared(top) }
+    let uncovered = left.last != stack.pages.last ? left.last : nil
+    if let uncovered { stack.appeared(uncovered) }
     stack.pages = left
     stacks[name] = left.isEmpty ? nil : stack
+    if let uncovered { contentAppears(uncovered.name) }
+  }
+
+  /// A page of a stack has appeared, perhaps again.
+  private mutating func contentAppears(_ name: String) {
+    guard let content = contents[name], content.isBound, !content.isVisible else { return }
+    contents[name]!.isVisible = true
+    switch (content.state, content.refresh) {
+    case (.content, .always), (.content, .every), (.empty, .always), (.empty, .every):
+      load(name, silently: true)
+    case (.error, .every): load(name, silently: false)
+    default: break
+    }
+  }
+
+  private mutating func contentDisappears(_ name: String) {
+    if contents[name]?.isBound == true { contents[name]!.isVisible = false }
   }
 
   /// A transition begins whose pages are there, and ends at once if it takes no time.
@@ -145,6 +168,10 @@ struct InteractionModel {
     let top = leaves ? stack.pages.removeLast() : nil
     stack.appeared(stack.pages.last!)
     stacks[name] = stack
+    if transition.adds, !cancelled {
+      contentDisappears(stack.pages[stack.pages.count - 2].name)
+    }
+    contentAppears(stack.pages.last!.name)
     if let top { close(top.name) }
   }
 
@@ -230,6 +257,7 @@ struct InteractionModel {
     stacks[name]!.transition = nil
     if let top = stacks[name]!.pages.last {
       stacks[name]!.appeared(top)
+      contentAppears(top.name)
     } else {
       stacks[name] = nil
     }

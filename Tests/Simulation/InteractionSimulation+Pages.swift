@@ -31,6 +31,13 @@ extension InteractionSimulation {
     push.bar = pick([nil, .shown, .hidden])
     push.style = pick([.pushed, .pushed, .presented])
     push.pace = anyPace()
+    if chance(oneIn: 2) {
+      // When a refresh begins depends on when it is noticed that the page is back.
+      var appearance = PageAppearance()
+      appearance.timeout = .zero
+      appearance.refresh = pick([nil, .never, .every])
+      push.appearance = appearance
+    }
     var wanted = push
     let parent: String? = model.stacks[name] == nil && chance(oneIn: 2) ? anyScope() : nil
     wanted.opening.parent = parent.map { Array($0.utf8) }
@@ -46,12 +53,14 @@ extension InteractionSimulation {
       {
         return
       }
-      if this.isFull(asked, adding: stack == nil ? 2 : 1) { return }
+      let added = (stack == nil ? 2 : 1) + (pushed.appearance == nil ? 0 : 2)
+      if this.isFull(asked, adding: added) { return }
       if let expected = this.expected(push: page, on: stack, parent) {
         return try this.compare("PUSH \(name) \(page)", asked, expected)
       }
       try this.compare("PUSH \(name) \(page)", asked, .success(nil))
       let now = this.now
+      let content = page.withKey { this.engine.page($0, at: now)?.generation }
       guard let generation = page.withKey({ this.engine.scope($0, at: now)?.generation }) else {
         throw Disagreement(description: "PUSH \(page): there is no scope")
       }
@@ -65,6 +74,12 @@ extension InteractionSimulation {
             generation: generation, parent: parent, isRouted: true, owner: .none))
       } else {
         this.opened(page: page, generation, above: stack?.pages.last?.name)
+      }
+      if let appearance = pushed.appearance {
+        guard let content else { throw Disagreement(description: "PUSH \(page): there is no page") }
+        this.model.contents[page] = InteractionModel.Content(
+          generation: content, state: .loading, before: .content, owner: page,
+          ownerGeneration: generation, isBound: true, refresh: appearance.refresh ?? .always)
       }
       if stack == nil {
         this.model.stacks[name] = InteractionModel.Stack(pages: [entry], bar: entry.bar ?? .shown)
@@ -249,10 +264,12 @@ extension InteractionSimulation {
   // MARK: Pages
 
   mutating func playPages() throws(Disagreement) {
-    let name = pick(Self.contents)
+    let bound = model.contents.keys.filter { model.contents[$0]!.isBound }.sorted()
+    let name = pick(Self.contents + bound)
+    let isBound = bound.contains(name)
     let message: [UInt8]? = pick([nil, [1], [2]])
     switch Int.random(in: 0..<11, using: &random) {
-    case 0..<4: try appear(name)
+    case 0..<4: try appear(isBound ? pick(Self.contents) : name)
     case 4: try disappear(name)
     case 5:
       let items: Int64? = pick([nil, 0, 7])
@@ -294,7 +311,7 @@ extension InteractionSimulation {
       }
     case 9: if chance(oneIn: 2) { try closePage(name) }
     default:
-      let asksForHUD = chance(oneIn: 2)
+      let asksForHUD = !isBound && chance(oneIn: 2)
       try observe("\(asksForHUD ? "HUD " : "")GET \(name)") { this throws(Disagreement) in
         if asksForHUD { try this.compareHUD(name) }
         try this.compareContent(name)
@@ -413,6 +430,23 @@ extension InteractionSimulation {
     for name in Self.contents {
       try compareContent(name)
       try compareHUD(name)
+    }
+    for name in Self.pages { try compareContent(name) }
+  }
+
+  /// Once nothing is due. Where there was no room, a page that came back has no HUD.
+  mutating func compareBoundHUDs() throws(Disagreement) {
+    model.settle()
+    let now = now
+    for (name, content) in model.contents where content.isBound {
+      model.contents[name]!.lacksHUD = false
+      let isShown = model.contents[name]!.showsHUD
+      let hud = name.withKey { engine.hud($0, level: nil, at: now)?.state }
+      if isShown, hud == nil, isLimited {
+        model.contents[name]!.lacksHUD = true
+      } else {
+        try compare("the HUD of \(name)", hud, isShown ? .visible : nil)
+      }
     }
   }
 

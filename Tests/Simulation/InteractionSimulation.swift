@@ -141,6 +141,7 @@ package struct InteractionSimulation: ~Copyable {
     if let problem = events.problem(whenFinished: model) {
       throw Disagreement(description: problem)
     }
+    try compareBoundHUDs()
     guard engine.entityCount == model.entityCount, engine.armedCount == model.armedCount else {
       throw Disagreement(
         description:
@@ -190,6 +191,8 @@ package struct InteractionSimulation: ~Copyable {
       return .failure(error)
     }
   }
+
+  var isLimited: Bool { limits.entities < EngineSettings.Limits().entities }
 
   /// Whether something was refused as `added` entities more would be too many. There may be some that
   /// are over and not cleared up.

@@ -7,18 +7,21 @@ extension CountdownClient {
   ///   - canBeSwipedAway: whether a swipe back may begin at all.
   ///   - bar: the navigation bar that the page wants; nil: it leaves the bar as it is.
   ///   - duration: how long the transition takes; nil: it is over at once.
+  ///   - load: the page loads, and appears and disappears with the stack; nil: it does not load.
   ///   - parent: the scope above; nil: the one of the page below, as for `owner`.
   @discardableResult
   public func pushPage(
     _ page: String, on stack: String, edge: Double? = nil, canBeSwipedAway: Bool = true,
     bar: NavigationView.Bar? = nil, duration: TransitionDuration? = nil, parent: String? = nil,
-    owner: Owner? = nil
+    owner: Owner? = nil, load: PageLoadOptions? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view(
       "NAV", "PUSH", stack, page,
       options: [
         "EDGE": edge, "POP": canBeSwipedAway ? nil : "off", "BAR": bar?.rawValue,
-        "DURATION": duration?.word, "PARENT": parent, "OWNER": owner,
+        "DURATION": duration?.word, "PARENT": parent, "OWNER": owner, "PAGE": load != nil,
+        "REFRESH": load?.refresh?.rawValue, "TIMEOUT": load?.timeout, "SCREEN": load?.screen,
+        "GRACE": load?.grace, "MIN": load?.minimum,
       ])
   }
 
@@ -26,12 +29,15 @@ extension CountdownClient {
   @discardableResult
   public func presentPage(
     _ page: String, on stack: String, bar: NavigationView.Bar? = nil,
-    duration: TransitionDuration? = nil, parent: String? = nil, owner: Owner? = nil
+    duration: TransitionDuration? = nil, parent: String? = nil, owner: Owner? = nil,
+    load: PageLoadOptions? = nil
   ) async throws(CountdownClientError) -> NavigationView {
     try await view(
       "NAV", "PRESENT", stack, page,
       options: [
         "BAR": bar?.rawValue, "DURATION": duration?.word, "PARENT": parent, "OWNER": owner,
+        "PAGE": load != nil, "REFRESH": load?.refresh?.rawValue, "TIMEOUT": load?.timeout,
+        "SCREEN": load?.screen, "GRACE": load?.grace, "MIN": load?.minimum,
       ])
   }
 
@@ -133,5 +139,30 @@ public enum TransitionDuration: Sendable {
     case .lasting(let duration): duration
     case .untilFinished: "finish"
     }
+  }
+}
+
+/// How the page of a stack loads; nil: as configured.
+public struct PageLoadOptions: Sendable {
+  /// Whether the page loads when it appears again.
+  public var refresh: PageView.Refresh?
+  /// How long a load may take before it has failed; zero: no limit.
+  public var timeout: Duration?
+  /// Where the HUD appears meanwhile; nil: at the page's own name.
+  public var screen: String?
+  /// How long a load may take without the HUD.
+  public var grace: Duration?
+  /// How long the HUD stays once it is visible.
+  public var minimum: Duration?
+
+  public init(
+    refresh: PageView.Refresh? = nil, timeout: Duration? = nil, screen: String? = nil,
+    grace: Duration? = nil, minimum: Duration? = nil
+  ) {
+    self.refresh = refresh
+    self.timeout = timeout
+    self.screen = screen
+    self.grace = grace
+    self.minimum = minimum
   }
 }

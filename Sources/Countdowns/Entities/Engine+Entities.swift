@@ -52,7 +52,8 @@ extension ExpiringKind {
     passTime(index, in: engine, at: now)
   }
 
-  private static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+  /// What is due for the entity itself happens. False if there is none afterwards.
+  static func passTime(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
     let table = table(of: engine)
     guard table.contains(index) else { return false }
     guard engine.isThere(table[index].owner, at: now) else {

@@ -14,6 +14,7 @@ struct Navigation: AsyncParsableCommand, Entity {
       Examples:
         countdownctl nav push main home
         countdownctl nav push main register --edge 20 --bar hidden --duration 350ms
+        countdownctl nav push main orders --page --timeout 10s
         countdownctl nav swipe main --x 5 --dx 12 && countdownctl nav finish main
         countdownctl nav dismiss main
       """,
@@ -79,6 +80,8 @@ struct Navigation: AsyncParsableCommand, Entity {
         options: [
           "EDGE": edge.map { "\($0)" }, "POP": noPop ? "off" : nil, "BAR": placing.bar,
           "DURATION": placing.duration.duration, "PARENT": placing.parent, "OWNER": owner.value,
+          "PAGE": placing.page, "REFRESH": placing.load.refresh, "TIMEOUT": placing.load.timeout,
+          "SCREEN": placing.load.screen, "GRACE": placing.load.grace, "MIN": placing.load.min,
         ])
     }
   }
@@ -89,6 +92,8 @@ struct Navigation: AsyncParsableCommand, Entity {
       help: "The navigation bar: shown, hidden, or any (default): as it is.") var bar: String?
     @OptionGroup var duration: DurationOption
     @Option(help: "The scope above (default: that of the page below).") var parent: String?
+    @Flag(help: "Load it: it appears and disappears with the stack (see 'page').") var page = false
+    @OptionGroup var load: LoadOptions
   }
 
   struct DurationOption: ParsableArguments {
@@ -113,7 +118,9 @@ struct Navigation: AsyncParsableCommand, Entity {
         "NAV", "PRESENT", target.key, page,
         options: [
           "BAR": placing.bar, "DURATION": placing.duration.duration, "PARENT": placing.parent,
-          "OWNER": owner.value,
+          "OWNER": owner.value, "PAGE": placing.page, "REFRESH": placing.load.refresh,
+          "TIMEOUT": placing.load.timeout, "SCREEN": placing.load.screen,
+          "GRACE": placing.load.grace, "MIN": placing.load.min,
         ])
     }
   }

@@ -58,15 +58,7 @@ struct Page: AsyncParsableCommand, Entity {
     static let abstract = "Report that a page is on the screen: it loads or refreshes."
 
     @OptionGroup var target: Target<Page>
-    @Option(
-      oneOf: ["always", "never", "every"],
-      help: "Load when it appears again: always (default), never, or every time, even if it failed."
-    ) var refresh: String?
-    @Option(duration: "How long a load may take until it fails; 0: no limit.") var timeout:
-      Duration?
-    @Option(help: "The screen of the HUD (default: the page's name).") var screen: String?
-    @Option(duration: "Show the HUD only if the load takes longer than this.") var grace: Duration?
-    @Option(duration: "Once shown, show the HUD for at least this long.") var min: Duration?
+    @OptionGroup var load: LoadOptions
     @OptionGroup var owner: OwnerOption
     @OptionGroup var global: GlobalOptions
 
@@ -74,8 +66,8 @@ struct Page: AsyncParsableCommand, Entity {
       .init(
         "PAGE", "APPEAR", target.key,
         options: [
-          "REFRESH": refresh, "TIMEOUT": timeout, "SCREEN": screen, "GRACE": grace, "MIN": min,
-          "OWNER": owner.value,
+          "REFRESH": load.refresh, "TIMEOUT": load.timeout, "SCREEN": load.screen,
+          "GRACE": load.grace, "MIN": load.min, "OWNER": owner.value,
         ])
     }
   }
@@ -141,4 +133,16 @@ struct Page: AsyncParsableCommand, Entity {
     static let discussion = "Exit status 1 if there is none."
     static let done: String? = "closed"
   }
+}
+
+/// How a page loads.
+struct LoadOptions: ParsableArguments {
+  @Option(
+    oneOf: ["always", "never", "every"],
+    help: "Load when it appears again: always (default), never, or every time, even if it failed."
+  ) var refresh: String?
+  @Option(duration: "How long a load may take until it fails; 0: no limit.") var timeout: Duration?
+  @Option(help: "The screen of the HUD (default: the page's name).") var screen: String?
+  @Option(duration: "Show the HUD only if the load takes longer than this.") var grace: Duration?
+  @Option(duration: "Once shown, show the HUD for at least this long.") var min: Duration?
 }

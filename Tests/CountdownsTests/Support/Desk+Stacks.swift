@@ -5,10 +5,14 @@ extension Desk {
   @discardableResult
   func push(
     _ stack: String, _ page: String, edge: Double = 0, below parent: String? = nil,
-    owner: Owner? = nil
+    owner: Owner? = nil, style: NavigationStack.Style = .pushed,
+    _ pace: NavigationStack.Pace = .atOnce, loading: PageAppearance? = nil
   ) throws -> NavigationStack.Refusal? {
     var push = PagePush(page: Array(page.utf8))
     push.edge = edge
+    push.style = style
+    push.pace = pace
+    push.appearance = loading
     push.opening.parent = parent.map { Array($0.utf8) }
     push.opening.owner = owner
     return try nav(stack) { try $0.pushPage($1, push, by: client(1), at: now) }
@@ -19,6 +23,23 @@ extension Desk {
     try nav(stack) {
       try $0.swipe($1, x: 5, dx: 1, timeout: timeout.map { .milliseconds($0) }, at: now)
     }
+  }
+
+  @discardableResult
+  func pop(
+    _ stack: String, _ pace: NavigationStack.Pace = .atOnce
+  ) throws -> NavigationStack.Refusal? {
+    try nav(stack) { try $0.popPage($1, pace, generation: nil, at: now) }
+  }
+
+  @discardableResult
+  func finish(_ stack: String) throws -> NavigationStack.Refusal? {
+    try nav(stack) { try $0.finishTransition($1, generation: nil, at: now) }
+  }
+
+  @discardableResult
+  func cancelTransition(_ stack: String) throws -> NavigationStack.Refusal? {
+    try nav(stack) { try $0.cancelTransition($1, generation: nil, at: now) }
   }
 
   func nav(

@@ -167,6 +167,7 @@ extension Gate {
     case .pending(let waiting, let until):
       (columns.moment, columns.action, columns.payload) = (until, waiting.name, waiting.payload)
     case .open(let until, let run):
+      // `since` is when its action is dropped.
       (columns.phase, columns.moment, columns.since) = (1, until, run?.until)
       (columns.action, columns.payload) = (run?.action.name, run?.action.payload)
     }

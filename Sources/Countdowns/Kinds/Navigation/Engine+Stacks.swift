@@ -32,7 +32,8 @@ enum NavigationKind: TableKind {
 }
 
 /// Navigation stacks. Each page has a scope of its own, which closes when the page leaves the
-/// stack; and a page leaves the stack when its scope is closed by other means.
+/// stack; and a page leaves the stack when its scope is closed by other means. A page that was
+/// pushed with a load appears and disappears with the stack.
 extension Engine {
   package typealias StackAnswer = (refusal: NavigationStack.Refusal?, view: StackView)
 
@@ -51,9 +52,13 @@ extension Engine {
         throw .limit(name: "max-stack-pages", value: most)
       }
     }
-    try checkLimits(client, adding: index == nil ? 2 : 1)
+    let added = index == nil ? 2 : 1
+    try checkLimits(client, adding: added)
+    try checkPushedPage(push, by: client, adding: added, at: now)
     let opening = index.map { self.opening(push.opening, above: $0) } ?? push.opening
     let scope = try openPage(push.page, opening, by: client, at: now)
+    // Before the page below disappears: on a screen that both have, the HUD stays.
+    try loadPushedPage(push, scope, by: client, at: now)
     let page = NavigationStack.Page(
       scope: scope, edge: push.edge, pops: push.pops, bar: push.bar, style: push.style)
     guard let index else { return (nil, insertStack(Array(key), page, by: client, at: now)) }
@@ -148,7 +153,7 @@ extension Engine {
 
   /// Runs what is due for a stack, and removes pages whose scopes are closed. Returns false if
   /// there is no stack afterwards. O(pages).
-  fileprivate func settleStack(_ index: UInt32, at now: Moment) -> Bool {
+  func settleStack(_ index: UInt32, at now: Moment) -> Bool {
     guard stacks.contains(index) else { return false }
     if let until = stacks[index].machine.nextExpiry, until <= now.boot {
       statistics.record(late: (now.boot - until).microseconds)
@@ -265,6 +270,11 @@ extension Engine {
         reason: occurrence.event == .timedOut ? .timedOut : nil, at: now)
       publish(.nav, key, head) {
         StackView(key, occurrence.stack, generation, occurrence, at: now)
+      }
+      switch occurrence.event {
+      case .didAppear: pushedPageAppears(occurrence.page, at: now)
+      case .didDisappear: pushedPageDisappears(occurrence.page, at: now)
+      default: break
       }
     }
   }

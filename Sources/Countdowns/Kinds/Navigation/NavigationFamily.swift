@@ -16,7 +16,7 @@ private enum BarWish: String, CaseIterable {
 
 let navigationCommands: [CommandSpec] = [
   push(
-    "PUSH", .pushed, [.edge { $0.edge = $1 }, .switched("POP", { $0.pops = $1 })],
+    "PUSH", .pushed, [.edge { $0.push.edge = $1 }, .switched("POP", { $0.push.pops = $1 })],
     "Push a page, which is a scope; the first page creates the stack."),
   push("PRESENT", .presented, [], "The same with a page that cannot be swiped away."),
 
@@ -96,19 +96,25 @@ let navigationCommands: [CommandSpec] = [
 ]
 
 private func push(
-  _ name: String, _ style: NavigationStack.Style, _ options: [Option<PagePush>], _ summary: String
+  _ name: String, _ style: NavigationStack.Style, _ options: [Option<PushRequest>],
+  _ summary: String
 ) -> CommandSpec {
   CommandSpec(
     "NAV", name, "stack page",
     options + [
-      .choice("BAR", { $0.bar = ($1 as BarWish).bar }), .pace({ $0.pace = $1 }),
-      .key("PARENT", "scope", { $0.opening.parent = $1 }),
-      .owner({ $0.opening.owner = $1 }),
-    ],
-    group: .entities(.nav), [.write], summary, request: PagePush.init
-  ) { call, push throws(CommandError) in
+      .choice("BAR", { $0.push.bar = ($1 as BarWish).bar }), .pace({ $0.push.pace = $1 }),
+      .key("PARENT", "scope", { $0.push.opening.parent = $1 }),
+      .owner({ $0.push.opening.owner = $1 }), .flag("PAGE", { $0.loads = $1 }),
+    ] + loadOptions { $1(&$0.appearance) },
+    group: .entities(.nav), [.write], summary, request: PushRequest.init
+  ) { call, request throws(CommandError) in
+    let key = try call.key()
+    guard request.loads || request.appearance == PageAppearance() else {
+      throw call.problem("REFRESH, TIMEOUT, SCREEN, GRACE and MIN are of a load; they need PAGE")
+    }
+    var push = request.push
     push.style = style
-    let (key, push) = (try call.key(), push)
+    push.appearance = request.loads ? request.appearance : nil
     answer(
       call,
       try call.run { () throws(EngineError) in
@@ -117,14 +123,19 @@ private func push(
   }
 }
 
-private func answer(_ call: Call, _ answer: Engine.StackAnswer) {
-  call.session.output.view(answer.view, Answer(answer.refusal))
+/// What NAV PUSH and PRESENT say, beyond the stack.
+private struct PushRequest {
+  var push: PagePush
+  var loads = false
+  var appearance = PageAppearance()
+
+  init(_ call: Call) throws(CommandError) {
+    push = PagePush(page: Array(try call.key(call.arguments[3], "a page")))
+  }
 }
 
-extension PagePush {
-  fileprivate init(_ call: Call) throws(CommandError) {
-    self.init(page: Array(try call.key(call.arguments[3], "a page")))
-  }
+private func answer(_ call: Call, _ answer: Engine.StackAnswer) {
+  call.session.output.view(answer.view, Answer(answer.refusal))
 }
 
 extension Option {

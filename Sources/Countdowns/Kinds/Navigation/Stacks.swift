@@ -21,6 +21,8 @@ package struct PagePush: Sendable {
   package var bar: NavigationStack.Bar?
   package var style = NavigationStack.Style.pushed
   package var pace = NavigationStack.Pace.atOnce
+  /// How the page loads; nil if it does not.
+  package var appearance: PageAppearance?
   /// Of its scope; without them, those of the page below.
   package var opening = ScopeOpening()
 

@@ -14,6 +14,12 @@ enum PageKind: ExpiringKind {
   static func nextExpiry(of entity: PageEntity) -> Instant? { entity.machine.nextExpiry }
   static func view(of entity: PageEntity, at now: Moment) -> PageView { PageView(entity, at: now) }
 
+  /// What is due for its stack happens before: it may appear or disappear by that.
+  static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
+    engine.settleStack(ofPage: index, at: now)
+    return passTime(index, in: engine, at: now)
+  }
+
   /// A load has timed out.
   static func fire(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment) {
     guard let due = engine.pages[index].machine.expire(at: now.boot) else { return }
@@ -63,13 +69,19 @@ extension Engine {
       connections.own(EntityRef(.page, index), owner)
       pages[index].owner = owner
     }
+    appeared(index, machine, isBack: !wasVisible, isNew: isNew, at: now)
+    takeLease(of: index, hud, by: client, at: now)
+    return PageView(pages[index], at: now)
+  }
+
+  private func appeared(
+    _ index: UInt32, _ machine: PageLoad, isBack: Bool, isNew: Bool, at now: Moment
+  ) {
     pages[index].machine = machine
     if isNew { pages[index].generation = newGeneration() }
-    if !wasVisible { publish(PageKind.self, index, .didAppear, at: now) }
+    if isBack { publish(PageKind.self, index, .didAppear, at: now) }
     if isNew { publish(PageKind.self, index, .loading, at: now) }
-    takeLease(of: index, hud, by: client, at: now)
     arm(PageKind.self, index)
-    return PageView(pages[index], at: now)
   }
 
   package func disappearPage(
@@ -77,11 +89,14 @@ extension Engine {
   ) throws(EngineError) -> PageView {
     guard let index = settledPage(key, at: now) else { throw .notFound }
     try checkWritable(leaseOf: index)
-    if pages[index].machine.disappear() {
-      publish(PageKind.self, index, .didDisappear, at: now)
-      endLease(of: index, isDone: true, at: now)
-    }
+    disappear(index, at: now)
     return PageView(pages[index], at: now)
+  }
+
+  private func disappear(_ index: UInt32, at now: Moment) {
+    guard pages[index].machine.disappear() else { return }
+    publish(PageKind.self, index, .didDisappear, at: now)
+    endLease(of: index, isDone: true, at: now)
   }
 
   package func pageLoaded(
@@ -145,6 +160,70 @@ extension Engine {
     settledPage(key, at: now).map { PageView(pages[$0], at: now) }
   }
 
+  // MARK: Pages of navigation stacks
+
+  /// Throws if a page that is to be pushed cannot load: `loadPushedPage` would fail then.
+  ///
+  /// - Parameter others: how many entities the push adds besides.
+  func checkPushedPage(
+    _ push: PagePush, by client: Client, adding others: Int, at now: Moment
+  ) throws(EngineError) {
+    guard let appearance = push.appearance else { return }
+    // What closes on the way has done so when the HUD is looked for.
+    try checkFree(page: push.page, at: now)
+    guard settledPage(push.page.span, at: now) == nil else {
+      throw .scope(.pageIsThere(push.page))
+    }
+    _ = try hudToShow(
+      for: options(of: push.page, appearance), by: client, adding: others + 1, at: now)
+  }
+
+  /// The page appears with its push, and its first load begins.
+  func loadPushedPage(
+    _ push: PagePush, _ scope: OwnerName, by client: Client, at now: Moment
+  ) throws(EngineError) {
+    guard var appearance = push.appearance else { return }
+    appearance.owner = .scope(scope)
+    _ = try insertPage(push.page, appearance, isBound: true, by: client, at: now)
+  }
+
+  /// A page of a stack has appeared, perhaps again.
+  func pushedPageAppears(_ key: [UInt8], at now: Moment) {
+    guard let index = pushedPage(key, at: now), !pages[index].machine.isVisible else { return }
+    let options = pages[index].options
+    var machine = pages[index].machine
+    let isNew = machine.appear(options.refresh, timeout: options.timeout, at: now.boot)
+    appeared(index, machine, isBack: true, isNew: isNew, at: now)
+    guard machine.isAnimated else { return }
+    let client = Client(connection: 0, uid: pages[index].uid)
+    do throws(EngineError) {
+      let hud = try hudToShow(for: options, by: client, at: now)
+      takeLease(of: index, hud, by: client, at: now)
+    } catch {
+      // It loads without a HUD: nobody is there to be refused.
+    }
+  }
+
+  /// A page of a stack is covered, or leaves it.
+  func pushedPageDisappears(_ key: [UInt8], at now: Moment) {
+    // Also if it is about to end with its scope.
+    if let index = pages.find(key), pages[index].isBound { disappear(index, at: now) }
+  }
+
+  private func pushedPage(_ key: [UInt8], at now: Moment) -> UInt32? {
+    guard let index = pages.find(key), pages[index].isBound,
+      PageKind.passTime(index, in: self, at: now)
+    else { return nil }
+    return index
+  }
+
+  fileprivate func settleStack(ofPage index: UInt32, at now: Moment) {
+    guard let page = pages.entity(at: index), page.isBound, case .scope(let scope) = page.owner,
+      scopes.isOpen(scope, at: now.boot, connections), let stack = scopes.table[scope.index].stack
+    else { return }
+    _ = settleStack(stack, at: now)
+  }
+
   // MARK: Time and owners
 
   /// The page of that name, after everything that is due for it and for the HUD that it holds.
@@ -158,6 +237,9 @@ extension Engine {
 
   /// Runs what is due for the pages that hold a HUD, in the order of their deadlines.
   func settlePages(wantingHUD hud: UInt32, at now: Moment) {
+    for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
+      settleStack(ofPage: name.index, at: now)
+    }
     var due: [(deadline: Instant, page: UInt32)] = []
     for case .page(let name) in huds.entity(at: hud)?.owners ?? [] {
       guard let page = pages.entity(at: name.index), page.lease == name,
@@ -238,24 +320,31 @@ extension Engine {
   // MARK: Steps
 
   private func insertPage(
-    _ key: [UInt8], _ appearance: PageAppearance, by client: Client, at now: Moment
+    _ key: [UInt8], _ appearance: PageAppearance, isBound: Bool = false, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> PageView {
-    var options = PageOptions(
-      timeout: settings.pageTimeout, screen: key, grace: settings.presentation.grace,
-      minimum: settings.presentation.minimum)
-    appearance.apply(to: &options)
+    let options = self.options(of: key, appearance)
     let hud = try hudToShow(for: options, by: client, adding: 1, at: now)
     let owner = appearance.owner ?? .none
     let index = insert(
       PageKind.self,
       PageEntity(
         key: key, machine: PageLoad(timeout: options.timeout, at: now.boot),
-        generation: newGeneration(), owner: owner, uid: client.uid, options: options))
+        generation: newGeneration(), owner: owner, uid: client.uid, options: options,
+        isBound: isBound))
     publish(PageKind.self, index, .didAppear, at: now)
     publish(PageKind.self, index, .loading, at: now)
     takeLease(of: index, hud, by: client, at: now)
     arm(PageKind.self, index)
     return PageView(pages[index], at: now)
+  }
+
+  private func options(of page: [UInt8], _ appearance: PageAppearance) -> PageOptions {
+    var options = PageOptions(
+      timeout: settings.pageTimeout, screen: page, grace: settings.presentation.grace,
+      minimum: settings.presentation.minimum)
+    appearance.apply(to: &options)
+    return options
   }
 
   private func change(

@@ -9,13 +9,7 @@ private struct LoadEnd {
 
 let pageCommands: [CommandSpec] = [
   CommandSpec(
-    "PAGE", "APPEAR", "page",
-    [
-      .choice("REFRESH", { $0.refresh = $1 }), .duration("TIMEOUT", { $0.timeout = $1 }),
-      .key("SCREEN", "s", { $0.screen = $1 }), .duration("GRACE", { $0.grace = $1 }),
-      .duration("MIN", { $0.minimum = $1 }),
-      .owner({ $0.owner = $1 }),
-    ],
+    "PAGE", "APPEAR", "page", loadOptions { $1(&$0) } + [.owner({ $0.owner = $1 })],
     group: .entities(.page), [.write],
     "Report that a page appeared: it loads the first time, and later refreshes silently.",
     into: PageAppearance()
@@ -79,6 +73,21 @@ let pageCommands: [CommandSpec] = [
   },
   .list(PageKind.self, "List pages, page by page."),
 ]
+
+/// How a page loads: options of PAGE APPEAR, and of NAV PUSH and PRESENT.
+func loadOptions<Request>(
+  _ change: @escaping @Sendable (inout Request, (inout PageAppearance) -> Void) -> Void
+) -> [Option<Request>] {
+  [
+    .choice("REFRESH") { (request: inout Request, refresh: PageLoad.Refresh) in
+      change(&request) { $0.refresh = refresh }
+    },
+    .duration("TIMEOUT", { request, timeout in change(&request) { $0.timeout = timeout } }),
+    .key("SCREEN", "s") { request, screen in change(&request) { $0.screen = screen } },
+    .duration("GRACE", { request, grace in change(&request) { $0.grace = grace } }),
+    .duration("MIN", { request, minimum in change(&request) { $0.minimum = minimum } }),
+  ]
+}
 
 private let message = Option<LoadEnd>.text(
   "MESSAGE", "m", { $0.message = $1 }, atMost: TextLimits.status)

@@ -8,6 +8,9 @@ struct PageEntity: KeyedEntity {
   var owner: Owner
   let uid: UInt32
   var options: PageOptions
+  /// Whether it is the page of a navigation stack: it appears and disappears with that, and ends
+  /// with its scope, which is its owner.
+  var isBound = false
   /// As which it wants the HUD of its screen; nil while it does not.
   var lease: OwnerName?
   var alarm: TimerWheel.Token?
@@ -25,7 +28,7 @@ package struct PageOptions: Equatable, Sendable {
 }
 
 /// The options of one PAGE APPEAR; the others stay.
-package struct PageAppearance: Sendable {
+package struct PageAppearance: Equatable, Sendable {
   package var refresh: PageLoad.Refresh?
   /// Zero: forever.
   package var timeout: Interval?

@@ -72,10 +72,16 @@ extension Engine {
   func openPage(
     _ key: [UInt8], _ opening: ScopeOpening, by client: Client, at now: Moment
   ) throws(EngineError) -> OwnerName {
+    try checkFree(page: key, at: now)
+    return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
+  }
+
+  /// Throws if there is a scope of that name, also if it is still being closed.
+  func checkFree(page key: [UInt8], at now: Moment) throws(EngineError) {
     guard settled(ScopeKind.self, key.span, at: now) == nil else {
       throw .scope(.isThere(key))
     }
-    return ownerName(ofScope: try insertScope(key, opening, by: client, at: now))
+    try makeRoom(forScope: key, at: now)
   }
 
   private func insertScope(

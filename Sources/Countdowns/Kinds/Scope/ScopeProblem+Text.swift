@@ -17,6 +17,8 @@ extension Call {
       return "ERR a scope closes with its PARENT anyway; leave out PARENT or OWNER scope:ID"
     case .isThere(let name):
       return "ERR scope '\(quotedKey(name))' already exists; a page opens its own"
+    case .pageIsThere(let name):
+      return "ERR page '\(quotedKey(name))' already exists; PAGE CLOSE it, or push without PAGE"
     case .isClosing(let name):
       return "ERR scope '\(quotedKey(name))' is still being closed with everything below it; "
         + "try again after its event 'closed'"

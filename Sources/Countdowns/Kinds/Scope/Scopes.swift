@@ -85,6 +85,8 @@ package enum ScopeProblem: Error, Equatable {
   case parentAndOwner
   /// A page opens its own scope, and there is one of that name.
   case isThere([UInt8])
+  /// A page that is pushed with a load opens its own, and there is one of that name.
+  case pageIsThere([UInt8])
   /// Something of that name is still being closed.
   case isClosing([UInt8])
   /// It was opened without a lease, so there is none to renew.

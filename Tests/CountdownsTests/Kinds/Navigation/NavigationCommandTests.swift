@@ -57,6 +57,21 @@ import Wire
     #expect(try counter.say("NAV PROGRESS n 0.25")["fraction"] == .double("0.25"))
   }
 
+  @Test("PUSH and PRESENT with PAGE take the options of a load; without PAGE they are refused")
+  func loads() throws {
+    let counter = Counter()
+    try counter.expectError("NAV PUSH n a TIMEOUT 5s", "they need PAGE")
+    #expect(try counter.say("DBSIZE") == .integer(0))
+    _ = try counter.say("NAV PUSH n a PAGE REFRESH every TIMEOUT 5s SCREEN main GRACE 1s MIN 0")
+    let page = try counter.say("PAGE GET a")
+    #expect(page["screen"] == .bulk("main") && page["remaining_ms"] == .integer(5_000))
+    #expect(page["owner"] == .bulk("scope:a"))
+    #expect(try counter.say("NAV PRESENT n b PAGE")["page"] == .bulk("b"))
+    #expect(try counter.say("PAGE GET a")["visible"] == .integer(0))
+    _ = try counter.say("PAGE APPEAR c")
+    try counter.expectError("NAV PUSH n c PAGE", "page 'c' already exists")
+  }
+
   @Test("If the name of a page is not UTF-8, all names come as base64")
   func binaryPages() {
     var line = JSONLine()
