@@ -38,8 +38,8 @@ files() {
 # (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
 documents() {
   find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
-    packaging/monitoring Examples/login \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
-    -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json))' -print \
+    packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
+    -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json|flow))' -print \
     2>/dev/null | sort
 }
 
