@@ -257,4 +257,4 @@ format: ## Format all Swift code
 clean: ## Remove everything that was built, and what `make run` has kept
 	@swift package clean
 	@rm -rf .build/run .build/venv .build/man .build/completions .build/deb .build/tarball .build/static \
-	  .build/*.deb .build/*.tar.gz .build/*.sha256 .build/clean-root
+	  Gateway/.build .build/*.deb .build/*.tar.gz .build/*.sha256 .build/clean-root

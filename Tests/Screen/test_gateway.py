@@ -423,6 +423,36 @@ def test_curl_reads_the_stream(gateway, client):
     process.wait()
 
 
+GO = """package main
+
+import ("bufio"; "fmt"; "net/http"; "os"; "strings")
+
+func main() {
+	request, _ := http.NewRequest("GET", os.Args[1], nil)
+	request.Header.Set("Authorization", "Bearer " + os.Args[2])
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil { panic(err) }
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+			fmt.Println(data)
+			if strings.Contains(data, "snapshot") { return }
+		}
+	}
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="Go is not installed")
+def test_go_reads_the_stream(gateway, tmp_path):
+    (tmp_path / "main.go").write_text(GO)
+    done = subprocess.run(
+        ["go", "run", tmp_path / "main.go", f"{gateway.url}v1/events", ticket(WATCH)],
+        capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["hello", "snapshot"]
+
+
 def test_systemd_can_hand_over_the_socket(daemon, tmp_path):
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

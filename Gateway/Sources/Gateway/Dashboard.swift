@@ -32,7 +32,7 @@ struct Dashboard: Sendable {
   }
 
   /// How many events, and how many entities of each kind for the deadlines, are looked at.
-  private static let newestEvents = 20
+  private static let newestEvents = 12
   private static let mostEntities = 500
   private static let kindsWithDeadlines = ["COUNTDOWN", "TIMER", "HUD", "ONCE", "DEBOUNCE"]
 
@@ -60,8 +60,7 @@ struct Dashboard: Sendable {
       return object([
         ("kind", .simpleString(event.kind.rawValue)),
         ("event", .simpleString(event.name.rawValue)),
-        ("seq", .integer(event.seq ?? 0)),
-        ("at_unix_ms", event.fields["now_unix_ms"] ?? .null),
+        ("at_unix_ms", event.fields["now_unix_ms"] ?? event.fields["due_unix_ms"] ?? .null),
       ])
     }
     return object([

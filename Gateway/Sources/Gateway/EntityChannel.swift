@@ -40,8 +40,9 @@ extension RESPValue {
         + (pairs ?? []).filter { !Self.withheld.contains($0.key.string ?? "") })
   }
 
-  private static let withheld: Set = Set(
-    ["key", "meta", "payload", "result", "request"].flatMap {
-      [$0, $0 + "_base64"]
-    } + ["owner", "policy", "channel", "next_channel"])
+  private static let withheld = Set(
+    [
+      "key", "meta", "payload", "result", "request", "owner", "parent", "policy", "channel",
+      "next_channel",
+    ].flatMap { [$0, $0 + "_base64"] })
 }

@@ -6,7 +6,7 @@
 //   gateway  the address of countdown-gateway (default: where this file is from)
 //   waiting  what it says meanwhile (default: "{label} in {time}"); {time} is 0:59, {seconds} is 59
 //   left, ready  what screen readers say: "{seconds} seconds left", "{label} is available"
-// Style it with ::part(button) and with :state(waiting), or [data-state="waiting"].
+// Style it with ::part(button), and with [data-state="waiting"].
 import {follow, source} from './countdown-stream.js'
 
 const SHADOW = `

@@ -108,7 +108,7 @@ function show(data) {
     row.append(element('td'), element('td'), element('td'))
     return row
   }, (row, event) => {
-    [event.seq, event.kind, event.event].forEach((text, i) => row.children[i].textContent = text)
+    [event.at_unix_ms ? new Date(event.at_unix_ms).toLocaleTimeString() : '', event.kind, event.event].forEach((text, i) => row.children[i].textContent = text)
   })
   say(isReadOnly ? 'Changes are refused: the state cannot be stored' : 'Live', isReadOnly)
 }
