@@ -10,6 +10,7 @@ in the event to the moment this program has read it, in whole milliseconds.
 import argparse
 import asyncio
 import json
+import os
 import pathlib
 import re
 import resource
@@ -132,10 +133,16 @@ print(asked)
 
 def hostile(gateway, daemon):
     before = ping_p99(daemon)
-    flood = subprocess.Popen([sys.executable, "-c", FLOOD, str(gateway.port)])
+    # As in its unit; and whoever floods is not on this machine.
+    os.setpriority(os.PRIO_PROCESS, gateway.process.pid, 10)
+    for thread in os.listdir(f"/proc/{gateway.process.pid}/task"):
+        os.setpriority(os.PRIO_PROCESS, int(thread), 10)
+    flood = subprocess.Popen(
+        ["nice", "-n19", sys.executable, "-c", FLOOD, str(gateway.port)],
+        stdout=subprocess.DEVNULL)
     time.sleep(1)
     during = ping_p99(daemon)
-    flood.wait()
+    flood.communicate()
     print(
         f"PING p99 {before:.0f} us; beside 500 slow requests and a flood of quick ones "
         f"{during:.0f} us")
@@ -154,8 +161,10 @@ async def main():
         daemon = Daemon(directory=directory)
         gateway = Gateway(daemon, "--trust-forwarded-for")
         try:
-            await events(gateway, daemon, options.streams, options.rate, options.seconds)
-            await idle(gateway, options.idle)
+            if options.streams:
+                await events(gateway, daemon, options.streams, options.rate, options.seconds)
+            if options.idle:
+                await idle(gateway, options.idle)
             hostile(gateway, daemon)
         finally:
             gateway.close()

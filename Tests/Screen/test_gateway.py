@@ -434,8 +434,8 @@ func main() {
 	if err != nil { panic(err) }
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
-		if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
-			fmt.Println(data)
+		if data := lines.Text(); strings.HasPrefix(data, "data: ") {
+			fmt.Println(data[6:])
 			if strings.Contains(data, "snapshot") { return }
 		}
 	}
