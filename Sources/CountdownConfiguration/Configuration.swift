@@ -122,13 +122,19 @@ package struct Configuration: Equatable, Sendable {
 
   /// Which requests block interaction with the screen: HUD SHOW REQUEST without MASK.
   package struct Blocking: Equatable, Sendable {
-    /// Exact paths, each the part of the URL from `/api/` on.
+    /// Exact paths, each the part of the URL from the last `/api/` on.
     package var paths: [String] = []
     /// Words in the last segment of the path.
     package var verbs = [
       "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
       "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
     ]
+    /// What covers the screen meanwhile.
+    package var mask = Mask.custom
+  }
+
+  package enum Mask: String, CaseIterable, Equatable, Sendable {
+    case none, clear, black, gradient, custom
   }
 
   /// What NAV SWIPE takes when it is not told.

@@ -50,6 +50,7 @@ struct Setting: Sendable {
     Setting("hud.screens", \.hud.screens, .screens),
     Setting("hud.blocking.paths", \.hud.blocking.paths, .paths),
     Setting("hud.blocking.verbs", \.hud.blocking.verbs, .words),
+    Setting("hud.blocking.mask", \.hud.blocking.mask, .choice()),
 
     Setting("gate.keep-pending", \.gate.keepPending, .duration(from: 1)),
 

@@ -124,6 +124,8 @@ package enum EngineError: Error, Equatable {
   /// The policy says nothing of how long a code is good, so there are none to be tried.
   case noCodes(policy: String)
   case levelNotAllowed(Level, maximum: Level)
+  /// A HUD has as many holds as it can have.
+  case tooManyHolds
   /// It would be lost if the daemon ended now, as it cannot be stored.
   case readOnly
   case scope(ScopeProblem)

@@ -53,7 +53,8 @@ extension ServerSettings {
     engine.maximumLevel = Level(hud.maxLevel)
     engine.maximumLevelOfScreen = Dictionary(
       uniqueKeysWithValues: hud.screens.map { (Array($0.key.utf8), Level($0.value.maxLevel)) })
-    engine.blocking = BlockingRules(paths: hud.blocking.paths, verbs: hud.blocking.verbs)
+    engine.blocking = BlockingRules(
+      paths: hud.blocking.paths, verbs: hud.blocking.verbs, mask: .init(hud.blocking.mask))
     shown = configuration.settings
     state = Store.Options(configuration)
   }
@@ -88,6 +89,18 @@ extension Interval {
     let (seconds, attoseconds) = duration.components
     self.init(
       microseconds: seconds * 1_000_000 + (attoseconds + 999_999_999_999) / 1_000_000_000_000)
+  }
+}
+
+extension Presentation.Mask {
+  fileprivate init(_ mask: Configuration.Mask) {
+    switch mask {
+    case .none: self = .none
+    case .clear: self = .clear
+    case .black: self = .black
+    case .gradient: self = .gradient
+    case .custom: self = .custom
+    }
   }
 }
 

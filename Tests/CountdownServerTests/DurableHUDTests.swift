@@ -64,7 +64,7 @@ import Testing
     try kept.show("gone", durable: false)
     try kept.show("superseded", durable: true)
     kept.store()
-    try kept.show("superseded", durable: false)
+    try kept.show("superseded", durable: false) { $0.kind = .info }
     try restart()
     #expect(kept.entityCount == 1)
     #expect(kept.hud("s")?.level == .normal)
@@ -82,26 +82,63 @@ import Testing
     #expect(kept.hud("s") == nil)
   }
 
-  @Test func leasesOfConnectionsEndWithTheDaemon() throws {
-    // Two of a connection, one of nobody.
-    try kept.show("s", durable: false, owner: .connection(1))
-    try kept.show("s", durable: false, owner: .connection(1))
-    try kept.show("s", durable: true)
-    #expect(kept.hud("s")?.leases == 3)
+  @Test func holdsWithoutDURABLEEndWithTheDaemon() throws {
+    try kept.show("s", durable: false, owner: .connection(1)) { $0.mask = .custom }
+    try kept.show("s", durable: true) { $0.status = Array("kept".utf8) }
+    try kept.show("s", durable: false) { $0.status = Array("on top".utf8) }
+    #expect(kept.hud("s")?.holds.count == 3)
+    #expect(kept.hud("s")?.mask == .custom)
+    let generation = kept.hud("s")?.holds[1].generation
     try restart()
-    #expect(kept.hud("s")?.leases == 1)
-    // Only the connection's are left: nobody wants it once that is gone.
-    try kept.show("t", durable: false, owner: .connection(1))
+    let after = try #require(kept.hud("s"))
+    #expect(after.holds.map(\.generation) == [generation])
+    #expect(after.status == Array("kept".utf8))
+    #expect(after.mask == .none)
+    // Without the only durable one nothing is stored.
+    try kept.show("t", durable: false)
     try kept.show("t", durable: true)
+    kept.store()
     _ = try kept.with("t") {
       try kept.engine.popHUD(
         $0, HUDTarget(), by: Client(connection: 2, uid: 1_000), at: kept.now)
     }
-    #expect(kept.hud("t")?.leases == 1)
+    #expect(kept.hud("t")?.holds.count == 1)
     try restart()
-    // Though nobody has looked.
     #expect(kept.entityCount == 1)
     #expect(kept.hud("t") == nil && kept.hud("s") != nil)
+  }
+
+  @Test(arguments: ["boot-1", "boot-2"])
+  func severalDurableHoldsKeepTheirWishes(bootID: String) throws {
+    try kept.show("s", durable: true) {
+      $0.mask = .custom
+      $0.path = Array("/api/Order/Submit".utf8)
+      $0.maximum = .seconds(60)
+    }
+    kept.pass(1_000)
+    try kept.show("s", durable: true) {
+      $0.kind = .progress
+      $0.status = Array("list".utf8)
+      $0.maximum = .seconds(10)
+    }
+    let before = try #require(kept.hud("s"))
+    try restart(away: 2_000, bootID: bootID)
+    var after = try #require(kept.hud("s"))
+    #expect(after.holds.map(\.request) == before.holds.map(\.request))
+    #expect(after.remainingMS == 57_000)
+    after.holds = before.holds
+    after.remainingMS = before.remainingMS
+    after.nowUnixMS = before.nowUnixMS
+    #expect(after == before)
+    // The MAX of each goes on.
+    kept.pass(7_999)
+    #expect(kept.hud("s")?.holds.count == 2)
+    kept.pass(1)
+    #expect(kept.hud("s")?.holds.map(\.request.path) == [Array("/api/Order/Submit".utf8)])
+    kept.pass(48_999)
+    #expect(kept.hud("s") != nil)
+    kept.pass(1)
+    #expect(kept.hud("s") == nil)
   }
 
   @Test("Whatever a presentation is, bytes and back it is the same", arguments: 0..<50)
@@ -111,8 +148,7 @@ import Testing
     func time() -> Instant {
       Instant(microseconds: .random(in: -9_000_000...9_000_000, using: &random))
     }
-    var presentations: [DurableHUD.Shown] = []
-    for level in Level.allCases {
+    func request() -> Presentation.Request {
       var request = Presentation.Request(
         kind: pick(Presentation.Kind.allCases),
         status: pick([nil, [], [0, 255], Array("x".utf8)]),
@@ -123,35 +159,43 @@ import Testing
         early: pick(Presentation.Early.allCases), mask: pick(Presentation.Mask.allCases),
         messageMinimum: .milliseconds(pick([0, 5])))
       request.isDurable = true
-      var memory = Presentation.Memory(
-        request, generation: Generation(.random(in: 1...Int64.max, using: &random)),
-        phase: pick([
-          .waiting(until: time()), .appearing(until: time()), .visible,
-          .disappearing(until: time()),
-        ]), requestedAt: time(), visibleSince: time(), limitedSince: time())
-      memory.dismissal = pick([
+      request.path = pick([nil, Array("/api/x".utf8), [0xFF]])
+      return request
+    }
+    var presentations: [DurableHUD.Shown] = []
+    for level in Level.allCases {
+      var machine = Presentation.blank
+      machine.generation = Generation(.random(in: 1...Int64.max, using: &random))
+      machine.isHeld = pick([true, false])
+      machine.shows = (1...Int64(machine.isHeld ? pick([1, 2, 5]) : 1)).map { number in
+        var show = Presentation.Show(
+          request(), generation: Generation(number), owner: .none, since: time())
+        show.fraction = pick([nil, 0, 0.3, 1])
+        return show
+      }
+      let since = time()
+      machine.phase = pick([
+        .waiting, .appearing(since: since, until: since + .milliseconds(pick([0, 9]))), .visible,
+        .disappearing(until: time()),
+      ])
+      machine.requestedAt = time()
+      machine.appearedAt = time()
+      machine.visibleSince = time()
+      machine.dismissal = pick([
         nil, .delayed(until: time()), .held(since: time(), .tapped),
         .held(since: time(), .ownerGone),
       ])
-      memory.end = pick([nil, .timedOut, .dismissed])
-      memory.fraction = pick([nil, 0, 0.3, 1])
-      memory.unownedLeases = pick([0, 1, 7])
-      memory.ownedLeases = pick([0, 2])
-      memory.pausedAt = pick([nil, time()])
-      presentations.append(DurableHUD.Shown(level, memory))
+      machine.end = pick([nil, .timedOut, .dismissed])
+      machine.pausedAt = pick([nil, time()])
+      presentations.append(DurableHUD.Shown(level, machine))
     }
     let bytes = StoredPresentations(all: presentations).bytes(offset: 77)
     let back = try #require(StoredPresentations(bytes: bytes, offset: 77)).all
-    #expect(back.map(\.level) == Level.allCases)
-    #expect(back.map(\.memory) == presentations.map(\.memory))
+    #expect(back == presentations)
     // Another boot: the same moments of the store's clock.
     let moved = try #require(StoredPresentations(bytes: bytes, offset: 100)).all
     #expect(
-      moved[0].memory.requestedAt.microseconds == back[0].memory.requestedAt.microseconds - 23)
-    for shown in presentations {
-      let memory = Presentation(shown.memory, departed: .connection(0)).memory
-      #expect(memory == shown.memory, "\(shown.level)")
-    }
+      moved[0].machine.requestedAt.microseconds == back[0].machine.requestedAt.microseconds - 23)
     for length in 0..<bytes.count {
       #expect(StoredPresentations(bytes: Array(bytes[..<length]), offset: 77) == nil)
     }

@@ -167,21 +167,29 @@ import Testing
       maximum: .milliseconds(3), fadeIn: .milliseconds(4), fadeOut: .milliseconds(5),
       minimumFrom: .request, early: .show, mask: .black, messageMinimum: .milliseconds(6))
     request.isDurable = true
-    var memory = Presentation.Memory(
-      request, generation: Generation(7), phase: .disappearing(until: at(8)), requestedAt: at(9),
-      visibleSince: at(10), limitedSince: at(11))
-    memory.dismissal = .held(since: at(12), .tapped)
-    memory.end = .timedOut
-    memory.fraction = 0.5
-    (memory.unownedLeases, memory.ownedLeases) = (13, 14)
-    memory.pausedAt = at(15)
-    let presentations = StoredPresentations(all: [DurableHUD.Shown(.alert, memory)])
+    request.path = [UInt8(ascii: "/")]
+    var machine = Presentation.blank
+    machine.generation = Generation(7)
+    machine.shows = [
+      Presentation.Show(request, generation: Generation(7), owner: .none, since: at(11))
+    ]
+    machine.shows[0].fraction = 0.5
+    machine.isHeld = false
+    machine.phase = .disappearing(until: at(8))
+    machine.requestedAt = at(9)
+    machine.appearedAt = at(10)
+    machine.visibleSince = at(10)
+    machine.dismissal = .held(since: at(12), .tapped)
+    machine.end = .timedOut
+    machine.pausedAt = at(15)
+    let presentations = StoredPresentations(all: [DurableHUD.Shown(.alert, machine)])
     let shown = """
-      010000000100000005616c6572740000000870726f677265737301000000017300000000000003e800000000\
-      000007d00000000000000fa000000000000013880000000000001770010000000000000bb800000007726571\
-      756573740000000473686f7700000005626c61636b000000000000000703000000003b9ae94702000000003b\
-      9af8e700000006746170706564010000000974696d65642d6f7574013fe0000000000000000000000000000d\
-      000000000000000e000000003b9aed2f000000003b9af117000000003b9af4ff01000000003b9b049f
+      020000000100000005616c6572740000000000000007000000010000000870726f6772657373010000000173\
+      00000000000003e800000000000007d00000000000000fa00000000000001388000000000000177001000000\
+      0000000bb800000007726571756573740000000473686f7700000005626c61636b01000000012f0000000000\
+      000007013fe0000000000000000000003b9af4ff0003000000003b9ae94702000000003b9af8e70000000674\
+      6170706564010000000974696d65642d6f7574000000003b9aed2f000000003b9af117000000003b9af11701\
+      000000003b9b049f
       """
     #expect(hex(presentations.bytes(offset: Self.offset)) == shown)
   }

@@ -101,20 +101,24 @@ import Testing
   @Test func hudsComeBackAsTheyWere() throws {
     let directory = TemporaryDirectory()
     var changes = TestBatch()
-    let plain = Presentation.Memory(
-      .blank, generation: Generation(1), phase: .visible, requestedAt: .zero, visibleSince: .zero,
-      limitedSince: .zero)
-    var full = Presentation.Memory(
-      .blank, generation: Generation(.max), phase: .waiting(until: last), requestedAt: first,
-      visibleSince: last, limitedSince: last)
-    full.request.status = everyByte
-    (full.unownedLeases, full.ownedLeases) = (1 << 40, 1 << 40)
-    // Whatever is stored is durable.
-    let shown = [plain, full].map { memory in
-      var memory = memory
-      memory.request.isDurable = true
-      return memory
+    var plain = Presentation.blank
+    plain.phase = .visible
+    plain.generation = Generation(1)
+    var full = Presentation.blank
+    full.phase = .waiting
+    full.generation = Generation(.max)
+    full.requestedAt = last
+    full.appearedAt = first
+    full.visibleSince = last
+    full.shows = (1...Int64(Presentation.mostHolds)).map { number in
+      var show = Presentation.Show.blank
+      show.generation = Generation(number)
+      show.request.status = everyByte
+      show.request.path = everyByte
+      show.since = last
+      return show
     }
+    let shown = [plain, full]
     changes.huds = [
       StoredRow(
         DurableHUD(key: [1], uid: 1, presentations: [DurableHUD.Shown(.normal, shown[0])]), at: 0),
@@ -162,8 +166,8 @@ import Testing
             .running(until: Instant(microseconds: wallStart)), every: nil, late: .fire, fired: 0,
             missed: 0)!, generation: Generation(1), uid: 0, clock: .wall, payload: nil), at: 0)
     ]
-    var shown = Presentation.Memory.blank
-    shown.request.status = [111]
+    var shown = Presentation.blank
+    shown.shows[0].request.status = [111]
     let hud = DurableHUD(
       key: Array("h".utf8), uid: 0, presentations: [DurableHUD.Shown(.normal, shown)])
     let length = StoredPresentations(all: hud.presentations).bytes(offset: 0).count

@@ -139,17 +139,23 @@ import Testing
       maximum: .milliseconds(3), fadeIn: .milliseconds(4), fadeOut: .milliseconds(5),
       minimumFrom: .request, early: .show, mask: .black, messageMinimum: .milliseconds(6))
     request.isDurable = true
-    var memory = Presentation.Memory(
-      request, generation: Generation(7), phase: .disappearing(until: coded(8)),
-      requestedAt: coded(9), visibleSince: coded(10), limitedSince: coded(11))
-    memory.dismissal = .held(since: coded(12), .tapped)
-    memory.end = .timedOut
-    memory.fraction = 0.5
-    (memory.unownedLeases, memory.ownedLeases) = (13, 14)
-    memory.pausedAt = coded(15)
+    var machine = Presentation.blank
+    machine.generation = Generation(7)
+    machine.shows = [
+      Presentation.Show(request, generation: Generation(7), owner: .none, since: coded(11))
+    ]
+    machine.shows[0].fraction = 0.5
+    machine.isHeld = false
+    machine.phase = .disappearing(until: coded(8))
+    machine.requestedAt = coded(9)
+    machine.appearedAt = Instant(microseconds: coded(10).microseconds - 4_000)
+    machine.visibleSince = coded(10)
+    machine.dismissal = .held(since: coded(12), .tapped)
+    machine.end = .timedOut
+    machine.pausedAt = coded(15)
     return StoredRow(
       DurableHUD(
-        key: Array("checkout".utf8), uid: 1_000, presentations: [DurableHUD.Shown(.alert, memory)]),
+        key: Array("checkout".utf8), uid: 1_000, presentations: [DurableHUD.Shown(.alert, machine)]),
       at: 0)
   }
 

@@ -54,81 +54,72 @@ import Testing
 }
 
 @Suite struct BlockingRulesTests {
-  let rules = BlockingRules(paths: ["/api/v1/orders", "/api/pay"])
+  let rules = BlockingRules(paths: ["/api/v1/orders", "https://host.example/api/pay/"])
+
+  private func blocks(_ url: String) -> Bool { rules.verdict(url).rule != nil }
 
   @Test("Exact relative paths block, from /api/ on")
   func paths() {
-    #expect(rules.blocks("https://host.example/base/api/v1/orders"))
-    #expect(rules.blocks("https://host.example/api/pay?amount=1#x"))
-    #expect(rules.blocks("/api/pay"))
-    #expect(!rules.blocks("/api/pay/now"))
-    #expect(!rules.blocks("/api/v1/orders/7"))
-    #expect(!rules.blocks("https://host.example/pay"))
+    #expect(blocks("https://host.example/base/api/v1/orders"))
+    #expect(blocks("https://host.example/api/pay?amount=1#x"))
+    #expect(blocks("/api/pay"))
+    #expect(!blocks("/api/pay/now"))
+    #expect(!blocks("/api/v1/orders/7"))
+    #expect(!blocks("https://host.example/pay"))
+  }
+
+  @Test("The last /api/ counts, and a slash at the end does not")
+  func lastMarker() {
+    #expect(blocks("https://host.example/api/gateway/api/pay"))
+    #expect(!blocks("https://host.example/api/pay/api/list"))
+    #expect(blocks("/api/pay/"))
+    #expect(blocks("/api/pay//?x=1"))
+    #expect(rules.verdict("https://host.example/api/v2/api/").path == "/api/v2/api")
+    #expect(rules.verdict("/list/").path == "/list")
+  }
+
+  @Test("A verdict names the path or the word that blocks, and the mask")
+  func verdicts() {
+    let rules = BlockingRules(paths: ["/api/pay"], verbs: ["Submit"], mask: .black)
+    #expect(rules.verdict("/api/pay/") == .init(path: "/api/pay", rule: "/api/pay", mask: .black))
+    #expect(
+      rules.verdict("/api/submitOrder?id=1")
+        == .init(path: "/api/submitOrder", rule: "Submit", mask: .black))
+    #expect(rules.verdict("/api/list") == .init(path: "/api/list", rule: nil, mask: .none))
   }
 
   @Test("Verbs in the last path segment block", arguments: BlockingRules.defaultVerbs)
   func verbs(_ verb: String) {
-    #expect(rules.blocks("https://host.example/api/user/\(verb)Thing"))
-    #expect(rules.blocks("https://host.example/api/user/thing\(verb)"))
-    #expect(rules.blocks("/api/\(verb.lowercased())-thing"))
-    #expect(rules.blocks("/api/user/\(verb.uppercased())?x=1"))
-    #expect(rules.blocks("/api/user/\(verb)/"))
-    #expect(!rules.blocks("/api/\(verb)/list"))
-    #expect(!rules.blocks("/api/\(verb.lowercased())rness"))
+    #expect(blocks("https://host.example/api/user/\(verb)Thing"))
+    #expect(blocks("https://host.example/api/user/thing\(verb)"))
+    #expect(blocks("/api/\(verb.lowercased())-thing"))
+    #expect(blocks("/api/user/\(verb.uppercased())?x=1"))
+    #expect(blocks("/api/user/\(verb)/"))
+    #expect(!blocks("/api/\(verb)/list"))
+    #expect(!blocks("/api/\(verb.lowercased())rness"))
   }
 
   @Test("A verb after an acronym is a separate word")
   func acronyms() {
-    #expect(rules.blocks("/api/user/SMSSend"))
-    #expect(rules.blocks("/api/user/getSMSCheckCode"))
-    #expect(!rules.blocks("/api/user/SENDER"))
+    #expect(blocks("/api/user/SMSSend"))
+    #expect(blocks("/api/user/getSMSCheckCode"))
+    #expect(!blocks("/api/user/SENDER"))
   }
 
   @Test("Words are compared whole: Address is not Add, Settings is not Set")
   func words() {
-    #expect(!rules.blocks("/api/user/GetAddress"))
-    #expect(!rules.blocks("/api/user/Settings"))
-    #expect(!rules.blocks("/api/user/list?action=Update"))
-    #expect(!rules.blocks("/api/user/list#Update"))
-    #expect(!rules.blocks(""))
-    #expect(!rules.blocks("/"))
+    #expect(!blocks("/api/user/GetAddress"))
+    #expect(!blocks("/api/user/Settings"))
+    #expect(!blocks("/api/user/list?action=Update"))
+    #expect(!blocks("/api/user/list#Update"))
+    #expect(!blocks(""))
+    #expect(!blocks("/"))
   }
 
   @Test("Levels rise from normal over statusbar to alert")
   func levels() {
     #expect(Level.normal < .statusbar)
     #expect(Level.statusbar < .alert)
-  }
-}
-
-@Suite struct LeasesTests {
-  let alice = Owner.connection(1)
-  let bob = Owner.connection(2)
-
-  @Test("POP releases one's own hold, else nobody's, else the oldest")
-  func givesBack() {
-    var leases = Leases()
-    leases.take(for: alice)
-    leases.take(for: .none)
-    leases.take(for: bob)
-    var left: [[Owner]] = []
-    while leases.giveBack(by: bob) { left.append(leases.owners) }
-    #expect(left == [[alice, .none], [alice], []])
-    #expect(leases.isEmpty)
-    #expect(leases.count == 0)
-  }
-
-  @Test("An owner that ends releases all its holds, once")
-  func drops() {
-    var leases = Leases()
-    for _ in 0..<3 { leases.take(for: alice) }
-    leases.take(for: bob)
-    #expect(leases.count == 4)
-    let dropped = [leases.drop(alice), leases.drop(alice)]
-    #expect(dropped == [true, false])
-    #expect(leases.count == 1)
-    leases.dropAll()
-    #expect(leases.isEmpty)
   }
 }
 

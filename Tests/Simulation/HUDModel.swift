@@ -11,7 +11,7 @@ package struct HUDModel: Model {
     case show(Level, Presentation.Request, Owner)
     case update(Target, fraction: Double?, status: [UInt8]?)
     case dismiss(Target, delay: Interval?)
-    case pop(Target)
+    case pop(Target, path: [UInt8]?)
     case tap(Target, inside: Bool)
     case pause(Target)
     case resume(Target)
@@ -25,7 +25,7 @@ package struct HUDModel: Model {
     var kind: Presentation.Kind
     var mask: Presentation.Mask
     var fraction: Double?
-    var leases: Int64
+    var holds: [String]
     var isDismissing: Bool
     var isPaused: Bool
     var remainingMS: Int64?
@@ -59,14 +59,15 @@ package struct HUDModel: Model {
     var target = Target()
     if world.chance(oneIn: 4) { target.level = world.pick(Level.allCases) }
     target.generation = world.generation(
-      near: screens[key].randomElement(using: &world.random)?.generation)
+      near: screens[key].randomElement(using: &world.random)?
+        .wishes.randomElement(using: &world.random)?.generation)
     switch Int.random(in: 0..<20, using: &world.random) {
     case 0..<6:
       let level = world.chance(oneIn: 4) ? world.pick(Level.allCases) : .normal
       return .show(level, request(&world), world.owner())
     case 6..<8: return .dismiss(target, delay: nil)
     case 8..<10: return .dismiss(target, delay: world.milliseconds([0, 20, 80, 1_000]))
-    case 10..<12: return .pop(target)
+    case 10..<12: return .pop(target, path: world.chance(oneIn: 3) ? [0x62] : nil)
     case 12..<14: return .tap(target, inside: world.chance(oneIn: 3))
     case 14: return .update(target, fraction: 0.5, status: world.chance(oneIn: 2) ? [0x61] : nil)
     case 15: return .update(target, fraction: nil, status: Array(repeating: 0x61, count: 9))
@@ -77,7 +78,7 @@ package struct HUDModel: Model {
   }
 
   private func request(_ world: inout World) -> Presentation.Request {
-    Presentation.Request(
+    var request = Presentation.Request(
       kind: world.chance(oneIn: 2) ? .loading : world.pick(Presentation.Kind.allCases),
       status: world.chance(oneIn: 2) ? [0x61, 0x62] : nil,
       grace: world.milliseconds([0, 0, 10, 50, 2_000]),
@@ -86,8 +87,10 @@ package struct HUDModel: Model {
       fadeIn: world.milliseconds([0, 5, 150]), fadeOut: world.milliseconds([0, 5, 150]),
       minimumFrom: world.pick(Presentation.MinimumFrom.allCases),
       early: world.pick(Presentation.Early.allCases),
-      mask: world.chance(oneIn: 2) ? .none : .black,
+      mask: world.chance(oneIn: 2) ? .none : world.pick(Presentation.Mask.allCases),
       messageMinimum: world.milliseconds([0, 40, 3_000]))
+    request.path = world.pick([nil, [0x61], [0x62]])
+    return request
   }
 
   package static func ask(
@@ -106,7 +109,8 @@ package struct HUDModel: Model {
         try engine.updateHUD(key, on(target), fraction: fraction, status: status, at: now)
       case .dismiss(let target, let delay):
         try engine.dismissHUD(key, on(target), delay: delay, at: now)
-      case .pop(let target): try engine.popHUD(key, on(target), by: client, at: now)
+      case .pop(let target, let path):
+        try engine.popHUD(key, on(target), path: path, by: client, at: now)
       case .tap(let target, let inside): try engine.tapHUD(key, on(target), inside: inside, at: now)
       case .pause(let target): try engine.pauseHUD(key, on(target), at: now)
       case .resume(let target): try engine.resumeHUD(key, on(target), at: now)
@@ -136,21 +140,24 @@ package struct HUDModel: Model {
         level.map { level in screens[key].first { $0.level == level } } ?? screens[key].last
       return stay.map { .facts(facts($0, world)) } ?? .nothing
     case .update(let target, let fraction, let status):
-      guard let index = try find(key, target) else { throw .notFound }
-      return change(key, index, world) { $0.update(fraction, status, at: now, $1) }
+      guard let index = try find(key, target, isHold: true) else { throw .notFound }
+      return change(key, index, world) {
+        $0.update(target.generation, fraction, status, at: now, $1)
+      }
     case .dismiss(let target, let delay):
       guard let index = try find(key, target) else { return .nothing }
       return change(key, index, world) {
         $0.dismiss(.dismissed, after: delay?.microseconds ?? 0, at: now, $1)
       }
-    case .pop(let target):
+    case .pop(let target, let path):
       let owner = Owner.connection(World.operator.connection)
-      let leased =
-        screens[key].lastIndex { $0.leases.contains(owner) }
-        ?? screens[key].lastIndex { $0.leases.contains(.none) }
-        ?? screens[key].lastIndex { !$0.leases.isEmpty }
-      guard let index = try find(key, target, else: leased) else { return .nothing }
-      return change(key, index, world) { $0.pop(by: owner, at: now, $1) }
+      let stays = screens[key]
+      let distances = stays.map { $0.hold(for: owner, target.generation, path)?.distance ?? .max }
+      let nearest = distances.min().flatMap { $0 == .max ? nil : distances.lastIndex(of: $0) }
+      guard let index = try find(key, target, isHold: true, else: nearest) else { return .nothing }
+      return change(key, index, world) {
+        $0.pop(for: owner, target.generation, path, at: now, $1)
+      }
     case .tap(let target, let inside):
       guard let index = try find(key, target) else { throw .notFound }
       return change(key, index, world) { $0.tap(inside: inside, at: now, $1) }
@@ -178,20 +185,25 @@ package struct HUDModel: Model {
   }
 
   /// The stay that is meant; a generation is found on whatever level it is.
+  ///
+  /// - Parameter isHold: any hold can be meant, not only the newest.
   private func find(
-    _ key: Int, _ target: Target, else unnamed: Int? = nil
+    _ key: Int, _ target: Target, isHold: Bool = false, else unnamed: Int? = nil
   ) throws(EngineError) -> Int? {
     let stays = screens[key]
-    if target.level == nil, let wanted = target.generation,
-      let index = stays.firstIndex(where: { $0.generation == wanted })
-    {
-      return index
+    func holds(_ stay: HUDStay) -> Bool {
+      stay.wishes.contains { $0.generation == target.generation }
     }
     let index =
-      target.level.map { level in stays.firstIndex { $0.level == level } } ?? unnamed
-      ?? stays.indices.last
+      target.level.map { level in stays.firstIndex { $0.level == level } }
+      ?? target.generation.flatMap { wanted in
+        stays.firstIndex { $0.generation == wanted || holds($0) }
+      }
+      ?? unnamed ?? stays.indices.last
     guard let index else { return nil }
-    if let wanted = target.generation, wanted != stays[index].generation {
+    guard let wanted = target.generation else { return index }
+    if isHold, !holds(stays[index]) { throw .stale(now: stays[index].front.generation) }
+    if !isHold, wanted != stays[index].generation {
       throw .stale(now: stays[index].generation)
     }
     return index
@@ -213,10 +225,9 @@ package struct HUDModel: Model {
   package mutating func settle(_ key: Int, _ world: World) {
     let now = world.now.boot.microseconds
     var happened: [Said] = []
-    for owner in departed(key, world) {
-      for index in screens[key].indices {
-        screens[key][index].lose(owner, at: now) { happened.append($0) }
-      }
+    let gone = departed(key, world)
+    for index in screens[key].indices {
+      screens[key][index].lose(gone, at: now) { happened.append($0) }
     }
     for index in screens[key].indices {
       screens[key][index].settle(now, byTime: true) { happened.append($0) }
@@ -227,7 +238,7 @@ package struct HUDModel: Model {
 
   private func departed(_ key: Int, _ world: World) -> [Owner] {
     var gone: [Owner] = []
-    for owner in screens[key].flatMap({ $0.leases + ($0.isOrphan ? [] : [$0.owner]) })
+    for owner in screens[key].flatMap({ $0.isOrphan ? [] : $0.wishes.map(\.owner) })
     where !world.isThere(owner) && !gone.contains(owner) {
       gone.append(owner)
     }
@@ -259,13 +270,13 @@ package struct HUDModel: Model {
     let isOver = stay.isGone || stay.goes != nil
     return Facts(
       state: stay.state,
-      generation: stay.generation, level: stay.level, kind: stay.request.kind,
-      mask: stay.request.mask, fraction: stay.fraction, leases: Int64(stay.leases.count),
+      generation: stay.generation, level: stay.level, kind: stay.front.request.kind,
+      mask: stay.mask, fraction: stay.front.fraction, holds: HUDStay.list(stay.holds),
       isDismissing: stay.isDismissing,
       isPaused: stay.pausedAt != nil, remainingMS: isOver ? nil : left?.roundedUp,
       deadlineUnixMS: isOver || stay.pausedAt != nil
         ? nil : left.map { world.now.deadlineUnixMS(now + $0) },
-      end: stay.end, owner: stay.owner)
+      end: stay.end, owner: stay.front.owner)
   }
 
   package static func facts(_ subject: any EntityView) -> Facts? {
@@ -274,11 +285,14 @@ package struct HUDModel: Model {
 
   package static func detail(_ event: Event) -> String? {
     guard let view = event.subject as? HUDView else { return nil }
-    var request = Presentation.Request(kind: view.content, status: view.status)
-    request.mask = view.mask
+    let request = Presentation.Request(kind: view.content, status: view.status)
     return HUDStay.detail(
-      view.state, request, view.fraction, view.leases, view.isDismissing, isPaused: view.isPaused,
-      view.owner)
+      view.state, request, view.mask, view.fraction, list(view.holds), view.isDismissing,
+      isPaused: view.isPaused, view.owner)
+  }
+
+  fileprivate static func list(_ holds: [Presentation.Show]) -> [String] {
+    holds.map { HUDStay.text($0.generation, $0.request, $0.fraction, $0.owner) }
   }
 }
 
@@ -286,7 +300,7 @@ extension HUDModel.Facts {
   init(_ view: HUDView) {
     self.init(
       state: view.state, generation: view.generation, level: view.level, kind: view.content,
-      mask: view.mask, fraction: view.fraction, leases: view.leases,
+      mask: view.mask, fraction: view.fraction, holds: HUDModel.list(view.holds),
       isDismissing: view.isDismissing, isPaused: view.isPaused, remainingMS: view.remainingMS,
       deadlineUnixMS: view.deadlineUnixMS, end: view.end, owner: view.owner)
   }

@@ -1,7 +1,7 @@
 import Countdowns
 
 extension HUDStay {
-  /// A new SHOW in its place.
+  /// A new SHOW in its place: one more hold, or all there is.
   mutating func supersede(
     _ request: Presentation.Request, _ generation: Generation, _ owner: Owner, at now: Int64,
     _ say: (Said) -> Void
@@ -15,34 +15,34 @@ extension HUDStay {
     let old = self
     let moment = own(now)
     let goesOn = goes == nil
-    if request.kind != .loading || old.request.kind != .loading { leases = [] }
-    if request.kind == .loading { leases.append(owner) }
-    self.request = request
-    self.generation = generation
-    self.owner = owner
+    let takesHold = [.loading, .progress].contains(request.kind)
+    let isOneMore = takesHold && isHeld
+    let isSameKind = request.kind == front.request.kind
+    var wish = Wish(request: request, generation: generation, owner: owner, since: moment)
+    if goesOn, isSameKind { wish.fraction = front.fraction }
+    wishes = isOneMore ? wishes + [wish] : [wish]
+    isHeld = takesHold
     isOrphan = false
+    self.generation = generation
     dismissal = nil
     isDismissed = false
     end = nil
-    if !goesOn || request.kind != old.request.kind { fraction = nil }
 
     if !goesOn {
       asked = moment
       goes = nil
       seen = nil
       appears = moment
+      appearedFrom = moment
       fadeIn = request.fadeIn.microseconds
       say(said(.willAppear))
     } else {
       if appears == nil {
+        if !isOneMore { asked = moment }
+      } else if !isSameKind {
         asked = moment
-        graceEnd = moment + request.grace.microseconds
-      } else {
-        maximumFrom = moment
-        if request.kind != old.request.kind {
-          asked = moment
-          minimumFrom = moment
-        }
+        appearedFrom = moment
+        visibleFrom = moment
       }
       say(said(.updated, superseded: old.generation))
     }
@@ -54,53 +54,67 @@ extension HUDStay {
   ) {
     // What has been dismissed stays so; only a delay that is still running can be changed.
     if goes != nil || isGone { return }
-    if let dismissal, dismissal.moment <= own(now) { return }
-    leases = []
+    if let dismissal, isDismissed || dismissal.moment <= own(now) { return }
+    letGo()
     dismissal = (own(now) + delay, end)
     isDismissed = delay == 0
     decideInGrace(say)
     settle(now, byTime: false, say)
   }
 
-  mutating func pop(by owner: Owner, at now: Int64, _ say: (Said) -> Void) {
-    let index =
-      leases.lastIndex(of: owner) ?? leases.lastIndex(of: .none)
-      ?? leases.first.flatMap { leases.lastIndex(of: $0) }
-    guard let index else { return }
-    leases.remove(at: index)
-    if leases.isEmpty { dismiss(.dismissed, at: now, say) }
+  /// Of the holds that match, the one that POP releases, and how near it is to who asks.
+  func hold(
+    for owner: Owner, _ generation: Generation?, _ path: [UInt8]?
+  ) -> (index: Int, distance: Int)? {
+    let matching = holds.indices.filter {
+      (generation == nil || generation == wishes[$0].generation)
+        && (path == nil || path == wishes[$0].request.path)
+    }
+    let own = matching.last { wishes[$0].owner == owner }
+    let unowned = matching.last { wishes[$0].owner == .none }
+    return own.map { ($0, 0) } ?? unowned.map { ($0, 1) } ?? matching.last.map { ($0, 2) }
   }
 
-  mutating func lose(_ gone: Owner, at now: Int64, _ say: (Said) -> Void) {
-    let had = leases.count
-    leases.removeAll { $0 == gone }
-    guard leases.count < had || owner == gone else { return }
-    if !leases.isEmpty {
-      if owner == gone { owner = newestHolder }
-      return
+  mutating func pop(
+    for owner: Owner, _ generation: Generation?, _ path: [UInt8]?, at now: Int64,
+    _ say: (Said) -> Void
+  ) {
+    guard let (index, _) = hold(for: owner, generation, path) else { return }
+    if wishes.count == 1 { return dismiss(.dismissed, at: now, say) }
+    wishes.remove(at: index)
+    say(said(.updated))
+  }
+
+  mutating func lose(_ gone: [Owner], at now: Int64, _ say: (Said) -> Void) {
+    let left = wishes.filter { !gone.contains($0.owner) }
+    if left.count == wishes.count { return }
+    if !left.isEmpty {
+      wishes = left
+      return say(said(.updated))
     }
-    isOrphan = owner == gone
+    letGo()
+    isOrphan = true
     resume(at: now, say)
     // If it was to appear meanwhile and nobody has noticed, it does not appear for who is gone.
-    if appears == nil { graceEnd = max(graceEnd, own(now)) }
+    if appears == nil {
+      let grace = wishes[0].request.grace.microseconds
+      wishes[0].request.grace = .init(microseconds: max(grace, own(now) - asked))
+    }
     dismiss(.ownerGone, at: now, say)
-  }
-
-  /// Of those who hold leases, who took the first of theirs last.
-  private var newestHolder: Owner {
-    leases.enumerated().last { index, holder in leases.firstIndex(of: holder) == index }!.element
   }
 
   mutating func tap(inside: Bool, at now: Int64, _ say: (Said) -> Void) {
     say(said(.touched))
-    if request.mask == .none, !inside, appears != nil { dismiss(.tapped, at: now, say) }
+    if mask == .none, !inside, appears != nil { dismiss(.tapped, at: now, say) }
   }
 
   mutating func update(
-    _ fraction: Double?, _ status: [UInt8]?, at now: Int64, _ say: (Said) -> Void
+    _ generation: Generation?, _ fraction: Double?, _ status: [UInt8]?, at now: Int64,
+    _ say: (Said) -> Void
   ) {
-    self.fraction = fraction ?? self.fraction
-    request.status = status ?? request.status
+    let index = wishes.firstIndex { $0.generation == generation } ?? wishes.count - 1
+    wishes[index].fraction = fraction ?? wishes[index].fraction
+    wishes[index].request.status = status ?? wishes[index].request.status
     say(said(.updated))
     settle(now, byTime: false, say)
   }

@@ -1,26 +1,39 @@
 import Countdowns
 
-/// What one level of a screen shows, naively: a list of moments, and arithmetic on them.
+/// What one level of a screen shows, naively: a list of wishes, a list of moments, and arithmetic on
+/// them.
 ///
 /// All moments are on a clock of its own that stands still while it is paused. Past moments are
 /// those at which something was noticed; the next one follows from them and from what was asked.
 struct HUDStay {
+  /// What one SHOW asked for.
+  struct Wish {
+    var request: Presentation.Request
+    let generation: Generation
+    let owner: Owner
+    var fraction: Double?
+    /// From when MAX counts.
+    var since: Int64
+
+    var limit: Int64? { request.longest.map { since + $0.microseconds } }
+  }
+
   /// What happens next, and when.
   enum Step {
-    case appears, isSeen
+    case appears, appearsEarly, isSeen
+    case loses(Int)
     case goes(Presentation.End)
     case isGone, isNeverShown
   }
 
   let level: Level
-  var request: Presentation.Request
   var generation: Generation
-  var owner: Owner
-  /// The owner is gone, and it was told so.
+  /// In the order they were asked for; the last one is shown.
+  var wishes: [Wish]
+  /// Whether they are holds; else there is one.
+  var isHeld: Bool
+  /// Who owned it is gone, and it was told so.
   var isOrphan = false
-  var fraction: Double?
-  /// One for each lease, in the order they were taken.
-  var leases: [Owner] = []
 
   /// Its own clock: this much behind the clock of the world.
   var behind: Int64 = 0
@@ -33,12 +46,12 @@ struct HUDStay {
   var fadeIn: Int64 = 0
   var seen: Int64?
   var goes: Int64?
+  var fadeOut: Int64 = 0
   var isGone = false
   var end: Presentation.End?
-  /// When the grace is over, and from when MIN and MAX count.
-  var graceEnd: Int64
-  var minimumFrom: Int64
-  var maximumFrom: Int64
+  /// From when MIN counts, for MINFROM appear and MINFROM visible.
+  var appearedFrom: Int64
+  var visibleFrom: Int64
   /// When its end was asked for, or will have been by DELAY.
   var dismissal: (moment: Int64, end: Presentation.End)?
   /// Whether that moment has come and been noticed.
@@ -49,28 +62,39 @@ struct HUDStay {
     at now: Int64
   ) {
     self.level = level
-    self.request = request
     self.generation = generation
-    self.owner = owner
+    wishes = [Wish(request: request, generation: generation, owner: owner, since: now)]
+    isHeld = [.loading, .progress].contains(request.kind)
     asked = now
-    graceEnd = now + request.grace.microseconds
-    minimumFrom = now
-    maximumFrom = now
-    if request.kind == .loading { leases = [owner] }
+    appearedFrom = now
+    visibleFrom = now
   }
 
   /// The moment of its own clock.
   func own(_ now: Int64) -> Int64 { pausedAt ?? (now - behind) }
 
+  var front: Wish { wishes.last! }
+  var holds: [Wish] { isHeld ? wishes : [] }
+
+  var mask: Presentation.Mask {
+    let order: [Presentation.Mask] = [.none, .clear, .black, .gradient, .custom]
+    return order.last { mask in wishes.contains { $0.request.mask == mask } }!
+  }
+
+  private var graceEnd: Int64 { asked + wishes.map(\.request.grace.microseconds).min()! }
+
   /// When MIN lets go of what is dismissed at `moment`.
   private func release(_ moment: Int64) -> Int64 {
+    let minimum = front.request.minimum.microseconds
+    if minimum == 0 { return moment }
     let from: Int64 =
-      switch request.minimumFrom {
-      case .visible: minimumFrom
+      switch front.request.minimumFrom {
+      case .visible: seen == nil ? appears! + fadeIn : visibleFrom
+      case .appear: appearedFrom
       case .request: asked
       case .stop: moment
       }
-    return max(moment, from + request.minimum.microseconds)
+    return max(moment, from + minimum)
   }
 
   var state: HUDView.State {
@@ -87,26 +111,39 @@ struct HUDStay {
     Said(
       name, generation, due: due, end: end, superseded: superseded,
       detail: Self.detail(
-        state, request, fraction, Int64(leases.count), isDismissing, isPaused: pausedAt != nil,
-        owner))
+        state, front.request, mask, front.fraction, Self.list(holds), isDismissing,
+        isPaused: pausedAt != nil, front.owner))
   }
 
   /// What an event tells of the presentation, beyond what all events tell.
   static func detail(
-    _ state: HUDView.State, _ request: Presentation.Request, _ fraction: Double?, _ leases: Int64,
-    _ isDismissing: Bool, isPaused: Bool, _ owner: Owner
+    _ state: HUDView.State, _ request: Presentation.Request, _ mask: Presentation.Mask,
+    _ fraction: Double?, _ holds: [String], _ isDismissing: Bool, isPaused: Bool, _ owner: Owner
   ) -> String {
-    "\(state) \(request.kind) \(request.mask) status \(request.status ?? []) fraction "
-      + "\(fraction ?? -1) leases \(leases) dismissing \(isDismissing) paused \(isPaused) "
+    "\(state) \(request.kind) \(mask) status \(request.status ?? []) fraction "
+      + "\(fraction ?? -1) holds \(holds) dismissing \(isDismissing) paused \(isPaused) "
       + "owner \(owner)"
+  }
+
+  /// Holds, as the model and the engine are compared.
+  static func list(_ holds: [Wish]) -> [String] {
+    holds.map { text($0.generation, $0.request, $0.fraction, $0.owner) }
+  }
+
+  static func text(
+    _ generation: Generation, _ request: Presentation.Request, _ fraction: Double?, _ owner: Owner
+  ) -> String {
+    "\(generation.value) \(request.kind) \(request.mask) \(request.status ?? []) "
+      + "\(request.path ?? []) \(fraction ?? -1) \(owner)"
   }
 
   /// When it begins to go, as far as is known.
   var goesAt: (moment: Int64, end: Presentation.End)? {
     guard seen != nil, goes == nil else { return nil }
+    let limits = wishes.map(\.limit)
+    let limit = limits.contains(nil) ? nil : limits.compactMap(\.self).max()
     let dismissed = dismissal.map { (moment: release($0.moment), end: $0.end) }
-    guard let longest = request.longest else { return dismissed }
-    let limit = maximumFrom + longest.microseconds
+    guard let limit else { return dismissed }
     if let dismissed, dismissed.moment <= limit { return dismissed }
     return (limit, .timedOut)
   }
@@ -114,11 +151,20 @@ struct HUDStay {
   /// The next step, in moments of its own clock.
   var next: (moment: Int64, step: Step)? {
     if isGone { return nil }
-    if let goes { return (goes + request.fadeOut.microseconds, .isGone) }
-    if seen != nil { return goesAt.map { ($0.moment, .goes($0.end)) } }
-    if let appears { return (appears + fadeIn, .isSeen) }
+    if let goes { return (goes + fadeOut, .isGone) }
+    if seen != nil {
+      let first = wishes.indices.min { wishes[$0].limit ?? .max < wishes[$1].limit ?? .max }!
+      if wishes.count > 1 { return wishes[first].limit.map { ($0, .loses(first)) } }
+      return goesAt.map { ($0.moment, .goes($0.end)) }
+    }
+    if let appears {
+      if let dismissal, release(dismissal.moment) < appears + fadeIn {
+        return (release(dismissal.moment), .goes(dismissal.end))
+      }
+      return (appears + fadeIn, .isSeen)
+    }
     if let dismissal, dismissal.moment <= graceEnd {
-      return (dismissal.moment, request.early == .show ? .appears : .isNeverShown)
+      return (dismissal.moment, front.request.early == .show ? .appearsEarly : .isNeverShown)
     }
     return (graceEnd, .appears)
   }
@@ -148,23 +194,45 @@ struct HUDStay {
     take(step, pausedAt, nil, say)
   }
 
+  /// Nobody holds it any more; what is shown stays as it is.
+  mutating func letGo() {
+    var last = front
+    last.request.mask = mask
+    last.request.grace = .init(microseconds: graceEnd - asked)
+    wishes = [last]
+    isHeld = false
+  }
+
   private mutating func take(
     _ step: Step, _ moment: Int64, _ due: Int64?, _ say: (Said) -> Void
   ) {
     switch step {
-    case .appears:
+    case .appears, .appearsEarly:
       appears = moment
-      fadeIn = request.fadeIn.microseconds
+      appearedFrom = moment
+      fadeIn = front.request.fadeIn.microseconds
+      if case .appearsEarly = step {
+        dismissal?.moment = moment + fadeIn
+        isDismissed = true
+      }
       say(said(.willAppear, due: due))
     case .isSeen:
       seen = moment
-      minimumFrom = moment
-      maximumFrom = moment
+      visibleFrom = moment
+      for index in wishes.indices { wishes[index].since = moment }
       say(said(.didAppear, due: due))
+    case .loses(let index):
+      wishes.remove(at: index)
+      say(said(.updated, due: due))
     case .goes(let why):
       goes = moment
+      fadeOut = front.request.fadeOut.microseconds
+      if seen == nil, fadeIn > 0 {
+        let done = min(moment - appears!, fadeIn)
+        fadeOut = (fadeOut * done + fadeIn - 1) / fadeIn
+      }
       end = why
-      leases = []
+      letGo()
       say(said(.willDisappear, due: due))
     case .isGone:
       isGone = true
@@ -172,7 +240,7 @@ struct HUDStay {
     case .isNeverShown:
       isGone = true
       end = .neverShown
-      say(said(.updated, due: due))
+      say(said(.didDisappear, due: due))
     }
   }
 }

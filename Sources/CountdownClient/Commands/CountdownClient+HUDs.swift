@@ -3,7 +3,7 @@ extension CountdownClient {
   /// The options of `showHUD`; nil leaves a choice to the daemon.
   public struct HUDOptions: Sendable, Hashable {
     /// From when `minimum` counts.
-    public enum MinimumFrom: String, Sendable { case visible, request, stop }
+    public enum MinimumFrom: String, Sendable { case visible, appear, request, stop }
 
     /// What a dismissal within `grace` does.
     public enum Early: String, Sendable { case skip, show }
@@ -40,7 +40,8 @@ extension CountdownClient {
     }
   }
 
-  /// Shows a HUD on a screen, in place of the one on the same level.
+  /// Shows a HUD on a screen. It takes one more hold of a level that shows loading or progress, and
+  /// replaces a message.
   @discardableResult
   public func showHUD(
     _ screen: String, _ options: HUDOptions = .init()
@@ -80,12 +81,17 @@ extension CountdownClient {
   }
 
   /// Releases one hold; the last one dismisses the HUD. Nil if the screen has none.
+  ///
+  /// - Parameters:
+  ///   - request: releases the hold of this request, if it has one.
+  ///   - generation: releases the hold that this show took.
   @discardableResult
   public func popHUD(
-    _ screen: String, level: HUDView.Level? = nil, generation: Int? = nil
+    _ screen: String, request: String? = nil, level: HUDView.Level? = nil, generation: Int? = nil
   ) async throws(CountdownClientError) -> HUDView? {
     try await viewIfAny(
-      "HUD", "POP", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+      "HUD", "POP", screen,
+      options: ["REQUEST": request, "LEVEL": level?.rawValue, "GENERATION": generation])
   }
 
   /// Reports a tap, `inside` the HUD or beside it.
@@ -114,6 +120,20 @@ extension CountdownClient {
   ) async throws(CountdownClientError) -> HUDView {
     try await view(
       "HUD", "RESUME", screen, options: ["LEVEL": level?.rawValue, "GENERATION": generation])
+  }
+
+  /// Explains in words why a HUD is as it is, what it waits for, and who holds it.
+  public func whyHUD(
+    _ screen: String, level: HUDView.Level? = nil
+  ) async throws(CountdownClientError) -> HUDExplanation {
+    try await view("HUD", "WHY", screen, options: ["LEVEL": level?.rawValue])
+  }
+
+  /// Returns which mask `showHUD` would pick for a request, without showing anything.
+  public func hudMask(
+    request: String
+  ) async throws(CountdownClientError) -> HUDMaskRule {
+    try HUDMaskRule(try await send("HUD", "MASK", request))
   }
 
   /// Returns the HUD of a level, the front one unless given; nil if the screen has none.

@@ -63,15 +63,18 @@ public struct ViewFields<State: RawRepresentable<String> & Sendable & Hashable>:
   subscript<Value: FieldValue>(name: String) -> Value? { reply.field(name) }
 
   /// A field with one of a few values; nil also for a value that this client does not know.
-  subscript<Value: RawRepresentable<String>>(name: String) -> Value? {
-    (reply.field(name) as String?).flatMap { Value(rawValue: $0) }
-  }
+  subscript<Value: RawRepresentable<String>>(name: String) -> Value? { reply.choice(name) }
 }
 
 extension RESPValue {
   /// The value of a field. Events name a field `payload_base64` where its bytes are not UTF-8.
   func field<Value: FieldValue>(_ name: String) -> Value? {
     (self[name] ?? self[name + "_base64"]).flatMap(Value.value(of:))
+  }
+
+  /// A field with one of a few values; nil also for a value that this client does not know.
+  func choice<Value: RawRepresentable<String>>(_ name: String) -> Value? {
+    (field(name) as String?).flatMap { Value(rawValue: $0) }
   }
 }
 
@@ -103,6 +106,8 @@ extension String: FieldValue {
   static func value(of field: RESPValue) -> String? { field.textOrBase64 }
 }
 
-extension [String]: FieldValue {
-  static func value(of field: RESPValue) -> [String]? { field.elements?.compactMap(\.textOrBase64) }
+extension Array: FieldValue where Element: FieldValue {
+  static func value(of field: RESPValue) -> [Element]? {
+    field.elements?.compactMap(Element.value(of:))
+  }
 }

@@ -165,6 +165,9 @@ struct Call: ~Escapable {
     case .levelNotAllowed(let level, let maximum):
       return "ERR '\(key)' allows no level above \(maximum.rawValue), so not \(level.rawValue); "
         + "hud.max-level or hud.screens in the configuration can allow it"
+    case .tooManyHolds:
+      return "LIMIT '\(key)' has \(Presentation.mostHolds) holds, as many as a HUD can have; "
+        + "HUD POP or HUD DISMISS it when the work is done"
     case .scope(let problem):
       return describe(problem, key)
     }

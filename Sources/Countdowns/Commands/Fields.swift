@@ -10,8 +10,22 @@ package protocol FieldWriter: ~Copyable {
   mutating func field(_ name: StaticString, _ value: StaticString)
   mutating func field(_ name: StaticString, bytes: [UInt8])
   mutating func field(_ name: StaticString, list: [[UInt8]])
+  mutating func field(_ name: StaticString, records: [some FieldRecord])
   mutating func field(_ name: StaticString, _ owner: Owner)
   mutating func null(_ name: StaticString)
+}
+
+/// What a field has several of: each with named fields of its own, and no records in them.
+package protocol FieldRecord {
+  func write(to writer: inout some FieldWriter & ~Copyable)
+}
+
+extension FieldRecord {
+  var size: FieldSize {
+    var size = FieldSize()
+    write(to: &size)
+    return size
+  }
 }
 
 extension FieldWriter where Self: ~Copyable {
@@ -80,6 +94,10 @@ struct FieldSize: FieldWriter {
     note(list.reduce(0) { $0 + $1.count + Self.around })
   }
 
+  mutating func field(_ name: StaticString, records: [some FieldRecord]) {
+    note(records.reduce(0) { $0 + $1.size.bytes + Self.around })
+  }
+
   @inline(__always)
   mutating func field(_ name: StaticString, _ owner: Owner) {
     switch owner {
@@ -146,6 +164,15 @@ extension RESPEncoder: FieldWriter {
     bulk(name)
     array(list.count)
     for element in list { bulk(element) }
+  }
+
+  package mutating func field(_ name: StaticString, records: [some FieldRecord]) {
+    bulk(name)
+    array(records.count)
+    for record in records {
+      map(record.size.count)
+      record.write(to: &self)
+    }
   }
 
   package mutating func null(_ name: StaticString) { pairWithNull(name) }

@@ -47,10 +47,27 @@ struct MapText: FieldWriter {
 
   mutating func field(_ name: StaticString, list: [[UInt8]]) {
     text.bulk(name)
-    text.byte(UInt8(ascii: "*"))
-    text.decimal(Int64(list.count))
-    text.newline()
+    header("*", list.count)
     for element in list { text.bulk(element.span) }
+  }
+
+  mutating func field(_ name: StaticString, records: [some FieldRecord]) {
+    text.bulk(name)
+    header("*", records.count)
+    for record in records {
+      let count = record.size.count
+      switch version {
+      case .resp2: header("*", count * 2)
+      case .resp3: header("%", count)
+      }
+      record.write(to: &self)
+    }
+  }
+
+  private mutating func header(_ type: StaticString, _ count: Int) {
+    text.raw(type)
+    text.decimal(Int64(count))
+    text.newline()
   }
 
   mutating func null(_ name: StaticString) {

@@ -15,7 +15,7 @@ enum EventCoding {
   static func begin(_ bytes: inout [UInt8]) { bytes.append(version) }
 
   fileprivate enum Tag: UInt8 {
-    case null, yes, no, integer, double, text, word, list
+    case null, yes, no, integer, double, text, word, list, records
   }
 
   // MARK: Writing
@@ -142,6 +142,15 @@ enum EventCoding {
       for element in list { bytes(element.span) }
     }
 
+    mutating func field(_ name: StaticString, records: [some FieldRecord]) {
+      word(name)
+      integer(Int64(records.count), Tag.records.rawValue)
+      for record in records {
+        byte(UInt8(record.size.count))
+        record.write(to: &self)
+      }
+    }
+
     @inline(__always)
     mutating func null(_ name: StaticString) {
       word(name)
@@ -229,7 +238,7 @@ enum EventCoding {
     }
 
     /// Writes the next field to a line; false if there is none that makes sense.
-    fileprivate mutating func writeField(to line: inout JSONLine) -> Bool {
+    fileprivate mutating func writeField(to line: inout JSONLine, inRecord: Bool = false) -> Bool {
       guard let name = word(), let first = byte(), let tag = Tag(rawValue: first & 15) else {
         return false
       }
@@ -259,6 +268,18 @@ enum EventCoding {
           list.append(Array(element))
         }
         line.field(named: name, list: list)
+      case .records:
+        guard !inRecord, let count = integer(length: first >> 4), count >= 0 else { return false }
+        line.beginRecords(named: name)
+        for index in 0..<count {
+          guard let fields = byte() else { return false }
+          line.beginRecord(isFirst: index == 0)
+          for _ in 0..<fields {
+            guard writeField(to: &line, inRecord: true) else { return false }
+          }
+          line.endRecord()
+        }
+        line.endRecords()
       }
       return true
     }

@@ -25,6 +25,8 @@ struct Words {
     // States, owners and reasons.
     "counting", "idle", "none", "cooldown", "window", "exhausted", "duplicate", "owner-gone",
     "replaced", "quiet", "max-wait", "flush",
+    // Fields of holds.
+    "holds", "generation", "request", "grace_ms", "max_ms",
   ]
 
   static func word(of code: UInt8) -> StaticString? {

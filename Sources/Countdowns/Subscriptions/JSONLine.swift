@@ -9,6 +9,8 @@ struct JSONLine: FieldWriter, ~Copyable {
   private static let around = 32
 
   private var text = GrowingText()
+  /// Of the line, or of the record that is written.
+  private var isFirst = true
 
   init() { begin() }
 
@@ -16,6 +18,7 @@ struct JSONLine: FieldWriter, ~Copyable {
   mutating func begin() {
     text.removeAll()
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "{")) }
+    isFirst = true
   }
 
   /// Lends the line.
@@ -57,9 +60,20 @@ struct JSONLine: FieldWriter, ~Copyable {
     field(named: name.bytes, list: list)
   }
 
+  mutating func field(_ name: StaticString, records: [some FieldRecord]) {
+    beginRecords(named: name.bytes)
+    for (index, record) in records.enumerated() {
+      beginRecord(isFirst: index == 0)
+      record.write(to: &self)
+      endRecord()
+    }
+    endRecords()
+  }
+
   /// Fields that `body` writes itself, each with a comma before it.
   @inline(__always)
   mutating func fields(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    isFirst = false
     text.append(atMost: most, body)
   }
 
@@ -114,13 +128,32 @@ struct JSONLine: FieldWriter, ~Copyable {
     text.append(atMost: 1) { $0.byte(UInt8(ascii: "]")) }
   }
 
+  // MARK: Records
+
+  mutating func beginRecords(named name: Span<UInt8>) {
+    append(name) { $0.byte(UInt8(ascii: "[")) }
+  }
+
+  mutating func beginRecord(isFirst: Bool) {
+    text.append(atMost: 2) { $0.raw(isFirst ? "{" : ",{") }
+    self.isFirst = true
+  }
+
+  mutating func endRecord() { text.append(atMost: 1) { $0.byte(UInt8(ascii: "}")) } }
+
+  mutating func endRecords() {
+    text.append(atMost: 1) { $0.byte(UInt8(ascii: "]")) }
+    isFirst = false
+  }
+
   /// A field, its value written by `body`: a number, or as much as it says.
   @inline(__always)
   private mutating func append(
     _ name: Span<UInt8>, ending: StaticString = "", atMost most: Int = 0,
     _ body: (inout ShortText) -> Void
   ) {
-    let isFirst = text.count == 1
+    let isFirst = isFirst
+    self.isFirst = false
     text.append(atMost: name.count + ending.utf8CodeUnitCount + most + Self.around) {
       if !isFirst { $0.byte(UInt8(ascii: ",")) }
       $0.byte(UInt8(ascii: "\""))

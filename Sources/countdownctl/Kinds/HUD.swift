@@ -12,11 +12,12 @@ struct HUD: AsyncParsableCommand, Entity {
         countdownctl hud show main --status Loading --grace 200ms --min 500ms
         countdownctl hud progress main 0.4
         countdownctl hud dismiss main
+        countdownctl hud why main
       """,
     subcommands: [
-      Show.self, Progress.self, Status.self, Dismiss.self, VerbCommand<Pop>.self, Tap.self,
+      Show.self, Progress.self, Status.self, Dismiss.self, Pop.self, Tap.self,
       VerbCommand<Pause>.self, VerbCommand<Resume>.self, GetCommand<HUD>.self,
-      ListCommand<HUD>.self,
+      ListCommand<HUD>.self, Why.self, Mask.self,
     ])
 
   /// Which HUD of a screen.
@@ -36,7 +37,7 @@ struct HUD: AsyncParsableCommand, Entity {
     [
       .init("LEVEL") { $0.level?.rawValue ?? "" }, .init("KIND") { $0.kind?.rawValue ?? "" },
       .init("LEFT", alignRight: true) { $0.remainingTime?.humanText ?? "" },
-      .init("HOLDS", alignRight: true) { String($0.holds) },
+      .init("HOLDS", alignRight: true) { String($0.holds.count) },
       .owner, .init("STATUS") { $0.status ?? "" },
     ]
   }
@@ -48,6 +49,8 @@ struct HUD: AsyncParsableCommand, Entity {
       view,
       [
         view.kind?.rawValue, view.fraction.map { "\(Int($0 * 100)) %" }, view.status?.printable,
+        view.holds.count > 1 ? "\(view.holds.count) holds" : nil,
+        view.mask.flatMap { $0 == .none ? nil : "mask \($0.rawValue)" },
         view.isDismissing && view.state != .hidden ? "dismissing" : nil,
         view.isPaused ? "paused" : nil, view.remainingTime.map { "\($0.humanText) left" },
         view.end.map { "end: \($0)" },
@@ -58,7 +61,8 @@ struct HUD: AsyncParsableCommand, Entity {
     guard let view = event.hud else { return [] }
     return [
       view.state.rawValue, view.kind?.rawValue, view.fraction.map { "\(Int($0 * 100)) %" },
-      view.status, view.end.map { "end: \($0)" },
+      view.status, view.holds.count > 1 ? "\(view.holds.count) holds" : nil,
+      view.end.map { "end: \($0)" },
     ].compactMap(\.self)
   }
 
@@ -66,7 +70,7 @@ struct HUD: AsyncParsableCommand, Entity {
 
   struct Show: SessionCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show a HUD. It replaces the one on the same level.")
+      abstract: "Show a HUD. It takes one more hold, or replaces a message.")
 
     @Argument(help: HUD.argument, completion: HUD.keys) var screen: String
     @Option(
@@ -82,8 +86,8 @@ struct HUD: AsyncParsableCommand, Entity {
     @Option(duration: "How long the fade-in takes.") var fadeIn: Duration?
     @Option(duration: "How long the fade-out takes.") var fadeOut: Duration?
     @Option(
-      oneOf: ["visible", "request", "stop"],
-      help: "When --min begins: visible, request or stop.") var minFrom: String?
+      oneOf: ["visible", "appear", "request", "stop"],
+      help: "When --min begins: visible, appear, request or stop.") var minFrom: String?
     @Option(oneOf: ["skip", "show"], help: "A dismissal within --grace: skip or show.")
     var early: String?
     @Option(
@@ -154,10 +158,23 @@ struct HUD: AsyncParsableCommand, Entity {
     }
   }
 
-  enum Pop: Verb {
-    typealias Shown = HUD
+  struct Pop: EntityCommand {
     static let abstract = "Release one hold. Releasing the last one hides the HUD."
     static let discussion = "Exit status 1 if the screen shows none."
+
+    @OptionGroup var target: Target<HUD>
+    @Option(help: .init("The hold of this request.", valueName: "url")) var request: String?
+    @Option(
+      name: .customLong("generation"),
+      help: .init("The hold that this show took.", valueName: "g"))
+    var hold: Int?
+    @OptionGroup var global: GlobalOptions
+
+    var command: Command {
+      .init(
+        "HUD", "POP", target.key,
+        options: ["REQUEST": request, "LEVEL": target.level, "GENERATION": hold])
+    }
   }
 
   struct Tap: EntityCommand {
@@ -183,5 +200,46 @@ struct HUD: AsyncParsableCommand, Entity {
   enum Resume: Verb {
     typealias Shown = HUD
     static let abstract = "Continue a paused HUD."
+  }
+
+  struct Why: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Explain why a HUD is as it is, what it waits for, and who holds it.")
+
+    @OptionGroup var target: Target<HUD>
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let reply = try await session.send(
+        .init("HUD", "WHY", target.key, options: ["LEVEL": target.level]))
+      if session.json { return Output.line(reply.json) }
+      let view = try HUDExplanation(reply)
+      let state = view.state.rawValue
+      Output.line(
+        "\(view.key.printable)  \(session.style.state(state, state))"
+          + "\(view.why.dropFirst(state.count))")
+    }
+  }
+
+  struct Mask: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Try out which mask a request gets, and by which rule.",
+      discussion: """
+        It shows nothing. The rules are hud.blocking in the configuration.
+
+        Example:
+          countdownctl hud mask https://example.org/api/order/SubmitOrder
+        """)
+
+    @Argument(help: .init("The request.", valueName: "url")) var request: String
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let reply = try await session.send(.init("HUD", "MASK", request))
+      if session.json { return Output.line(reply.json) }
+      let rule = try HUDMaskRule(reply)
+      let why = rule.rule.map { "blocked by \($0.printable)" } ?? "no rule blocks it"
+      Output.line("\(rule.request.printable)  mask \(rule.mask.rawValue)  \(why)")
+    }
   }
 }

@@ -70,7 +70,7 @@ enum FieldTable {
     switch name {
     case "remaining": return "left"
     case "remaining_ms": return "time left"
-    case "leases": return "holds"
+    case "leases": return "hold count"
     default: break
     }
     let unit = ["_unix_ms", "_ms"].first { name.hasSuffix($0) } ?? ""
@@ -84,9 +84,24 @@ enum FieldTable {
     case .integer(let number) where name.hasSuffix("_ms"):
       return Duration.milliseconds(number).humanText
     case .boolean(let isSet): return isSet ? "yes" : "no"
+    case .array(let records) where !records.isEmpty && records.allSatisfy(isMap):
+      // One below the other.
+      return records.map { "\n  " + line($0, style: style) }.joined()
     default:
       guard let text = value.textOrBase64 else { return value.json }
       return name == "state" ? style.state(text, text) : text.printable
     }
+  }
+
+  private static func isMap(_ value: RESPValue) -> Bool {
+    if case .map = value { true } else { false }
+  }
+
+  /// Several fields in one line, each with its name.
+  private static func line(_ record: RESPValue, style: Style) -> String {
+    guard case .map(let pairs) = record else { return record.json }
+    return pairs.filter { !$0.value.isNull && ($0.jsonName != "generation" || style.showsGenerations) }
+      .map { style.dim(label($0.jsonName)) + " " + text($0.value, of: $0.jsonName, style: style) }
+      .joined(separator: "  ")
   }
 }

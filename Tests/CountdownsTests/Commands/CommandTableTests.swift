@@ -22,6 +22,7 @@ import Wire
     "HUD SHOW": ["s KIND info STATUS hello MIN 1s MAX 9s MASK clear REQUEST /api/Send"],
     "HUD PROGRESS": ["s 0.5 STATUS half"], "HUD STATUS": ["s text"], "HUD TAP": ["s INSIDE"],
     "HUD PAUSE": ["s"], "HUD RESUME": ["s"], "HUD GET": ["s", "none", "s LEVEL alert"],
+    "HUD WHY": ["s", "none", "s LEVEL alert"], "HUD MASK": ["/api/Submit"],
     "HUD LIST": [""], "HUD POP": ["s", "none"], "HUD DISMISS": ["s DELAY 5s", "none"],
     "TIMER SET": ["t 5s EVERY 1s PAYLOAD p LATE skip CLOCK wall"], "TIMER GET": ["t", "none"],
     "TIMER PAUSE": ["t"], "TIMER RESUME": ["t"], "TIMER RETIME": ["t 1m"], "TIMER LIST": [""],
@@ -175,7 +176,7 @@ import Wire
   func keyPositions() throws {
     let counter = Counter()
     for row in table.rows
-    where row.group.kind != nil && !["LIST", "HELP"].contains(row.subcommand) {
+    where row.group.kind != nil && !["LIST", "HELP", "MASK"].contains(row.subcommand) {
       let call = try #require(Self.calls[row.fullName]?.first)
       let words = row.fullName.split(separator: " ") + call.split(separator: " ")
       let keys = try counter.say("COMMAND GETKEYS " + words.joined(separator: " "))

@@ -46,7 +46,7 @@ import Testing
       Set(heard) == [
         "0 b cancelled 1 owner-gone", "1000 a cancelled 0 owner-gone",
         "1000 t cancelled owner-gone",
-        "1000 s updated never-shown",
+        "1000 s did-disappear never-shown",
       ])
     #expect(heard.count == 4)
     desk.expectEmpty()
@@ -57,7 +57,7 @@ import Testing
     desk.subscribe(1, "hud:s")
     try desk.show("s", Presentation.Request(grace: .seconds(1)), owner: two)
     desk.disconnect(2)
-    desk.late(at: 1_000).hears(1, "0 s snapshot hidden", "1000 s updated never-shown")
+    desk.late(at: 1_000).hears(1, "0 s snapshot hidden", "1000 s did-disappear never-shown")
     desk.expectEmpty()
   }
 
@@ -124,7 +124,8 @@ import Testing
     #expect(desk.hud("s")?.leases == 1)
     desk.disconnect(3)
     desk.advance()
-    desk.hears(1, "0 s will-disappear owner-gone", "0 s did-disappear owner-gone")
+    desk.hears(
+      1, "0 s updated", "0 s will-disappear owner-gone", "0 s did-disappear owner-gone")
     desk.expectEmpty()
   }
 

@@ -120,6 +120,7 @@ final class Counter {
   }
 
   /// The one reply to a command, in words split at blanks.
+  @discardableResult
   func say(_ line: String, by session: Session? = nil) throws -> Reply {
     let frames = try frames(line.split(separator: " ").map(String.init), by: session)
     #expect(frames.count == 1, "\(line)")

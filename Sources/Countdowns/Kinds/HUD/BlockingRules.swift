@@ -1,37 +1,63 @@
 /// Which requests block interaction while they run, so that a form is not submitted twice.
 package struct BlockingRules: Equatable, Sendable {
-  /// Paths that block, from `/api/` on.
-  package var paths: Set<String>
-  /// Words of the last path segment that block: `UpdateProfile`, `sendCode`, `/login`.
-  package var verbs: Set<String>
+  /// The mask of requests that block.
+  package var mask: Presentation.Mask
+  /// Paths that block, from the last `/api/` on.
+  private let paths: Set<String>
+  /// Words of the last path segment that block: `UpdateProfile`, `sendCode`, `/login`. By their
+  /// lower case, as they were given.
+  private let verbs: [String: String]
 
   package static let defaultVerbs = [
     "Create", "Add", "Update", "Delete", "Bind", "Submit", "Save", "Login", "Change", "Set",
     "Edit", "Modify", "Cancel", "Send", "Check", "Audit",
   ]
 
-  package init(paths: [String] = [], verbs: [String] = defaultVerbs) {
-    self.paths = Set(paths)
-    self.verbs = Set(verbs.map { $0.lowercased() })
+  package init(
+    paths: [String] = [], verbs: [String] = defaultVerbs, mask: Presentation.Mask = .custom
+  ) {
+    self.paths = Set(paths.map(Self.path))
+    self.verbs = Dictionary(verbs.map { ($0.lowercased(), $0) }) { first, _ in first }
+    self.mask = mask
   }
 
-  /// Whether a request to `url` blocks. Words are compared whole (`Address` is not `Add`) and
-  /// without regard to case.
-  package func blocks(_ url: String) -> Bool {
-    let path = url.prefix { $0 != "?" && $0 != "#" }
-    if paths.contains(Self.relativePath(path)) { return true }
-    let segment = path.split(separator: "/").last ?? ""
-    return Self.words(segment).contains { verbs.contains($0) }
+  /// What the rules make of a request.
+  package struct Verdict: Equatable, Sendable {
+    /// What they compare.
+    package var path: String
+    /// The path or the word that blocks it; nil if nothing does.
+    package var rule: String?
+    package var mask: Presentation.Mask
+
+    package init(path: String, rule: String?, mask: Presentation.Mask) {
+      self.path = path
+      self.rule = rule
+      self.mask = mask
+    }
   }
 
-  /// From `/api/` on, wherever that comes; the whole path without it.
-  private static func relativePath(_ path: Substring) -> String {
+  /// Words are compared whole (`Address` is not `Add`) and without regard to case.
+  package func verdict(_ url: String) -> Verdict {
+    let path = Self.path(url)
+    var rule: String?
+    if paths.contains(path) {
+      rule = path
+    } else if let segment = path.split(separator: "/").last {
+      rule = Self.words(segment).lazy.compactMap { verbs[$0] }.first
+    }
+    return Verdict(path: path, rule: rule, mask: rule == nil ? .none : mask)
+  }
+
+  /// From the last `/api/` on, without it the whole path; without a slash at the end, a query and a
+  /// fragment.
+  package static func path(_ url: String) -> String {
+    var path = url.prefix { $0 != "?" && $0 != "#" }
+    while path.count > 1, path.last == "/" { path.removeLast() }
     let marker = "/api/"
-    var rest = path
-    while let slash = rest.firstIndex(of: "/") {
-      rest = rest[slash...]
-      if rest.hasPrefix(marker) { return String(rest) }
-      rest = rest.dropFirst()
+    var start = path.endIndex
+    while let slash = path[..<start].lastIndex(of: "/") {
+      if path[slash...].hasPrefix(marker) { return String(path[slash...]) }
+      start = slash
     }
     return String(path)
   }

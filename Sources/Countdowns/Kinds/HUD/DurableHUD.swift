@@ -3,11 +3,11 @@ package struct DurableHUD: Equatable, Sendable {
   /// The presentation of a level.
   package struct Shown: Equatable, Sendable {
     package var level: Level
-    package var memory: Presentation.Memory
+    package var machine: Presentation
 
-    package init(_ level: Level, _ memory: Presentation.Memory) {
+    package init(_ level: Level, _ machine: Presentation) {
       self.level = level
-      self.memory = memory
+      self.machine = machine
     }
   }
 
@@ -23,9 +23,7 @@ package struct DurableHUD: Equatable, Sendable {
   }
 
   /// The next deadline; nil while everything is paused.
-  package var nextExpiry: Instant? {
-    presentations.compactMap { Presentation($0.memory, departed: .none).nextExpiry }.min()
-  }
+  package var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 }
 
 extension DurableHUD: StoredRecord {
@@ -39,13 +37,13 @@ extension DurableHUD: StoredRecord {
   package mutating func fields<Row: StorageVisitor>(_ row: inout Row) {
     row.key(&key)
     // The front level and its next deadline are stored so that the file is human-readable.
-    let front = presentations.last?.memory
+    let front = presentations.last?.machine
     var generation = front?.generation.value ?? 0
     row.field("generation", &generation)
     row.field("uid", &uid)
     var deadline = nextExpiry.map { $0.microseconds + row.offset }
     row.field("deadline_store_us", &deadline)
-    var status = front?.request.status
+    var status = front?.shown.request.status
     row.field("status", &status)
     let shown = StoredPresentations(all: presentations)
     var state = Row.isReading ? [] : shown.bytes(offset: row.offset)
@@ -73,8 +71,12 @@ package struct StoredPresentations: Stored {
   package static var blank: StoredPresentations { StoredPresentations(all: []) }
 
   package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
-    bytes.version(1)
-    bytes.list("presentations", &all)
+    var version: UInt8 = 2
+    bytes.field("version", &version)
+    bytes.require((1...2).contains(version))
+    bytes.list("presentations", &all, blank: .blank) { bytes, shown in
+      if version == 1 { shown.readVersion1(&bytes) } else { shown.fields(&bytes) }
+    }
     bytes.require(
       !all.isEmpty && zip(all, all.dropFirst()).allSatisfy { $0.level < $1.level })
   }
@@ -85,8 +87,43 @@ extension DurableHUD.Shown: Stored {
 
   package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     bytes.choice("level", &level)
-    memory.request.fields(&bytes)
-    memory.fields(&bytes)
+    machine.fields(&bytes)
+  }
+}
+
+extension Presentation: Stored {
+  package static var blank: Presentation {
+    Presentation(.blank, generation: Generation(0), owner: .none, at: .zero) { _ in }
+  }
+
+  package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
+    bytes.field("generation", &generation.value)
+    bytes.list("shows", &shows)
+    bytes.require((1...Self.mostHolds).contains(shows.count))
+    bytes.field("held", &isHeld)
+    bytes.require(isHeld || shows.count == 1)
+    phase.fields(&bytes)
+    Dismissal.fields(&dismissal, &bytes)
+    End.fields(&end, &bytes)
+    bytes.instant("requested_at", &requestedAt)
+    bytes.instant("appeared_at", &appearedAt)
+    bytes.instant("visible_since", &visibleSince)
+    bytes.instant("paused_at", &pausedAt)
+  }
+}
+
+extension Presentation.Show: Stored {
+  package static var blank: Presentation.Show {
+    Presentation.Show(.blank, generation: Generation(0), owner: .none, since: .zero)
+  }
+
+  /// Without its owner: what is durable has none.
+  package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
+    request.fields(&bytes)
+    bytes.field("path", &request.path)
+    bytes.field("generation", &generation.value)
+    bytes.fraction(&fraction)
+    bytes.instant("since", &since)
   }
 }
 
@@ -110,55 +147,35 @@ extension Presentation.Request: Stored {
   }
 }
 
-extension Presentation.Memory: Stored {
-  package static var blank: Presentation.Memory {
-    Presentation.Memory(
-      .blank, generation: Generation(0), phase: .hidden, requestedAt: .zero, visibleSince: .zero,
-      limitedSince: .zero)
-  }
-
-  /// More holds than any client takes; few enough to be summed.
-  private static var possibleHolds: ClosedRange<Int64> { 0...1 << 40 }
-
-  /// The request is stored before it.
-  package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
-    bytes.field("generation", &generation.value)
-    phase.fields(&bytes)
-    Presentation.Dismissal.fields(&dismissal, &bytes)
-    var end = end.map { Array($0.rawValue.utf8) }
-    bytes.field("end", &end)
-    var fraction = fraction.map { Int64(bitPattern: $0.bitPattern) }
-    bytes.field("fraction", &fraction)
-    bytes.field("unowned", &unownedLeases)
-    bytes.field("owned", &ownedLeases)
-    bytes.require(
-      Self.possibleHolds.contains(unownedLeases) && Self.possibleHolds.contains(ownedLeases))
-    bytes.instant("requested_at", &requestedAt)
-    bytes.instant("visible_since", &visibleSince)
-    bytes.instant("limited_since", &limitedSince)
-    bytes.instant("paused_at", &pausedAt)
-    guard Bytes.isReading else { return }
-    self.end = end.flatMap { Presentation.End(rawValue: String(decoding: $0, as: UTF8.self)) }
-    self.fraction = fraction.map { Double(bitPattern: UInt64(bitPattern: $0)) }
-    bytes.require(self.fraction.map { (0...1).contains($0) } ?? true)
+extension StorageVisitor {
+  /// Progress, from 0 to 1.
+  mutating func fraction(_ fraction: inout Double?) {
+    var stored = fraction.map { Int64(bitPattern: $0.bitPattern) }
+    field("fraction", &stored)
+    guard Self.isReading else { return }
+    fraction = stored.map { Double(bitPattern: UInt64(bitPattern: $0)) }
+    require(fraction.map { (0...1).contains($0) } ?? true)
   }
 }
 
 extension Presentation.Phase {
   fileprivate mutating func fields(_ bytes: inout some StorageVisitor) {
-    var (code, until): (UInt8, Instant) =
+    var (code, since, until): (UInt8, Instant, Instant) =
       switch self {
-      case .waiting(let until): (0, until)
-      case .appearing(let until): (1, until)
-      case .visible: (2, .zero)
-      case .disappearing(let until): (3, until)
-      case .hidden: (4, .zero)
+      case .waiting: (0, .zero, .zero)
+      case .appearing(let since, let until): (1, since, until)
+      case .visible: (2, .zero, .zero)
+      case .disappearing(let until): (3, .zero, until)
+      case .hidden: (4, .zero, .zero)
       }
     bytes.field("phase", &code)
-    if [0, 1, 3].contains(code) { bytes.instant("until", &until) }
+    if code == 1 { bytes.instant("since", &since) }
+    if code == 1 || code == 3 { bytes.instant("until", &until) }
     switch code {
-    case 0: self = .waiting(until: until)
-    case 1: self = .appearing(until: until)
+    case 0: self = .waiting
+    case 1:
+      bytes.require(since <= until)
+      self = .appearing(since: since, until: until)
     case 2: self = .visible
     case 3: self = .disappearing(until: until)
     case 4: self = .hidden
@@ -168,7 +185,7 @@ extension Presentation.Phase {
 }
 
 extension Presentation.Dismissal {
-  fileprivate static func fields(
+  static func fields(
     _ dismissal: inout Presentation.Dismissal?, _ bytes: inout some StorageVisitor
   ) {
     var code: UInt8
@@ -188,5 +205,16 @@ extension Presentation.Dismissal {
     case 2: dismissal = .held(since: moment, end)
     default: bytes.fail()
     }
+  }
+}
+
+extension Presentation.End {
+  static func fields<Bytes: StorageVisitor>(
+    _ end: inout Presentation.End?, _ bytes: inout Bytes
+  ) {
+    var text = end.map { Array($0.rawValue.utf8) }
+    bytes.field("end", &text)
+    guard Bytes.isReading else { return }
+    end = text.flatMap { Presentation.End(rawValue: String(decoding: $0, as: UTF8.self)) }
   }
 }

@@ -1,35 +1,29 @@
-/// HUDs that were shown with DURABLE survive restarts. A screen can have other levels that do
-/// not.
+/// Holds that were taken with DURABLE survive restarts, and with them what is shown. A screen can
+/// have other holds and levels that do not.
 extension HUDKind: DurableKind {
   static func record(_ index: UInt32, in engine: Engine) -> DurableHUD? {
     guard let entity = engine.huds.entity(at: index) else { return nil }
-    let durable = entity.presentations.filter { $0.machine.request.isDurable }
+    let durable = entity.presentations.compactMap { level, machine in
+      machine.durable.map { DurableHUD.Shown(level, $0) }
+    }
     guard !durable.isEmpty else { return nil }
-    return DurableHUD(
-      key: entity.key, uid: entity.uid,
-      presentations: durable.map { DurableHUD.Shown($0.level, $0.machine.memory) })
+    return DurableHUD(key: entity.key, uid: entity.uid, presentations: durable)
   }
 }
 
 extension Engine {
-  /// The owner of holds from before the restart: a connection that never exists.
-  private static let departed = Owner.connection(0)
-
-  /// Restores a screen. Whatever has fallen due since happens with due work, late as it
-  /// is; holds of owners are released.
+  /// Restores a screen. Whatever has fallen due since happens with due work, late as it is.
   func restore(_ kept: DurableHUD, at index: UInt32, now: Moment) {
-    let presentations = kept.presentations.map {
-      (level: $0.level, machine: Presentation($0.memory, departed: Self.departed))
-    }
-    let hasDeparted = kept.presentations.contains { $0.memory.ownedLeases > 0 }
+    let owners = Set(kept.presentations.flatMap(\.machine.shows).map(\.owner)).subtracting([.none])
     huds.insert(
       HUDEntity(
-        key: kept.key, presentations: presentations, owners: hasDeparted ? [Self.departed] : [],
-        uid: kept.uid), at: index)
+        key: kept.key, presentations: kept.presentations.map { ($0.level, $0.machine) },
+        owners: owners, uid: kept.uid), at: index)
     let reference = EntityRef(.hud, index)
     connections.count(1, for: kept.uid)
     changes.setKept(reference, true)
-    let next = hasDeparted ? now.boot : huds[index].nextExpiry
+    // Owners ended with the daemon.
+    let next = owners.isEmpty ? huds[index].nextExpiry : now.boot
     huds[index].alarm = arm(nil, for: next, reference)
   }
 

@@ -34,7 +34,7 @@ enum HUDKind: TableKind {
     _ index: UInt32, _ owner: Owner, in engine: Engine, at now: Moment
   ) {
     if engine.huds.entity(at: index)?.owners.contains(owner) == true {
-      engine.giveBackLeases(index, of: owner, at: now)
+      _ = engine.giveBackHoldsOfDeparted(index, including: owner, at: now)
     }
   }
 
@@ -69,6 +69,11 @@ extension Engine {
     try checkWritable(hud: found, level, request)
     let added = others + (found == nil ? 1 : 0)
     if added > 0 { try checkLimits(client, adding: added) }
+    if request.kind.takesHold, let found, let position = huds[found].index(of: level),
+      huds[found].presentations[position].machine.holdCount >= Presentation.mostHolds
+    {
+      throw .tooManyHolds
+    }
     return found
   }
 
@@ -111,9 +116,12 @@ extension Engine {
   package func updateHUD(
     _ screen: Span<UInt8>, _ target: HUDTarget, fraction: Double?, status: [UInt8]?, at now: Moment
   ) throws(EngineError) -> HUDView {
-    guard let (index, level) = try find(screen, target, at: now) else { throw .notFound }
+    guard let (index, level) = try find(screen, target, at: now, isHold: true) else {
+      throw .notFound
+    }
     return changeHUD(index, level, at: now) { machine, emit in
-      machine.update(fraction: fraction, status: status, at: now.boot, emit)
+      machine.update(
+        target.generation, fraction: fraction, status: status, at: now.boot, emit)
     }
   }
 
@@ -128,15 +136,20 @@ extension Engine {
   }
 
   /// Nil when nothing is shown.
+  ///
+  /// - Parameter path: of the request whose hold is released; nil for any.
   package func popHUD(
-    _ screen: Span<UInt8>, _ target: HUDTarget, by client: Client, at now: Moment
+    _ screen: Span<UInt8>, _ target: HUDTarget, path: [UInt8]? = nil, by client: Client,
+    at now: Moment
   ) throws(EngineError) -> HUDView? {
-    let owner = Owner.connection(client.connection)
+    let pop = Presentation.Pop(
+      by: .connection(client.connection), generation: target.generation, path: path)
     guard
-      let (index, level) = try find(screen, target, at: now, else: { $0.level(leasedBy: owner) })
+      let (index, level) = try find(
+        screen, target, at: now, isHold: true, else: { $0.level(heldFor: pop) })
     else { return nil }
     return changeHUD(index, level, at: now) { machine, emit in
-      machine.pop(by: owner, at: now.boot, emit)
+      machine.pop(pop, at: now.boot, emit)
     }
   }
 
@@ -177,20 +190,20 @@ extension Engine {
   // MARK: Time
 
   func expireHUD(_ index: UInt32, at now: Moment) {
-    guard giveBackLeasesOfDeparted(index, at: now) else { return }
+    guard giveBackHoldsOfDeparted(index, at: now) else { return }
     changeLevels(ofHUD: index, at: now) { machine, emit in machine.expire(at: now.boot, emit) }
   }
 
-  func giveBackLeases(_ index: UInt32, of owner: Owner, at now: Moment) {
-    statistics.ownerGone += 1
-    huds[index].owners.remove(owner)
+  func giveBackHolds(_ index: UInt32, of owners: Set<Owner>, at now: Moment) {
+    statistics.ownerGone += Int64(owners.count)
+    huds[index].owners.subtract(owners)
     changeLevels(ofHUD: index, at: now) { machine, emit in
-      machine.ownerGone(owner, at: now.boot, emit)
+      machine.ownersGone(owners, at: now.boot, emit)
     }
   }
 
   /// Releases the holds of a client that has what it waited for; the last one dismisses.
-  func endLease(of owner: Owner, onHUD index: UInt32, at now: Moment) {
+  func endHold(of owner: Owner, onHUD index: UInt32, at now: Moment) {
     huds[index].owners.remove(owner)
     changeLevels(ofHUD: index, at: now) { machine, emit in
       machine.giveBackAll(of: owner, at: now.boot, emit)
@@ -202,25 +215,28 @@ extension Engine {
   /// Runs what is due for a screen up to `last`, without the pages that hold its HUD. Returns false
   /// if nothing is shown there afterwards.
   func settleHUD(itself index: UInt32, upTo last: Instant, at now: Moment) -> Bool {
-    guard huds.contains(index), giveBackLeasesOfDeparted(index, at: now) else { return false }
+    guard huds.contains(index), giveBackHoldsOfDeparted(index, at: now) else { return false }
     guard let due = huds[index].nextExpiry, due <= last else { return true }
     expireHUD(index, at: now)
     return huds.contains(index)
   }
 
-  /// Nothing is shown for an owner that has closed, however long cleaning up takes. False if
-  /// nothing is left of the screen.
-  private func giveBackLeasesOfDeparted(_ index: UInt32, at now: Moment) -> Bool {
-    for owner in huds[index].owners where !isThere(owner, at: now) {
-      giveBackLeases(index, of: owner, at: now)
-      guard huds.contains(index) else { return false }
-    }
-    return true
+  /// Nothing is shown for owners that have closed, however long cleaning up takes. All of them at
+  /// once, so that their order does not matter. False if nothing is left of the screen.
+  fileprivate func giveBackHoldsOfDeparted(
+    _ index: UInt32, including closed: Owner? = nil, at now: Moment
+  ) -> Bool {
+    let departed = huds[index].owners.filter { $0 == closed || !isThere($0, at: now) }
+    guard !departed.isEmpty else { return true }
+    giveBackHolds(index, of: departed, at: now)
+    return huds.contains(index)
   }
 
   /// The level that is named, else the generation's own, else `unnamed`, else the front one.
+  ///
+  /// - Parameter isHold: the generation is that of any hold, not only of the newest SHOW.
   private func find(
-    _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment,
+    _ screen: Span<UInt8>, _ target: HUDTarget, at now: Moment, isHold: Bool = false,
     else unnamed: (HUDEntity) -> Level? = { _ in nil }
   ) throws(EngineError) -> (UInt32, Level)? {
     guard let index = settled(HUDKind.self, screen, at: now) else { return nil }
@@ -229,7 +245,13 @@ extension Engine {
       target.level ?? target.generation.flatMap { entity.level(of: $0) } ?? unnamed(entity)
     guard let position = entity.index(of: wanted) else { return nil }
     let (level, machine) = entity.presentations[position]
-    try check(target.generation, against: machine.generation)
+    if isHold, let generation = target.generation {
+      guard machine.index(of: generation) != nil else {
+        throw .stale(now: machine.shown.generation)
+      }
+    } else {
+      try check(target.generation, against: machine.generation)
+    }
     try checkWritable(hud: index, level)
     return (index, level)
   }
@@ -240,10 +262,9 @@ extension Engine {
   ) -> HUDView {
     var occurrences: [Presentation.Occurrence] = []
     let position = huds[index].index(of: level)!
-    let wasDurable = huds[index].presentations[position].machine.request.isDurable
+    let wasDurable = huds[index].presentations[position].machine.isDurable
     change(&huds[index].presentations[position].machine) { occurrences.append($0) }
-    noteChange(ofHUD: index, level, wasDurable: wasDurable)
-    publish(occurrences, ofHUD: index, level, wasDurable: wasDurable, at: now)
+    changed(index, level, occurrences, wasDurable: wasDurable, at: now)
     return settle(index, level, at: now)
   }
 
@@ -251,8 +272,7 @@ extension Engine {
   private func appeared(
     _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], at now: Moment
   ) -> HUDView {
-    noteChange(ofHUD: index, level)
-    publish(occurrences, ofHUD: index, level, at: now)
+    changed(index, level, occurrences, wasDurable: false, at: now)
     return settle(index, level, at: now)
   }
 
@@ -267,17 +287,31 @@ extension Engine {
       let before = huds[index].presentations[position].machine
       change(&huds[index].presentations[position].machine) { occurrences.append($0) }
       if huds[index].presentations[position].machine != before {
-        noteChange(ofHUD: index, level)
+        changed(index, level, occurrences, wasDurable: before.isDurable, at: now)
       }
-      publish(occurrences, ofHUD: index, level, at: now)
     }
     dropHidden(index)
   }
 
   /// - Parameter wasDurable: before the change.
-  private func noteChange(ofHUD index: UInt32, _ level: Level, wasDurable: Bool = false) {
-    let isDurable = huds[index].isDurable(on: level)
-    changes.note(EntityRef(.hud, index), isKept: wasDurable || isDurable)
+  private func changed(
+    _ index: UInt32, _ level: Level, _ occurrences: [Presentation.Occurrence], wasDurable: Bool,
+    at now: Moment
+  ) {
+    let isKept = wasDurable || huds[index].isDurable(on: level)
+    changes.note(EntityRef(.hud, index), isKept: isKept)
+    let key = huds[index].key
+    for occurrence in occurrences {
+      let presentation = occurrence.presentation
+      // What was durable and is not any more has been superseded or released.
+      let isDurable = presentation.isDurable || (wasDurable && occurrence.event == .updated)
+      if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
+      let name = occurrence.event.name
+      let head = Event.Head(name, presentation.generation, due: occurrence.due, at: now)
+      publish(.hud, key, head, isLogged: isDurable && name.tellsOfChange) {
+        HUDView(key, level, presentation, superseding: occurrence.superseded, at: now)
+      }
+    }
   }
 
   /// Returns the view of a level, and forgets hidden presentations.
@@ -304,24 +338,6 @@ extension Engine {
     guard owner != .none else { return }
     huds[index].owners.insert(owner)
     connections.own(EntityRef(.hud, index), owner)
-  }
-
-  private func publish(
-    _ occurrences: [Presentation.Occurrence], ofHUD index: UInt32, _ level: Level,
-    wasDurable: Bool = false, at now: Moment
-  ) {
-    let key = huds[index].key
-    for occurrence in occurrences {
-      let presentation = occurrence.presentation
-      let isDurable =
-        presentation.request.isDurable || (wasDurable && occurrence.superseded != nil)
-      if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
-      let name = occurrence.event.name
-      let head = Event.Head(name, presentation.generation, due: occurrence.due, at: now)
-      publish(.hud, key, head, isLogged: isDurable && name.tellsOfChange) {
-        HUDView(key, level, presentation, superseding: occurrence.superseded, at: now)
-      }
-    }
   }
 }
 

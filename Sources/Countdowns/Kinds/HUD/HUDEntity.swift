@@ -10,16 +10,16 @@ struct HUDEntity: KeyedEntity {
   var alarm: TimerWheel.Token?
 
   /// Of the front presentation.
-  var owner: Owner { presentations.last!.machine.owner }
+  var owner: Owner { presentations.last!.machine.shown.owner }
   var generation: Generation { presentations.last!.machine.generation }
 
   var nextExpiry: Instant? { presentations.compactMap(\.machine.nextExpiry).min() }
 
   /// Whether anything of it survives restarts.
-  var isDurable: Bool { presentations.contains { $0.machine.request.isDurable } }
+  var isDurable: Bool { presentations.contains { $0.machine.isDurable } }
 
   func isDurable(on level: Level) -> Bool {
-    index(of: level).map { presentations[$0].machine.request.isDurable } == true
+    index(of: level).map { presentations[$0].machine.isDurable } == true
   }
 
   func index(of level: Level?) -> Int? {
@@ -29,16 +29,19 @@ struct HUDEntity: KeyedEntity {
 
   /// The level of a generation, whatever covers it.
   func level(of generation: Generation) -> Level? {
-    presentations.first { $0.machine.generation == generation }?.level
+    presentations.first {
+      $0.machine.generation == generation || $0.machine.index(of: generation) != nil
+    }?.level
   }
 
-  /// The front level with a hold that `owner` may release: its own, else one without an owner, else
-  /// any.
-  func level(leasedBy owner: Owner) -> Level? {
-    func front(where holds: (Leases) -> Bool) -> Level? {
-      presentations.last { holds($0.machine.leases) }?.level
+  /// The level with the hold that is released: the front one of those of the best rank.
+  func level(heldFor pop: Presentation.Pop) -> Level? {
+    var found: (level: Level, rank: Int)?
+    for (level, machine) in presentations.reversed() {
+      if let (_, rank) = machine.hold(for: pop), rank < found?.rank ?? .max {
+        found = (level, rank)
+      }
     }
-    return front { $0.owners.contains(owner) } ?? front { $0.owners.contains(.none) }
-      ?? front { !$0.isEmpty }
+    return found?.level
   }
 }

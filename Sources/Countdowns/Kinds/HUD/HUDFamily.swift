@@ -16,6 +16,7 @@ private struct HUDChange {
   var target = HUDTarget()
   var status: [UInt8]?
   var delay: Interval?
+  var url: [UInt8]?
   var isInside = false
 }
 
@@ -47,9 +48,12 @@ let hudCommands: [CommandSpec] = [
     guard !request.isDurable || show.owner == .none else {
       throw call.problem("a DURABLE HUD has no owner; leave out DURABLE or OWNER")
     }
-    let blocking = call.dispatcher.engine.settings.blocking
-    let isBlocked = show.url.map { blocking.blocks(String(decoding: $0, as: UTF8.self)) }
-    request.mask = show.mask ?? (isBlocked == true ? .custom : .none)
+    if let url = show.url {
+      let verdict = call.verdict(url)
+      request.path = Array(verdict.path.utf8)
+      request.mask = verdict.mask
+    }
+    if let mask = show.mask { request.mask = mask }
     let key = try call.key()
     call.session.output.view(
       try call.run { () throws(EngineError) in
@@ -89,10 +93,13 @@ let hudCommands: [CommandSpec] = [
   },
 
   hud(
-    "POP", "Release one hold; releasing the last one dismisses the HUD."
+    "POP", "Release one hold; releasing the last one dismisses the HUD.",
+    [.text("REQUEST", "url", { $0.url = $1 }, atMost: TextLimits.url)]
   ) { call, key, change throws(CommandError) in
-    try call.run { () throws(EngineError) in
-      try call.dispatcher.engine.popHUD(key, change.target, by: call.session.client, at: call.now)
+    let path = change.url.map { Array(call.verdict($0).path.utf8) }
+    return try call.run { () throws(EngineError) in
+      try call.dispatcher.engine.popHUD(
+        key, change.target, path: path, by: call.session.client, at: call.now)
     }
   },
 
@@ -126,8 +133,37 @@ let hudCommands: [CommandSpec] = [
     call.reply(call.dispatcher.engine.hud(try call.key(), level: level, at: call.now))
   },
 
+  CommandSpec(
+    "HUD", "WHY", "screen", [.choice("LEVEL", { $0 = $1 })], group: .entities(.hud),
+    [.readOnly, .fast],
+    "Explain in words why a HUD is as it is, what it waits for, and who holds it.",
+    into: nil as Level?
+  ) { call, level throws(CommandError) in
+    let explanation = call.dispatcher.engine.explainHUD(try call.key(), level, at: call.now)
+    explanation.write(to: &call.session.output)
+  },
+
+  CommandSpec(
+    "HUD", "MASK", "url", group: .entities(.hud), [.readOnly, .fast],
+    "Try out which mask a request gets, and by which rule, without showing anything."
+  ) { call throws(CommandError) in
+    let url = try call.text(call.arguments[2], "the URL", atMost: TextLimits.url)
+    let verdict = call.verdict(url)
+    call.session.output.map(3)
+    call.session.output.field("request", verdict.path)
+    call.session.output.field("mask", verdict.mask.rawValue)
+    call.session.output.field("rule", verdict.rule)
+  },
+
   .list(HUDKind.self, "List screens with their front HUDs, page by page."),
 ]
+
+extension Call {
+  /// What the blocking rules make of a request.
+  fileprivate func verdict(_ url: [UInt8]) -> BlockingRules.Verdict {
+    dispatcher.engine.settings.blocking.verdict(String(decoding: url, as: UTF8.self))
+  }
+}
 
 /// A command that changes what is shown on a level.
 private func hud(

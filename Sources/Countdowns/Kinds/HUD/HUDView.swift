@@ -23,7 +23,8 @@ package struct HUDView: EntityView, Equatable {
   package var status: [UInt8]?
   package var mask: Presentation.Mask
   package var fraction: Double?
-  package var leases: Int64
+  /// Oldest first.
+  package var holds: [Presentation.Show]
   package var isDismissing: Bool
   package var isPaused: Bool
   package var remainingMS: Int64?
@@ -36,6 +37,7 @@ package struct HUDView: EntityView, Equatable {
   package var superseded: Generation?
 
   package var kind: EntityKind { .hud }
+  package var leases: Int64 { Int64(holds.count) }
 
   init(
     _ screen: [UInt8], _ level: Level, _ machine: Presentation, superseding old: Generation? = nil,
@@ -45,11 +47,11 @@ package struct HUDView: EntityView, Equatable {
     self.level = level
     state = State(machine.phase)
     generation = machine.generation
-    content = machine.request.kind
-    status = machine.request.status
-    mask = machine.request.mask
-    fraction = machine.fraction
-    leases = machine.leases.count
+    content = machine.shown.request.kind
+    status = machine.shown.request.status
+    mask = machine.mask
+    fraction = machine.shown.fraction
+    holds = machine.holds
     isDismissing = machine.isDismissing
     isPaused = machine.isPaused
     let left = machine.remainingTime(at: now.boot)
@@ -57,8 +59,8 @@ package struct HUDView: EntityView, Equatable {
     deadlineUnixMS = isPaused ? nil : left.map { now.unixMilliseconds(of: now.boot + $0) }
     nowUnixMS = now.unixMilliseconds
     end = machine.end
-    owner = machine.owner
-    isDurable = machine.request.isDurable
+    owner = machine.shown.owner
+    isDurable = machine.isDurable
     superseded = old
   }
 
@@ -81,11 +83,28 @@ package struct HUDView: EntityView, Equatable {
     writer.field("mask", mask.rawValue)
     writer.field("fraction", fraction)
     writer.field("leases", leases)
+    writer.field("holds", records: holds)
     writer.field("dismissing", isDismissing)
     writer.field("paused", isPaused)
     writer.time(left: remainingMS, until: deadlineUnixMS, now: nowUnixMS)
     writer.field("end", end?.rawValue)
     writer.field("owner", owner)
     writer.field("durable", isDurable)
+  }
+}
+
+/// A hold, as replies and events list it.
+extension Presentation.Show: FieldRecord {
+  package func write(to writer: inout some FieldWriter & ~Copyable) {
+    writer.field("generation", generation.value)
+    writer.field("kind", request.kind.rawValue)
+    writer.field("status", bytes: request.status)
+    writer.field("mask", request.mask.rawValue)
+    writer.field("fraction", fraction)
+    writer.field("request", bytes: request.path)
+    writer.field("grace_ms", request.grace.millisecondsRoundedUp)
+    writer.field("max_ms", request.maximum?.millisecondsRoundedUp)
+    writer.field("owner", owner)
+    writer.field("durable", request.isDurable)
   }
 }

@@ -9,14 +9,34 @@ extension Presentation {
       case .loading, .progress: false
       }
     }
+
+    /// Whether it stays until it is released.
+    package var takesHold: Bool { !isMessage }
   }
 
-  package enum Mask: String, CaseIterable, Sendable { case none, clear, black, gradient, custom }
+  /// What covers the screen, by rising strictness. All but `none` block interaction.
+  package enum Mask: String, CaseIterable, Comparable, Sendable {
+    case none, clear, black, gradient, custom
+
+    package static func < (a: Mask, b: Mask) -> Bool { a.strictness < b.strictness }
+
+    private var strictness: Int {
+      switch self {
+      case .none: 0
+      case .clear: 1
+      case .black: 2
+      case .gradient: 3
+      case .custom: 4
+      }
+    }
+  }
 
   /// When MIN begins.
   package enum MinimumFrom: String, CaseIterable, Sendable {
     /// From the end of the fade-in.
     case visible
+    /// From its beginning, as in MBProgressHUD.
+    case appear
     /// From the SHOW.
     case request
     /// From the dismissal.
@@ -56,6 +76,8 @@ extension Presentation {
     package var messageMinimum: Interval
     /// Whether it survives restarts.
     package var isDurable = false
+    /// Of the request that it is shown for.
+    package var path: [UInt8]?
 
     package init(
       kind: Kind = .loading, status: [UInt8]? = nil, grace: Interval = .zero,

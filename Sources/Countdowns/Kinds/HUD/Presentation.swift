@@ -2,18 +2,22 @@
 ///
 ///     hidden --show--> waiting --grace over--> appearing --fade-in over--> visible
 ///     waiting --dismiss--> hidden (EARLY skip) | appearing (EARLY show)
-///     visible --dismissed and MIN over, MAX over, a message read--> disappearing
+///     appearing --dismissed and MIN over--> disappearing, from where the fade-in is
+///     visible --dismissed and MIN over, the last MAX over, a message read--> disappearing
 ///     disappearing --fade-out over--> hidden
-///     waiting, appearing, visible --show--> the same place, a new generation
-///     disappearing --show--> appearing, a new generation
+///     waiting, appearing, visible --show--> the same place, with one more hold
+///     disappearing --show--> appearing
 ///
-/// All times are moments of one clock. A new SHOW replaces those of the old one, so
-/// nothing of an old generation can reach the new one. Will-appear and did-appear, will-disappear
-/// and did-disappear always come in pairs.
+/// Each SHOW of loading or progress takes a hold, which keeps what its SHOW wished for. The newest
+/// hold is shown, below the strictest mask of all of them; releasing the last one dismisses. A
+/// message, or a SHOW after a dismissal, replaces whatever there was.
+///
+/// All times are moments of one clock. Each will-appear is followed by one will-disappear, and
+/// each SHOW that was not superseded by one did-disappear.
 package struct Presentation: Equatable, Sendable {
   package enum Phase: Equatable, Sendable {
-    case waiting(until: Instant)
-    case appearing(until: Instant)
+    case waiting
+    case appearing(since: Instant, until: Instant)
     case visible
     case disappearing(until: Instant)
     case hidden
@@ -23,7 +27,7 @@ package struct Presentation: Equatable, Sendable {
   package enum Dismissal: Equatable, Sendable {
     /// DISMISS with DELAY.
     case delayed(until: Instant)
-    /// Held until the fade-in and MIN are over.
+    /// Held until MIN is over.
     case held(since: Instant, End)
   }
 
@@ -41,75 +45,72 @@ package struct Presentation: Equatable, Sendable {
     package var superseded: Generation?
   }
 
-  package internal(set) var request: Request
-  package internal(set) var generation: Generation
-  package internal(set) var phase: Phase
-  package internal(set) var dismissal: Dismissal?
-  package internal(set) var leases = Leases()
-  /// The owner of what is shown; if there are holds, these decide instead.
-  package internal(set) var owner: Owner
-  package internal(set) var fraction: Double?
-  package internal(set) var end: End?
+  /// Of the newest SHOW.
+  package var generation: Generation
+  package var phase: Phase
+  package var dismissal: Dismissal?
+  package var end: End?
 
-  /// When it was requested, and when it became visible: MIN counts from these.
-  var requestedAt: Instant
-  var visibleSince: Instant
-  /// MAX and the duration of messages count from here.
-  var limitedSince: Instant
-  var pausedAt: Instant?
+  /// The holds, oldest first. Without any, the one thing that is shown: a message, or what was
+  /// dismissed. Never empty.
+  package var shows: [Show]
+  package var isHeld: Bool
+
+  /// When it was requested, began to appear, and became visible: MIN counts from one of these.
+  package var requestedAt: Instant
+  package var appearedAt: Instant
+  package var visibleSince: Instant
+  package var pausedAt: Instant?
+
+  /// So many holds at most, as all of them are in each reply.
+  package static let mostHolds = 64
 
   /// A SHOW on a level where nothing is shown.
   package init(
     _ request: Request, generation: Generation, owner: Owner, at now: Instant,
     _ emit: (Occurrence) -> Void
   ) {
-    self.request = request
     self.generation = generation
-    self.owner = owner
-    phase = .waiting(until: now + request.grace)
+    phase = .waiting
+    shows = [Show(request, generation: generation, owner: owner, since: now)]
+    isHeld = request.kind.takesHold
     requestedAt = now
+    appearedAt = now
     visibleSince = now
-    limitedSince = now
-    if request.kind == .loading { leases.take(for: owner) }
     expire(at: now, byTime: false, emit)
   }
 
   // MARK: Inputs
 
-  /// A new SHOW supersedes the current presentation.
+  /// A new SHOW takes one more hold, or supersedes the current presentation.
   package mutating func show(
     _ request: Request, generation: Generation, owner: Owner, at now: Instant,
     _ emit: (Occurrence) -> Void
   ) {
     if pausedAt != nil { unfreeze(at: now) }
     if case .disappearing = phase { hide(due: nil, emit) }
-    let old = self
-    let isContinued = !old.isHidden
-
-    // The holds of the old one end with it, except when one `loading` continues another.
-    if request.kind != .loading || old.request.kind != .loading || !isContinued {
-      leases.dropAll()
-    }
-    if request.kind == .loading { leases.take(for: owner) }
-    self.request = request
+    let isOneMore = isHeld && request.kind.takesHold
+    let isSameKind = request.kind == shown.request.kind
+    var show = Show(request, generation: generation, owner: owner, since: now)
+    if isSameKind, !isHidden { show.fraction = shown.fraction }
+    if isOneMore { shows.append(show) } else { shows = [show] }
+    isHeld = request.kind.takesHold
+    let old = self.generation
     self.generation = generation
-    self.owner = owner
     dismissal = nil
     end = nil
-    fraction = request.kind == old.request.kind && isContinued ? old.fraction : nil
 
-    switch old.phase {
+    switch phase {
     case .waiting:
-      phase = .waiting(until: now + request.grace)
-      requestedAt = now
-      emit(occurrence(.updated, superseding: old.generation))
+      if !isOneMore { requestedAt = now }
+      emit(occurrence(.updated, superseding: old))
     case .appearing, .visible:
-      limitedSince = now
-      if request.kind != old.request.kind {
+      if !isSameKind {
         requestedAt = now
+        appearedAt = now
         visibleSince = now
       }
-      emit(occurrence(.updated, superseding: old.generation))
+      emit(occurrence(.updated, superseding: old))
     case .disappearing, .hidden:
       requestedAt = now
       appear(at: now, due: nil, emit)
@@ -126,9 +127,9 @@ package struct Presentation: Equatable, Sendable {
     case .waiting, .appearing, .visible: break
     }
     if case .held = dismissal { return }
-    // Nobody who held it counts on it any more: leases that outlived this would, after a new
-    // SHOW, keep that one from ever being popped.
-    leases.dropAll()
+    // Nobody who held it counts on it any more: holds that outlived this would, after a new SHOW,
+    // keep that one from ever being popped.
+    dropHolds()
     if let delay, delay > .zero {
       dismissal = .delayed(until: frozen(now) + delay)
     } else {
@@ -137,22 +138,21 @@ package struct Presentation: Equatable, Sendable {
     expire(at: now, byTime: false, emit)
   }
 
-  /// Releases one hold; releasing the last one dismisses. Without holds, nothing happens.
-  package mutating func pop(by owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void) {
-    guard leases.giveBack(by: owner), leases.isEmpty else { return }
-    dismiss(at: now, emit)
+  /// Releases one hold; releasing the last one dismisses. Without such a hold, nothing happens.
+  package mutating func pop(_ pop: Pop, at now: Instant, _ emit: (Occurrence) -> Void) {
+    guard let (index, _) = hold(for: pop) else { return }
+    guard shows.count > 1 else { return dismiss(at: now, emit) }
+    shows.remove(at: index)
+    emit(occurrence(.updated))
   }
 
-  /// `owner` has closed: its holds are released; a HUD without holds is dismissed.
-  package mutating func ownerGone(
-    _ gone: Owner, at now: Instant, _ emit: (Occurrence) -> Void
+  /// Owners have closed: their holds are released; a HUD that only they held or owned is dismissed.
+  package mutating func ownersGone(
+    _ gone: Set<Owner>, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
     // A dismissal has dropped the holds, but until it happens the HUD still has its owner.
-    guard leases.drop(gone) || owner == gone else { return }
-    if let another = leases.owners.last {
-      if owner == gone { owner = another }
-      return
-    }
+    guard release(all: gone, emit) == .wasLast else { return }
+    dropHolds()
     // Nobody is left who could resume it.
     resume(at: now, emit)
     dismiss(.ownerGone, at: now, emit)
@@ -162,26 +162,27 @@ package struct Presentation: Equatable, Sendable {
   package mutating func giveBackAll(
     of owner: Owner, at now: Instant, _ emit: (Occurrence) -> Void
   ) {
-    guard leases.drop(owner) else { return }
-    guard let another = leases.owners.last else { return dismiss(at: now, emit) }
-    if self.owner == owner { self.owner = another }
+    if isHeld, release(all: [owner], emit) == .wasLast { dismiss(at: now, emit) }
   }
 
   package mutating func tap(inside: Bool, at now: Instant, _ emit: (Occurrence) -> Void) {
     emit(occurrence(.touched))
-    guard request.mask == .none, !inside else { return }
+    guard mask == .none, !inside else { return }
     switch phase {
     case .appearing, .visible: dismiss(.tapped, at: now, emit)
     case .waiting, .disappearing, .hidden: break
     }
   }
 
-  /// Sets the progress and the text. A message's duration follows its text.
+  /// Sets the progress and the text of what is shown, or of the hold of a generation. A message's
+  /// duration follows its text.
   package mutating func update(
-    fraction: Double?, status: [UInt8]?, at now: Instant, _ emit: (Occurrence) -> Void
+    _ generation: Generation? = nil, fraction: Double?, status: [UInt8]?, at now: Instant,
+    _ emit: (Occurrence) -> Void
   ) {
-    if let fraction { self.fraction = fraction }
-    if let status { request.status = status }
+    let index = generation.flatMap(index(of:)) ?? shows.count - 1
+    if let fraction { shows[index].fraction = fraction }
+    if let status { shows[index].request.status = status }
     emit(occurrence(.updated))
     expire(at: now, byTime: false, emit)
   }
@@ -217,16 +218,16 @@ package struct Presentation: Equatable, Sendable {
   /// The next deadline; nil while paused or hidden.
   package var nextExpiry: Instant? { pausedAt == nil ? nextStep : nil }
 
-  /// When it begins to disappear, as far as is known now; the fade-in still has to end for that.
+  /// When it begins to disappear, as far as is known now; the fade-out still has to end for that.
   package var disappearsAt: Instant? {
     switch phase {
     case .visible: break
     case .waiting, .appearing, .disappearing, .hidden: return nil
     }
     switch dismissal {
-    case .delayed(let until): return earliest(release(dismissedAt: until), limit)
-    case .held(let since, _): return earliest(release(dismissedAt: since), limit)
-    case nil: return limit
+    case .delayed(let until): return earliest(release(dismissedAt: until), lastLimit)
+    case .held(let since, _): return earliest(release(dismissedAt: since), lastLimit)
+    case nil: return lastLimit
     }
   }
 
@@ -241,15 +242,24 @@ package struct Presentation: Equatable, Sendable {
     let delayed: Instant? =
       if case .delayed(let until) = dismissal { until } else { nil }
     switch phase {
-    case .waiting(let until), .appearing(let until):
-      return earliest(until, delayed)
+    case .waiting:
+      return earliest(graceEnd, delayed)
+    case .appearing(_, let until):
+      return earliest(earliest(until, heldUntil), delayed)
     case .visible:
-      return earliest(earliest(heldUntil, delayed), limit)
+      return earliest(earliest(heldUntil, firstLimit?.moment), delayed)
     case .disappearing(let until):
       return until
     case .hidden:
       return nil
     }
+  }
+
+  /// When the grace is over: all that were requested since count it from the first one.
+  var graceEnd: Instant {
+    var grace = shown.request.grace
+    for show in shows.dropLast() { grace = min(grace, show.request.grace) }
+    return requestedAt + grace
   }
 
   /// When a held dismissal may happen.
@@ -259,17 +269,18 @@ package struct Presentation: Equatable, Sendable {
   }
 
   /// When MIN is over for a dismissal at `moment`.
-  private func release(dismissedAt moment: Instant) -> Instant {
+  func release(dismissedAt moment: Instant) -> Instant {
+    let request = shown.request
+    guard request.minimum > .zero else { return moment }
     let from =
       switch request.minimumFrom {
-      case .visible: visibleSince
+      case .visible: if case .appearing(_, let until) = phase { until } else { visibleSince }
+      case .appear: appearedAt
       case .request: requestedAt
       case .stop: moment
       }
     return max(moment, from + request.minimum)
   }
-
-  private var limit: Instant? { request.longest.map { limitedSince + $0 } }
 
   private mutating func expire(at now: Instant, byTime: Bool, _ emit: (Occurrence) -> Void) {
     guard pausedAt == nil else { return }
@@ -282,12 +293,16 @@ package struct Presentation: Equatable, Sendable {
       switch phase {
       case .waiting:
         appear(at: now, due: due, emit)
-      case .appearing:
+      case .appearing(_, let until) where until <= step:
         phase = .visible
         visibleSince = now
-        limitedSince = now
+        for index in shows.indices { shows[index].since = now }
         emit(occurrence(.didAppear, due: due))
-      case .visible:
+      case .visible where shows.count > 1:
+        // A dismissal has no holds, so a MAX is over: it ends its own hold only.
+        shows.remove(at: firstLimit!.index)
+        emit(occurrence(.updated, due: due))
+      case .appearing, .visible:
         disappear(step, at: now, due: due, emit)
       case .disappearing:
         hide(due: due, emit)
@@ -298,7 +313,8 @@ package struct Presentation: Equatable, Sendable {
   }
 
   private mutating func appear(at now: Instant, due: Instant?, _ emit: (Occurrence) -> Void) {
-    phase = .appearing(until: now + request.fadeIn)
+    phase = .appearing(since: now, until: now + shown.request.fadeIn)
+    appearedAt = now
     emit(occurrence(.willAppear, due: due))
   }
 
@@ -311,8 +327,12 @@ package struct Presentation: Equatable, Sendable {
     } else {
       end = .timedOut
     }
-    leases.dropAll()
-    phase = .disappearing(until: now + request.fadeOut)
+    dropHolds()
+    var fadeOut = shown.request.fadeOut
+    if case .appearing(let since, let until) = phase {
+      fadeOut = fadeOut.part(max(min(now, until) - since, .zero), of: until - since)
+    }
+    phase = .disappearing(until: now + fadeOut)
     emit(occurrence(.willDisappear, due: due))
   }
 
@@ -327,13 +347,13 @@ package struct Presentation: Equatable, Sendable {
   ) {
     dismissal = .held(since: since, end)
     guard case .waiting = phase else { return }
-    switch request.early {
+    switch shown.request.early {
     case .skip:
-      phase = .hidden
-      dismissal = nil
       self.end = .neverShown
-      emit(occurrence(.updated, due: due))
+      hide(due: due, emit)
     case .show:
+      // The whole fade-in, as the dismissal came before it.
+      dismissal = .held(since: now + shown.request.fadeIn, end)
       appear(at: now, due: due, emit)
     }
   }
@@ -347,20 +367,21 @@ package struct Presentation: Equatable, Sendable {
   // MARK: Pausing
 
   /// The moment the machine lives in: it is frozen while paused.
-  private func frozen(_ now: Instant) -> Instant { pausedAt ?? now }
+  func frozen(_ now: Instant) -> Instant { pausedAt ?? now }
 
   private mutating func unfreeze(at now: Instant) {
     guard let since = pausedAt else { return }
     pausedAt = nil
     let shift = now - since
     requestedAt = requestedAt + shift
+    appearedAt = appearedAt + shift
     visibleSince = visibleSince + shift
-    limitedSince = limitedSince + shift
+    for index in shows.indices { shows[index].since = shows[index].since + shift }
     switch phase {
-    case .waiting(let until): phase = .waiting(until: until + shift)
-    case .appearing(let until): phase = .appearing(until: until + shift)
+    case .appearing(let since, let until):
+      phase = .appearing(since: since + shift, until: until + shift)
     case .disappearing(let until): phase = .disappearing(until: until + shift)
-    case .visible, .hidden: break
+    case .waiting, .visible, .hidden: break
     }
     switch dismissal {
     case .delayed(let until): dismissal = .delayed(until: until + shift)
@@ -374,4 +395,14 @@ private func earliest(_ a: Instant?, _ b: Instant?) -> Instant? {
   guard let a else { return b }
   guard let b else { return a }
   return min(a, b)
+}
+
+extension Interval {
+  /// As much of it as `done` is of `whole`, rounded up; all of it if there is no whole.
+  fileprivate func part(_ done: Interval, of whole: Interval) -> Interval {
+    guard whole > .zero else { return self }
+    let product = microseconds.multipliedFullWidth(by: done.microseconds)
+    let (part, rest) = whole.microseconds.dividingFullWidth(product)
+    return Interval(microseconds: part + (rest > 0 ? 1 : 0))
+  }
 }

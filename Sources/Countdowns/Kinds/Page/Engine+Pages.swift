@@ -309,9 +309,9 @@ extension Engine {
     let screen = pages[index].options.screen
     if let hud = huds.find(screen), settleHUD(itself: hud, upTo: due ?? now.boot, at: now) {
       if isDone {
-        endLease(of: .page(name), onHUD: hud, at: now)
+        endHold(of: .page(name), onHUD: hud, at: now)
       } else {
-        giveBackLeases(hud, of: .page(name), at: now)
+        giveBackHolds(hud, of: [.page(name)], at: now)
       }
     }
     pages[index].lease = nil

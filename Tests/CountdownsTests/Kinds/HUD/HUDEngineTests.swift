@@ -81,7 +81,7 @@ import Testing
     try desk.dismiss("s")
     _ = views(1)
     try desk.show("s", .init(fadeIn: .zero))
-    #expect(views(1).map(\.view.leases) == [0, 1, 1])
+    #expect(views(1).map(\.view.holds.count) == [0, 1, 1])
   }
 
   @Test("Events that are noticed together each report their own moment")
@@ -93,7 +93,7 @@ import Testing
     desk.late(at: 200)
     let told = views(1)
     #expect(told.map(\.name) == [.willAppear, .didAppear, .willDisappear, .didDisappear])
-    #expect(told.map(\.view.leases) == [1, 1, 0, 0])
+    #expect(told.map(\.view.holds.count) == [1, 1, 0, 0])
     #expect(told.map(\.view.isDismissing) == [false, false, true, false])
     #expect(told.map(\.view.remainingMS) == [nil, 0, nil, nil])
   }

@@ -14,11 +14,11 @@ import Testing
     hud.at(10_000).expect("500 will-appear", "650 did-appear")
   }
 
-  @Test("With EARLY skip, a dismissal in GRACE ends as never-shown, and nothing appears")
+  @Test("With EARLY skip, a dismissal in GRACE ends as never-shown at once, and nothing appears")
   func graceSkipped() {
     hud.at(0).show(grace: 500, min: 1_000)
     hud.at(300).dismiss()
-    hud.at(10_000).expect("300 updated never-shown")
+    hud.at(10_000).expect("300 did-disappear never-shown")
     #expect(hud.machine?.end == .neverShown)
     #expect(hud.machine?.isDismissing == false)
   }
@@ -60,7 +60,7 @@ import Testing
     hud.expect("0 will-appear", "150 did-appear", "651 will-disappear dismissed")
   }
 
-  @Test("MINFROM request counts from SHOW, but does not cut the fade-in short")
+  @Test("MINFROM request counts from SHOW, also if it ends in the fade-in")
   func minimumFromRequest() {
     hud.at(0).show(grace: 100, min: 400, from: .request)
     hud.at(300).dismiss()
@@ -68,7 +68,8 @@ import Testing
     let short = HUDTimeline()
     short.at(0).show(min: 10, from: .request)
     short.at(20).dismiss()
-    short.at(200).expect("0 will-appear", "150 did-appear", "150 will-disappear dismissed")
+    short.at(200).expect(
+      "0 will-appear", "20 will-disappear dismissed", "40 did-disappear dismissed")
   }
 
   @Test("MINFROM stop counts from the dismissal")
@@ -78,6 +79,85 @@ import Testing
     hud.at(10_000).expect(
       "0 will-appear", "150 did-appear", "2500 will-disappear dismissed",
       "2650 did-disappear dismissed")
+  }
+
+  @Test("MINFROM appear counts from will-appear, as MBProgressHUD does")
+  func minimumFromAppear() {
+    hud.at(0).show(grace: 100, min: 400, from: .appear)
+    hud.at(300).dismiss()
+    hud.at(10_000).expect(
+      "100 will-appear", "250 did-appear", "500 will-disappear dismissed",
+      "650 did-disappear dismissed")
+  }
+
+  @Test("MINFROM appear that ends in the fade-in reverses it there")
+  func minimumFromAppearIsShort() {
+    hud.at(0).show(min: 60, from: .appear)
+    hud.at(10).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "60 will-disappear dismissed", "120 did-disappear dismissed")
+  }
+
+  // MARK: In the fade-in
+
+  @Test("A dismissal in the fade-in reverses it from where it is")
+  func reversesFadeIn() {
+    hud.at(0).show(fade: 150)
+    hud.at(50).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "50 will-disappear dismissed", "100 did-disappear dismissed")
+  }
+
+  @Test("A dismissal with MIN finishes the fade-in, as MIN counts from did-appear")
+  func minimumFinishesFadeIn() {
+    hud.at(0).show(min: 100)
+    hud.at(50).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "150 did-appear", "250 will-disappear dismissed",
+      "400 did-disappear dismissed")
+  }
+
+  @Test("The end of the fade-in and of MIN meet: it appears first")
+  func minimumMeetsFadeIn() {
+    hud.at(0).show(min: 150, from: .appear)
+    hud.at(50).dismiss()
+    hud.at(10_000).expect(
+      "0 will-appear", "150 did-appear", "150 will-disappear dismissed",
+      "300 did-disappear dismissed")
+  }
+
+  @Test("DELAY and TAP in the fade-in reverse it, too")
+  func delayAndTapReverseFadeIn() {
+    hud.at(0).show()
+    hud.at(10).dismiss(delay: 20)
+    hud.at(60).expect(
+      "0 will-appear", "30 will-disappear dismissed", "60 did-disappear dismissed")
+    hud.at(1_000).show()
+    hud.at(1_100).tap()
+    hud.at(2_000).expect(
+      "1000 will-appear #2", "1100 touched #2", "1100 will-disappear #2 tapped",
+      "1200 did-disappear #2 tapped")
+  }
+
+  @Test("A fade-in that was paused is reversed from where it stood still")
+  func reversesPausedFadeIn() {
+    hud.at(0).show()
+    hud.at(40).pause()
+    hud.at(1_000).dismiss()
+    hud.at(2_000).resume()
+    hud.at(9_000).expect(
+      "0 will-appear", "40 paused", "2000 resumed", "2000 will-disappear dismissed",
+      "2040 did-disappear dismissed")
+  }
+
+  @Test("SHOW while a reversed fade-in disappears begins a new fade-in")
+  func showWhileReversing() {
+    hud.at(0).show()
+    hud.at(100).dismiss()
+    hud.at(150).show()
+    hud.at(9_000).expect(
+      "0 will-appear #1", "100 will-disappear #1 dismissed", "150 did-disappear #1 dismissed",
+      "150 will-appear #2", "300 did-appear #2")
   }
 
   @Test("A second dismissal does not restart MINFROM stop")
@@ -119,10 +199,10 @@ import Testing
       "1000 did-disappear dismissed")
   }
 
-  @Test("A new SHOW restarts MAX")
+  @Test("A message that replaces another restarts MAX")
   func maximumStartsOver() {
-    hud.at(0).show(max: 1_000, fade: 0)
-    hud.at(900).show(max: 1_000, fade: 0)
+    hud.at(0).show(.info, max: 1_000, fade: 0)
+    hud.at(900).show(.info, max: 1_000, fade: 0)
     hud.at(10_000).expect(
       "0 will-appear #1", "0 did-appear #1", "900 updated #2 over #1",
       "1900 will-disappear #2 timed-out", "1900 did-disappear #2 timed-out")

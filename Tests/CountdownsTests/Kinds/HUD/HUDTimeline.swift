@@ -6,7 +6,7 @@ import Testing
 ///     let hud = HUDTimeline()
 ///     hud.at(0).show(grace: 500)
 ///     hud.at(300).dismiss()
-///     hud.expect("300 updated never-shown")
+///     hud.expect("300 did-disappear never-shown")
 ///
 /// All times are in milliseconds. `at` lets time pass event by event, as a driver that is never
 /// late does; `late(at:)` lets it be noticed at once, as after a suspend.
@@ -48,14 +48,16 @@ final class HUDTimeline {
     _ kind: Presentation.Kind = .loading, _ status: String? = nil, grace: Int64 = 0,
     min: Int64 = 0, max: Int64? = nil, fade: Int64 = 150,
     from: Presentation.MinimumFrom = .visible, early: Presentation.Early = .skip,
-    mask: Presentation.Mask = .none, readFor: Int64 = 5_000, by owner: Owner = .none
+    mask: Presentation.Mask = .none, readFor: Int64 = 5_000, request path: String? = nil,
+    by owner: Owner = .none
   ) {
     generation.value += 1
-    let request = Presentation.Request(
+    var request = Presentation.Request(
       kind: kind, status: status.map { Array($0.utf8) }, grace: .milliseconds(grace),
       minimum: .milliseconds(min), maximum: max.map { .milliseconds($0) },
       fadeIn: .milliseconds(fade), fadeOut: .milliseconds(fade), minimumFrom: from, early: early,
       mask: mask, messageMinimum: .milliseconds(readFor))
+    request.path = path.map { Array($0.utf8) }
     if machine == nil || machine?.isHidden == true {
       machine = Presentation(request, generation: generation, owner: owner, at: now) { record($0) }
     } else {
@@ -67,15 +69,22 @@ final class HUDTimeline {
     machine?.dismiss(delay: delay.map { .milliseconds($0) }, at: now) { record($0) }
   }
 
-  func pop(by owner: Owner = .none) { machine?.pop(by: owner, at: now) { record($0) } }
-  func gone(_ owner: Owner) { machine?.ownerGone(owner, at: now) { record($0) } }
+  func pop(by owner: Owner = .none, _ generation: Int64? = nil, request: String? = nil) {
+    let pop = Presentation.Pop(
+      by: owner, generation: generation.map(Generation.init), path: request.map { Array($0.utf8) })
+    machine?.pop(pop, at: now) { record($0) }
+  }
+
+  func gone(_ owners: Owner...) { machine?.ownersGone(Set(owners), at: now) { record($0) } }
   func tap(inside: Bool = false) { machine?.tap(inside: inside, at: now) { record($0) } }
   func pause() { machine?.pause(at: now) { record($0) } }
   func resume() { machine?.resume(at: now) { record($0) } }
 
-  func update(fraction: Double? = nil, _ status: String? = nil) {
+  func update(hold generation: Int64? = nil, fraction: Double? = nil, _ status: String? = nil) {
     let status = status.map { Array($0.utf8) }
-    machine?.update(fraction: fraction, status: status, at: now) { record($0) }
+    machine?.update(
+      generation.map(Generation.init), fraction: fraction, status: status, at: now
+    ) { record($0) }
   }
 
   private func record(_ occurrence: Presentation.Occurrence) {
@@ -84,14 +93,21 @@ final class HUDTimeline {
 
   // MARK: Outcome
 
-  var leases: Int64 { machine?.leases.count ?? 0 }
+  var holds: Int { machine?.holdCount ?? 0 }
+  var mask: Presentation.Mask? { machine?.mask }
+  var status: String? {
+    machine?.shown.request.status.map { String(decoding: $0, as: UTF8.self) }
+  }
   var remaining: Int64? { machine?.remainingTime(at: now)?.millisecondsRoundedUp }
 
   /// What happened since the last call, up to now. Generations are named as soon as there are two.
   func expect(_ lines: String..., sourceLocation: SourceLocation = #_sourceLocation) {
-    let happened = entries.map { line(at: $0.at, $0.occurrence) }
-    entries = []
-    #expect(happened == lines, sourceLocation: sourceLocation)
+    #expect(takeLines() == lines, sourceLocation: sourceLocation)
+  }
+
+  func takeLines() -> [String] {
+    defer { entries = [] }
+    return entries.map { line(at: $0.at, $0.occurrence) }
   }
 
   private func line(at moment: Instant, _ occurrence: Presentation.Occurrence) -> String {

@@ -36,7 +36,7 @@ import Testing
     try desk.appear("p", grace: 200, minimum: 500)
     desk.at(100)
     _ = try desk.loaded("p")
-    desk.hears(1, "0 p snapshot hidden", "100 p updated never-shown")
+    desk.hears(1, "0 p snapshot hidden", "100 p did-disappear never-shown")
     try desk.closePage("p")
     try desk.appear("p", grace: 200, minimum: 500)
     desk.at(310)
@@ -277,7 +277,7 @@ import Testing
     _ = desk.takeHeard(1)
     desk.unnoticed(at: 5_000)
     #expect(hud == nil)
-    desk.hears(1, "5000 p updated never-shown")
+    desk.hears(1, "5000 p did-disappear never-shown")
     // One page fails before the HUD is to show, the other one after that.
     try desk.appear("q", timeout: 1_000, screen: "p", grace: 2_000, minimum: 500)
     try desk.appear("r", timeout: 3_000, screen: "p", grace: 2_000, minimum: 500)
@@ -288,7 +288,7 @@ import Testing
     desk.at(9_500)
     #expect(hud == nil)
     desk.hears(
-      1, "5000 p updated", "9000 p will-appear", "9000 p did-appear",
+      1, "5000 p updated", "9000 p will-appear", "9000 p did-appear", "9000 p updated",
       "9500 p will-disappear dismissed", "9500 p did-disappear dismissed")
   }
 

@@ -1,0 +1,150 @@
+import Wire
+
+/// Why a HUD is as it is, what it waits for and who holds it: the reply to `HUD WHY`.
+package struct HUDExplanation: Equatable, Sendable {
+  /// What keeps it in its state.
+  package enum Reason: String, CaseIterable, Sendable {
+    case nothing, paused, grace
+    case fadeIn = "fade-in"
+    case delay, dismissed, min, message, max, held
+    case fadeOut = "fade-out"
+  }
+
+  package var key: [UInt8]
+  package var state = HUDView.State.hidden
+  package var level: Level?
+  package var generation: Generation?
+  /// All that follows, in one sentence.
+  package var why = "hidden: nothing is shown; SHOW shows a HUD"
+  /// The first is what it waits for.
+  package var reasons = [Reason.nothing]
+  package var mask: Presentation.Mask?
+  /// The request that the mask is for, if it blocks.
+  package var blockedBy: [UInt8]?
+  /// Who holds it, by their oldest holds.
+  package var holders: [String] = []
+
+  /// Of a screen, or a level of it, where nothing is shown.
+  init(key: [UInt8]) { self.key = key }
+
+  init(_ key: [UInt8], _ level: Level, _ machine: Presentation, at now: Instant) {
+    self.key = key
+    self.level = level
+    state = HUDView.State(machine.phase)
+    generation = machine.generation
+    mask = machine.mask
+    if machine.mask != .none {
+      blockedBy = machine.shows.last { $0.request.mask == machine.mask }?.request.path
+    }
+    holders = Self.holders(machine)
+    var clauses = Self.clauses(machine, at: machine.frozen(now))
+    if !holders.isEmpty {
+      clauses.append((.held, "held by \(holders.joined(separator: ", "))"))
+    }
+    reasons = clauses.map(\.reason)
+    var texts = clauses.map(\.text)
+    if machine.mask != .none {
+      let request = blockedBy.map { " for \(Self.text($0))" }
+      texts.append("mask \(machine.mask.rawValue)\(request ?? "")")
+    }
+    why = "\(state.rawValue): \(texts.joined(separator: "; "))"
+  }
+
+  /// What it waits for now, the most important first; `now` is a moment of the machine.
+  private static func clauses(
+    _ machine: Presentation, at now: Instant
+  ) -> [(reason: Reason, text: String)] {
+    var clauses: [(Reason, String)] = []
+    func left(until moment: Instant) -> String { Swift.max(moment - now, .zero).humanText }
+
+    if machine.isPaused { clauses.append((.paused, "paused until RESUME")) }
+    switch machine.phase {
+    case .waiting: clauses.append((.grace, "\(left(until: machine.graceEnd)) of GRACE left"))
+    case .appearing(_, let until):
+      clauses.append((.fadeIn, "\(left(until: until)) of FADEIN left"))
+    case .visible: break
+    case .disappearing(let until):
+      let end = machine.end.map { ", \($0.rawValue)" } ?? ""
+      return clauses + [(.fadeOut, "\(left(until: until)) of FADEOUT left\(end)")]
+    case .hidden: break
+    }
+
+    var dismissedAt = now
+    switch machine.dismissal {
+    case .delayed(let until):
+      dismissedAt = until
+      clauses.append((.delay, "dismissed in \(left(until: until))"))
+    case .held(let since, let end):
+      dismissedAt = since
+      clauses.append((.dismissed, end == .dismissed ? "dismissed" : "dismissed as \(end.rawValue)"))
+    case nil: break
+    }
+    // MIN is what a dismissal waits for, or would wait for now.
+    let release = machine.release(dismissedAt: dismissedAt)
+    if machine.phase != .waiting, release > Swift.max(dismissedAt, now) {
+      let clause = (Reason.min, "\(left(until: release)) of MIN left")
+      // It explains why what was dismissed is still there.
+      if clauses.last?.0 == .dismissed { clauses.insert(clause, at: clauses.count - 1) }
+      else { clauses.append(clause) }
+    }
+    if machine.phase == .visible, let limit = machine.lastLimit {
+      let isMessage = machine.shown.request.kind.isMessage
+      clauses.append(
+        isMessage
+          ? (.message, "\(left(until: limit)) left to read it")
+          : (.max, "\(left(until: limit)) of MAX left"))
+    }
+    return clauses
+  }
+
+  /// `connection 5 (2)`: the owners of holds, with how many they have.
+  private static func holders(_ machine: Presentation) -> [String] {
+    var counts: [(owner: Owner, count: Int)] = []
+    for hold in machine.holds {
+      if let index = counts.firstIndex(where: { $0.owner == hold.owner }) {
+        counts[index].count += 1
+      } else {
+        counts.append((hold.owner, 1))
+      }
+    }
+    return counts.map { owner, count in
+      let name =
+        switch owner {
+        case .none: "no owner"
+        case .connection(let id): "connection \(id)"
+        case .scope(let scope): "scope:\(text(scope.key))"
+        case .page(let page): "page:\(text(page.key))"
+        }
+      return count == 1 ? name : "\(name) (\(count))"
+    }
+  }
+
+  private static func text(_ bytes: [UInt8]) -> String {
+    String(decoding: bytes, as: UTF8.self).printable
+  }
+
+  // MARK: The reply
+
+  func write(to output: inout RESPEncoder) {
+    output.map(9)
+    output.field("key", bytes: key)
+    output.field("state", state.rawValue)
+    output.field("why", why)
+    output.field("reasons", list: reasons.map { Array($0.rawValue.utf8) })
+    output.field("holders", list: holders.map { Array($0.utf8) })
+    output.field("mask", mask?.rawValue)
+    output.field("blocked_by", bytes: blockedBy)
+    output.field("level", level?.rawValue)
+    output.field("generation", generation?.value)
+  }
+}
+
+extension Engine {
+  func explainHUD(_ screen: Span<UInt8>, _ level: Level?, at now: Moment) -> HUDExplanation {
+    guard let index = settled(HUDKind.self, screen, at: now),
+      let position = huds[index].index(of: level)
+    else { return HUDExplanation(key: Array(screen)) }
+    let (level, machine) = huds[index].presentations[position]
+    return HUDExplanation(huds[index].key, level, machine, at: now.boot)
+  }
+}
