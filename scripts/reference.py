@@ -63,6 +63,8 @@ TOUR = {
         HUD DISMISS a
         + 1s
         HUD SHOW a GRACE 1s
+        HUD SHOW a KIND progress
+        HUD POP a
         HUD SHOW a KIND info
         + 1h
         """,

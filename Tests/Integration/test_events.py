@@ -88,7 +88,7 @@ def test_a_presentation_appears_and_disappears_in_pairs(client, watcher):
     events = watcher.events(lambda event: event.get("end") == "never-shown")
     assert names(events) == [
         "will-appear", "did-appear", "updated", "touched", "will-disappear", "did-disappear",
-        "will-appear", "did-appear", "will-disappear", "did-disappear", "updated",
+        "will-appear", "did-appear", "will-disappear", "did-disappear", "did-disappear",
     ] or pytest.fail(str(names(events)))  # fmt: skip
     open_since = None
     for event in events:

@@ -7,7 +7,7 @@ from countdownd import view
 pytestmark = pytest.mark.daemon(virtual_time=True)
 
 FIELDS = [
-    "key", "state", "generation", "level", "kind", "status", "mask", "fraction", "leases",
+    "key", "state", "generation", "level", "kind", "status", "mask", "fraction", "leases", "holds",
     "dismissing", "paused", "remaining_ms", "deadline_unix_ms", "now_unix_ms", "end", "owner", "durable",
 ]  # fmt: skip
 
@@ -27,8 +27,13 @@ def test_show_replies_with_the_whole_view(speaker):
     shown = view(reply)
     assert sorted(shown) == sorted(FIELDS)
     no = False if speaker.protocol == 3 else 0
+    hold = view(shown.pop("holds")[0])
+    assert hold == {
+        "generation": shown["generation"], "kind": b"loading", "status": "Loading…".encode(), "mask": b"none",
+        "fraction": None, "request": None, "grace_ms": 0, "max_ms": None, "owner": b"none", "durable": no,
+    }  # fmt: skip
     assert shown["dismissing"] is no and shown["paused"] is no
-    assert {name: shown[name] for name in FIELDS if not name.endswith(("generation", "_ms"))} == {
+    assert {name: shown[name] for name in FIELDS if not name.endswith(("generation", "_ms", "holds"))} == {
         "key": b"main", "state": b"appearing", "level": b"normal", "kind": b"loading",
         "status": "Loading…".encode(), "mask": b"none", "fraction": None, "leases": 1,
         "dismissing": no, "paused": no, "end": None, "owner": b"none", "durable": no,
@@ -95,6 +100,9 @@ def test_tap_dismisses_where_the_mask_allows_it(speaker):
     advance(speaker, "1s")
     assert hud(speaker, "TAP", "s")["state"] == b"visible"
     hud(speaker, "SHOW", "s", "MASK", "none")
+    assert hud(speaker, "TAP", "s")["state"] == b"visible"
+    assert hud(speaker, "POP", "s")["mask"] == b"black"
+    assert hud(speaker, "SHOW", "s", "KIND", "info")["mask"] == b"none"
     assert hud(speaker, "TAP", "s", "INSIDE")["state"] == b"visible"
     tapped = hud(speaker, "TAP", "s")
     assert (tapped["state"], tapped["end"]) == (b"disappearing", b"tapped")
@@ -115,11 +123,46 @@ def test_pause_and_resume(speaker):
 def test_a_stale_generation_is_refused(speaker):
     old = hud(speaker, "SHOW", "s")["generation"]
     new = hud(speaker, "SHOW", "s")["generation"]
-    commands = ["DISMISS", "POP", "TAP", "PAUSE", "RESUME"]
-    for words in [[name, "s"] for name in commands] + [["PROGRESS", "s", "1"], ["STATUS", "s", "x"]]:
-        assert speaker("HUD", *words, "GENERATION", old).code == "STALE", words
-    assert hud(speaker, "GET", "s")["leases"] == 2
-    assert hud(speaker, "POP", "s", "GENERATION", new)["leases"] == 1
+    for name in ["DISMISS", "TAP", "PAUSE", "RESUME"]:
+        assert speaker("HUD", name, "s", "GENERATION", old).code == "STALE", name
+    # These are about the hold.
+    hud(speaker, "STATUS", "s", "old", "GENERATION", old)
+    assert hud(speaker, "POP", "s", "GENERATION", new)["status"] == b"old"
+    for words in [["POP", "s"], ["PROGRESS", "s", "1"], ["STATUS", "s", "x"]]:
+        assert speaker("HUD", *words, "GENERATION", new).code == "STALE", words
+    assert hud(speaker, "GET", "s")["leases"] == 1
+
+
+def test_a_list_beside_a_submit_keeps_its_mask(speaker):
+    hud(speaker, "SHOW", "s", "REQUEST", "https://example.test/api/Order/Submit?x=1", "FADEIN", "0")
+    assert hud(speaker, "SHOW", "s", "REQUEST", "/api/Order/List")["mask"] == b"custom"
+    assert hud(speaker, "TAP", "s")["state"] == b"visible"
+    left = hud(speaker, "POP", "s", "REQUEST", "/api/Order/List")
+    assert (left["mask"], left["leases"]) == (b"custom", 1)
+    assert [view(hold)["request"] for hold in left["holds"]] == [b"/api/Order/Submit"]
+    assert hud(speaker, "POP", "s", "REQUEST", "/api/Order/Submit/")["state"] == b"disappearing"
+
+
+def test_why_explains_a_hud(speaker):
+    assert view(speaker("HUD", "WHY", "s"))["why"].startswith(b"hidden: ")
+    hud(speaker, "SHOW", "s", "MIN", "1s", "FADEIN", "0", "OWNER", "connection")
+    advance(speaker, "570ms")
+    why = view(speaker("HUD", "WHY", "s"))
+    holder = b"connection %d" % speaker("CLIENT", "ID")
+    assert why["why"] == b"visible: 430 ms of MIN left; held by " + holder
+    assert (why["reasons"], why["holders"]) == ([b"min", b"held"], [holder])
+
+
+@pytest.mark.daemon(virtual_time=True, config="hud: {blocking: {paths: [/api/order/Place], mask: black}}")
+def test_mask_tries_out_a_request(speaker):
+    def tried(url):
+        reply = view(speaker("HUD", "MASK", url))
+        return reply["request"], reply["mask"], reply["rule"]
+
+    assert tried("https://example.test/api/v1/api/order/Place/") == (b"/api/order/Place", b"black", b"/api/order/Place")
+    assert tried("/api/order/SubmitOrder") == (b"/api/order/SubmitOrder", b"black", b"Submit")
+    assert tried("/api/order/List") == (b"/api/order/List", b"none", None)
+    assert speaker("DBSIZE") == 0
 
 
 @pytest.mark.daemon(
@@ -142,6 +185,8 @@ def test_levels_are_separate_on_one_screen(speaker):
 @pytest.mark.daemon(virtual_time=True, config="hud: {blocking: {paths: [/api/order/Place]}}")
 def test_request_picks_the_mask(speaker):
     def mask(*words):
+        speaker("HUD", "DISMISS", "s")
+        advance(speaker, "1s")
         return hud(speaker, "SHOW", "s", *words)["mask"]
 
     assert mask("REQUEST", "https://example.test/api/order/Place") == b"custom"

@@ -123,7 +123,7 @@ extension CountdownClient {
   }
 
   /// Explains in words why a HUD is as it is, what it waits for, and who holds it.
-  public func whyHUD(
+  public func explainHUD(
     _ screen: String, level: HUDView.Level? = nil
   ) async throws(CountdownClientError) -> HUDExplanation {
     try await view("HUD", "WHY", screen, options: ["LEVEL": level?.rawValue])

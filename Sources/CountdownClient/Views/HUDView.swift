@@ -64,6 +64,8 @@ public struct HUDView: EntityView {
 public struct HUDExplanation: EntityView {
   public typealias State = HUDView.State
 
+  public static let kind = CountdownEvent.Kind.hud
+
   /// What keeps a HUD in its state.
   public enum Reason: String, Sendable {
     case nothing, paused, grace

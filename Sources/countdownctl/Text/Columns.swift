@@ -100,8 +100,10 @@ enum FieldTable {
   /// Several fields in one line, each with its name.
   private static func line(_ record: RESPValue, style: Style) -> String {
     guard case .map(let pairs) = record else { return record.json }
-    return pairs.filter { !$0.value.isNull && ($0.jsonName != "generation" || style.showsGenerations) }
-      .map { style.dim(label($0.jsonName)) + " " + text($0.value, of: $0.jsonName, style: style) }
-      .joined(separator: "  ")
+    return pairs.filter {
+      !$0.value.isNull && ($0.jsonName != "generation" || style.showsGenerations)
+    }
+    .map { style.dim(label($0.jsonName)) + " " + text($0.value, of: $0.jsonName, style: style) }
+    .joined(separator: "  ")
   }
 }

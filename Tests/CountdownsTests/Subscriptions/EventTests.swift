@@ -136,7 +136,8 @@ import Wire
     counter.run(["PSUBSCRIBE", "*"], by: listener)
     for line in [
       "COUNTDOWN START k COUNT 3 TITLE %d", "COUNTDOWN START k", "COUNTDOWN PAUSE k",
-      "COUNTDOWN RESUME k", "COUNTDOWN RETIME k 2s", "HUD SHOW k STATUS x", "HUD PROGRESS k 0.25",
+      "COUNTDOWN RESUME k", "COUNTDOWN RETIME k 2s", "HUD SHOW k STATUS x FADEIN 0",
+      "HUD PROGRESS k 0.25",
       "HUD TAP k INSIDE", "HUD PAUSE k", "HUD RESUME k", "HUD SHOW k KIND info", "HUD DISMISS k",
       "TIMER SET k 1s EVERY 1s", "TIMER PAUSE k", "TIMER RESUME k", "TIMER RETIME k 500",
     ] { _ = try counter.say(line) }

@@ -118,10 +118,10 @@ class Client(Peer):
             words += ("INSIDE",)
         elif command == "SHOW":
             words += ("FADEIN", 0, "FADEOUT", 0) + self.some("KIND", ["loading", "progress"])
-            words += self.some("STATUS", [b"s%d" % self.counted, b"\xe2\x80\xa6"]) + self.some("MASK", ["none", "black"])
+            words += self.some("STATUS", [b"s%d" % self.counted, b"\xe2\x80\xa6"]) + self.some("MASK", ["none", "black", "custom"])
             words += self.some("GRACE", [0, HOUR + self.counted]) + self.some("EARLY", ["skip", "show"])
-            words += self.some("MIN", [2 * HOUR + self.counted]) + self.some("MINFROM", ["visible", "request", "stop"])
-            words += self.some("MAX", [3 * HOUR + self.counted])
+            words += self.some("MIN", [2 * HOUR + self.counted]) + self.some("MINFROM", ["visible", "appear", "request", "stop"])
+            words += self.some("MAX", [3 * HOUR + self.counted]) + self.some("REQUEST", [b"/api/list", b"/api/a"])
             is_durable = not key.startswith("o") and choose.random() < 0.7
             words += ("DURABLE",) if is_durable else self.owner(key)
         return words

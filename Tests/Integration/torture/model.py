@@ -48,9 +48,9 @@ def outlives(entity):
         return None
     if entity["kind"] == "countdown":
         return countdowns.outlives(entity)
-    if entity["owner"] != "none":
-        return None
-    return huds.outlives(entity) if entity["kind"] == "hud" else entity
+    if entity["kind"] == "hud":
+        return huds.outlives(entity)
+    return entity if entity["owner"] == "none" else None
 
 
 # Comparing.
@@ -75,7 +75,7 @@ def wrong_answer(expected, reply):
 
 def learn(entity, seen):
     """The entity with what was not known before, or only within bounds, as a view shows it."""
-    new = dict(entity)
+    new = huds.learn(entity, seen) if entity["kind"] == "hud" else dict(entity)
     if new["generation"] is UNKNOWN:
         new["generation"] = seen["generation"]
     if new["deadline"] is not None and deadline(seen) is not None:

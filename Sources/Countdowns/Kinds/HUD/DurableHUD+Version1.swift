@@ -39,7 +39,10 @@ extension DurableHUD.Shown {
       }
     machine.isHeld =
       show.request.kind.takesHold && machine.dismissal == nil && phase <= 2
-    guard machine.isHeld else { return machine.shows = [show] }
+    guard machine.isHeld else {
+      machine.shows = [show]
+      return
+    }
     // Holds of owners ended with the daemon. If there were no others, the HUD does so, too.
     if unowned == 0, owned > 0 { show.owner = .connection(0) }
     let count = min(max(1, unowned), Int64(Presentation.mostHolds))

@@ -128,7 +128,12 @@ extension Presentation.Show: Stored {
 }
 
 extension Presentation.Request: Stored {
-  package static var blank: Presentation.Request { Presentation.Request() }
+  /// Nothing else is stored.
+  package static var blank: Presentation.Request {
+    var request = Presentation.Request()
+    request.isDurable = true
+    return request
+  }
 
   package mutating func fields<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     bytes.choice("kind", &kind)
@@ -142,8 +147,6 @@ extension Presentation.Request: Stored {
     bytes.choice("minimum_from", &minimumFrom)
     bytes.choice("early", &early)
     bytes.choice("mask", &mask)
-    // No other is stored.
-    isDurable = true
   }
 }
 

@@ -84,8 +84,11 @@ package struct HUDExplanation: Equatable, Sendable {
     if machine.phase != .waiting, release > Swift.max(dismissedAt, now) {
       let clause = (Reason.min, "\(left(until: release)) of MIN left")
       // It explains why what was dismissed is still there.
-      if clauses.last?.0 == .dismissed { clauses.insert(clause, at: clauses.count - 1) }
-      else { clauses.append(clause) }
+      if clauses.last?.0 == .dismissed {
+        clauses.insert(clause, at: clauses.count - 1)
+      } else {
+        clauses.append(clause)
+      }
     }
     if machine.phase == .visible, let limit = machine.lastLimit {
       let isMessage = machine.shown.request.kind.isMessage
