@@ -196,6 +196,7 @@ def unfrozen(hud, moment):
         for show in new["shows"]:
             show["since"] = plus(show["since"], shift)
         new["paused_at"] = None
+        new |= {"deadline": timing(new)[0], "left": None}
     return new
 
 
@@ -221,7 +222,7 @@ def timing(hud):
 
 def outlives(hud):
     """What was shown with DURABLE; holds of connections end with the daemon."""
-    shows = [show for show in hud["shows"] if show["durable"]]
+    shows = [{**show, "owner": "none"} for show in hud["shows"] if show["durable"]]
     if not shows:
         return None
     _, _, (_, (new, _)) = told(None, {**hud, "shows": shows, "generation": shows[-1]["generation"]}, [])
