@@ -104,11 +104,12 @@ def test_events_of_owned_entities_are_not_logged(client):
 @virtual
 def test_a_page_is_bounded_by_its_encoded_length(daemon, client):
     """What it has to be encoded as counts: base64 makes it longer."""
+    begin = client("EVENTS", "LAST")
     sent = b"".join(request("TIMER", "SET", f"t{n}", "1h", "PAYLOAD", b"\xff" * 4096) for n in range(600))
     client.send_bytes(sent)
     for _ in range(600):
         assert not isinstance(client.reply(), Error)
-    keys, sequence, more, pages = [], 0, True, 0
+    keys, sequence, more, pages = [], begin, True, 0
     while more:
         page = since(client, sequence, "LIMIT", 10_000)
         assert page["complete"]
