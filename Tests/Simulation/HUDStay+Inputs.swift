@@ -95,6 +95,8 @@ extension HUDStay {
     letGo()
     isOrphan = true
     resume(at: now, say)
+    // A DELAY that nobody has noticed the end of is cut short.
+    if !isDismissed { dismissal = nil }
     // If it was to appear meanwhile and nobody has noticed, it does not appear for who is gone.
     if appears == nil {
       let grace = wishes[0].request.grace.microseconds

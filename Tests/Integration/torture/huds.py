@@ -156,7 +156,7 @@ def end(hud, why, delay, events, moment):
         hud |= {"state": "hidden", "dismissed": None, "end": "never-shown"}
         events.append(("did-disappear", hud["generation"]))
     elif hud["state"] == "waiting":
-        hud["state"] = "appearing"
+        hud |= {"state": "appearing", "appeared_at": hud["paused_at"] or moment}
         events.append(("will-appear", hud["generation"]))
     settle(hud, events, moment)
 
