@@ -1,4 +1,5 @@
-/// What version 1 of the stored form has: one request, and how many holds there were with and without an owner.
+/// What version 1 of the stored form has: one request, and how many holds there were with and
+/// without an owner.
 extension DurableHUD.Shown {
   mutating func readVersion1<Bytes: StorageVisitor>(_ bytes: inout Bytes) {
     bytes.choice("level", &level)
