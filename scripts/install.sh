@@ -38,7 +38,7 @@ files() {
 # (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
 documents() {
   find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
-    packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift -o -path 'docs/benchmarks-*' \) -prune \
+    packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift \) -prune \
     -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json|flow))' -print \
     2>/dev/null | sort
 }
