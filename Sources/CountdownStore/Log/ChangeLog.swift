@@ -35,6 +35,8 @@ final class ChangeLog: @unchecked Sendable {
     var spare: LogSegment?
     var lastNumber: UInt64
     var current: LogSegment
+    /// In the current one, in bytes.
+    var room: Int
     /// Why there is no next one.
     var problem: StoreError?
   }
@@ -79,7 +81,9 @@ final class ChangeLog: @unchecked Sendable {
       place = LogSegment.headerLength
     }
     shared = Mutex(
-      Shared(full: full, spare: spare, lastNumber: contents.lastNumber, current: current))
+      Shared(
+        full: full, spare: spare, lastNumber: contents.lastNumber, current: current,
+        room: current.size - place))
   }
 
   // MARK: Appending
@@ -112,7 +116,11 @@ final class ChangeLog: @unchecked Sendable {
       }
     }
     place += frame.count
-    shared.withLock { $0.lastNumber = number }
+    let room = current.size - place
+    shared.withLock {
+      $0.lastNumber = number
+      $0.room = room
+    }
     if hasFilled { filled() }
     slowDown(frame.count)
     return Self.now - began
@@ -158,7 +166,16 @@ final class ChangeLog: @unchecked Sendable {
   // MARK: Looking after it
 
   /// Why no batch should be begun: there is room for what is under way only.
-  var problem: StoreError? { shared.withLock { $0.spare == nil ? $0.problem : nil } }
+  ///
+  /// Once half of the current segment is used, waits until it is known whether there is a next one:
+  /// a disk that is full is not to be noticed by a batch that has been done.
+  var problem: StoreError? {
+    let isPressing = shared.withLock {
+      $0.spare == nil && $0.problem == nil && $0.room < segmentSize / 2
+    }
+    if isPressing { reserve() }
+    return shared.withLock { $0.spare == nil ? $0.problem : nil }
+  }
 
   /// How many segments are full, and not in the tables.
   var fullSegments: Int { shared.withLock { $0.full.count } }
