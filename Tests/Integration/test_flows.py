@@ -78,7 +78,7 @@ def test_a_flow_that_goes_otherwise_is_shown_with_its_differences(flow):
         ("accepted=true", "accepted=false"),
         ("accepted=true", "accepted=true nothing=null"),
         ("     * countdown:k started\n", ""),
-        ("ready generation=$g", "ready generation=1…1"),
+        ("ready generation=$g", "ready generation=2…1"),
         ("2s   * countdown:k ready generation=$g\n", "3s\n"),
     ],
 )  # fmt: skip
