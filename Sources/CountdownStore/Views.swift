@@ -1,8 +1,8 @@
-/// Views for people who read a backup with a program of their own.
+/// Readable views of the tables, for people who open a backup in another program.
 ///
-/// The state itself has none: where SQLite lists a view before all tables, `quick_check` does not
-/// look for pages that nothing leads to (seen with 3.40), so a table whose root page was swapped
-/// for one of its leaves would pass.
+/// The state itself has none. If SQLite lists a view before all tables, `quick_check` does not look
+/// for unused pages (seen with 3.40). A table whose root page was swapped with one of its leaves
+/// would then pass.
 enum Views {
   static func create(in database: Database) throws(StoreError) { try database.execute(sql) }
 

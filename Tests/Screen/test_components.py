@@ -210,7 +210,7 @@ def test_the_button_survives_the_daemon(open_page, daemon):
     eventually(lambda: page.seconds() > 0, "it counts")
     daemon.kill()
     before = page.seconds()
-    eventually(lambda: 0 < page.seconds() < before, "it goes on counting")
+    eventually(lambda: 0 < page.seconds() < before, "it keeps counting")
     daemon.start_again()
     with daemon.connect() as client:
         client("COUNTDOWN", "CANCEL", PHONE)

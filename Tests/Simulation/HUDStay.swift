@@ -32,7 +32,7 @@ struct HUDStay {
   var wishes: [Wish]
   /// Whether they are holds; else there is one.
   var isHeld: Bool
-  /// Who owned it is gone, and it was told so.
+  /// Its owner has ended, and the machine was told.
   var isOrphan = false
 
   /// Its own clock: this much behind the clock of the world.

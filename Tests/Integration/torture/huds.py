@@ -264,7 +264,7 @@ def shown(hud, seen):
 
 
 def listed(show, seen):
-    """A hold as it is listed; a generation that nobody was told is taken as it is."""
+    """A hold as the daemon lists it. If no client received its generation, the listed one is used."""
     return {
         "generation": learned(show, seen), "kind": show["kind"], "status": text(show["status"]),
         "mask": show["mask"], "fraction": text(show["fraction"]), "request": text(show["request"]),

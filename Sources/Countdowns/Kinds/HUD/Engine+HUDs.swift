@@ -303,7 +303,7 @@ extension Engine {
     let key = huds[index].key
     for occurrence in occurrences {
       let presentation = occurrence.presentation
-      // What was durable and is not any more has been superseded or released.
+      // It was durable until a moment ago: it was superseded, or its durable hold was released.
       let isDurable = presentation.isDurable || (wasDurable && occurrence.event == .updated)
       if let due = occurrence.due { statistics.record(late: (now.boot - due).microseconds) }
       let name = occurrence.event.name
