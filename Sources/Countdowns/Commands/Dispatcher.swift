@@ -54,6 +54,8 @@ package final class Dispatcher {
   var roomFreed: [UInt64] = []
   /// The state is still being read, so commands about entities cannot be answered.
   package var isLoading = false
+  /// What this daemon shares with others; nil: nothing.
+  package var fleet: Fleet?
 
   package init(engine: Engine, settings: Settings = Settings(), host: any CommandHost) {
     self.engine = engine

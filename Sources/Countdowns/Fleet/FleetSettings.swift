@@ -1,0 +1,56 @@
+/// How daemons on several hosts share what they keep: the `fleet:` section of the configuration.
+package struct FleetSettings: Equatable, Sendable {
+  package enum Discovery: String, CaseIterable, Sendable { case single, sentinel, cluster }
+  package enum Unreachable: String, CaseIterable, Sendable { case refuse, local }
+  package enum Reads: String, CaseIterable, Sendable { case engine, local }
+
+  /// The server of a node: a host name or an address, and a port.
+  package struct Node: Hashable, Sendable {
+    package var host: String
+    package var port: Int
+
+    package init(host: String, port: Int) {
+      self.host = host
+      self.port = port
+    }
+  }
+
+  package struct TLS: Equatable, Sendable {
+    /// Certificates of authorities that are trusted, in PEM; nil: those of the system.
+    package var authorities: String?
+    /// The client's certificate and key, in PEM; nil: none.
+    package var certificate: String?
+    package var key: String?
+
+    package init() {}
+  }
+
+  /// Tells fleets on the same servers apart. 1 to 64 letters, digits, `-`, `_` or `.`.
+  package var name = "default"
+  /// Kinds whose entities the hosts share. All others stay local.
+  package var kinds: Set<EntityKind> = possibleKinds
+  /// What the records are divided into: fixed for the life of a fleet.
+  package var partitions = 16
+  /// How many replicas have a change before it is confirmed.
+  package var replicas = 1
+  /// How long a command waits for the servers.
+  package var timeout = Interval.milliseconds(250)
+  package var unreachable = Unreachable.refuse
+  package var reads = Reads.engine
+  package var maximumClockSkew = Interval.milliseconds(500)
+
+  package var nodes: [Node] = []
+  package var discovery = Discovery.single
+  /// What Sentinel calls the servers.
+  package var sentinelName = "mymaster"
+  package var username: String?
+  package var passwordFile: String?
+  /// Nil: connections are not encrypted.
+  package var tls: TLS?
+
+  package init() {}
+
+  package static let possibleKinds: Set<EntityKind> = [
+    .countdown, .timer, .throttle, .once, .gate, .debounce,
+  ]
+}
