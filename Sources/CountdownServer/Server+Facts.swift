@@ -26,7 +26,7 @@ extension Server {
       ]
         + storeFacts
     case .systemd: hooks.systemdFacts()
-    case .stats, .timers, .lateness, .commandstats, .users: []
+    case .stats, .timers, .lateness, .commandstats, .users, .fleet: []
     }
   }
 

@@ -29,6 +29,13 @@ package final class Engine {
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
+  /// Kinds whose entities are copies of what a fleet shares: time and commands change them by way
+  /// of the fleet.
+  package var copies = KindSet() { didSet { changes.copies = copies } }
+  /// Called when something is to happen to a copy.
+  var copyIsDue: (FleetKey) -> Void = { _ in }
+  /// Whether it decides for a fleet: then nothing has an owner, as an owner is on one host.
+  var decidesForFleet = false
   /// What is kept cannot be stored for now, so nothing that is kept may be changed by a command.
   /// Time still passes: what becomes ready becomes ready.
   package var isReadOnly = false
@@ -124,6 +131,7 @@ package final class Engine {
   }
 
   private func fire(_ entity: EntityRef, due: Instant, at now: Moment) {
+    if copies.contains(entity.kind) { return expireCopy(entity, due: due, at: now) }
     entity.kind.behavior.expire(entity.index, due: due, in: self, at: now)
   }
 
@@ -207,6 +215,12 @@ package final class Engine {
   }
 
   // MARK: Numbers
+
+  /// What comes next is numbered after that.
+  func raiseNumbers(to number: Int64) {
+    lastGeneration = max(lastGeneration, number)
+    lastSequence = max(lastSequence, number)
+  }
 
   func newGeneration() -> Generation {
     lastGeneration += 1

@@ -129,6 +129,8 @@ package enum EngineError: Error, Equatable {
   /// It would be lost if the daemon ended now, as it cannot be stored.
   case readOnly
   case scope(ScopeProblem)
+  /// It belongs to one host, and what it is about to several.
+  case shared
 }
 
 extension EngineSettings {

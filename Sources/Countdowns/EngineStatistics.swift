@@ -14,6 +14,14 @@ package struct EngineStatistics {
 
   package init() {}
 
+  /// What was decided elsewhere, lateness apart.
+  mutating func add(_ other: EngineStatistics) {
+    accepted += other.accepted
+    refused += other.refused
+    refunded += other.refunded
+    cancelled += other.cancelled
+  }
+
   mutating func record(late microseconds: Int64) {
     expired += 1
     lateness.record(microseconds)

@@ -25,3 +25,22 @@ struct ArgumentRange {
   var start: UInt32
   var count: UInt32
 }
+
+/// The arguments of a request that is done later, when its bytes are gone.
+package struct KeptArguments: Sendable {
+  private var bytes: [UInt8] = []
+  private var ranges: [ArgumentRange] = []
+
+  package init(_ arguments: Arguments) {
+    for index in 0..<arguments.count {
+      let argument = arguments[index]
+      ranges.append(
+        ArgumentRange(start: UInt32(bytes.count), count: UInt32(argument.count)))
+      bytes.append(contentsOf: argument)
+    }
+  }
+
+  package func withArguments<R>(_ body: (Arguments) -> R) -> R {
+    body(Arguments(bytes.span, ranges.span))
+  }
+}

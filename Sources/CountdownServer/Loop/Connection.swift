@@ -81,7 +81,7 @@ final class Connection: EventSource {
 
   /// Whether the client has to read before more is done for it.
   private var isStuck: Bool {
-    guard !session.isWaiting else { return true }
+    guard !session.isWaiting, session.pendingCount < Session.mostPending else { return true }
     let waiting = session.outbound.count + session.heldBytes + session.output.bytes.count
     // Once that is written it continues. A client that has nothing to read would wait for others,
     // and gets an error instead.
@@ -138,9 +138,18 @@ final class Connection: EventSource {
     }
     hasMore = !isDrained
     if hasMore, !session.isClosing, !isStuck { goOnLater(isOverlooked: left == share) }
-    if isDrained, inputHasEnded { session.isClosing = true }
+    endIfDone()
     if session.isClosing { dispatcher.touch(session) }
     waitForRoom()
+  }
+
+  /// A client that sends nothing more has all of its replies once there is nothing to be done.
+  private func endIfDone() {
+    guard inputHasEnded, !hasMore, !willGoOn, session.pendingCount == 0, !session.isClosing
+    else { return }
+    session.isClosing = true
+    server.dispatcher.touch(session)
+    server.openBatch()
   }
 
   /// Others come first.
@@ -159,6 +168,7 @@ final class Connection: EventSource {
   func goOn() {
     guard isOpen else { return }
     if hasMore, !session.isClosing, !isStuck { goOnLater() }
+    endIfDone()
     waitForRoom()
   }
 

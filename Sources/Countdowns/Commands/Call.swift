@@ -81,6 +81,9 @@ struct Call: ~Escapable {
 
   /// The owner of a new entity.
   func owner(_ bytes: Span<UInt8>) throws(CommandError) -> Owner {
+    if dispatcher.engine.decidesForFleet, String(decoding: bytes).lowercased() != "none" {
+      throw CommandError(describe(.shared))
+    }
     if let scope = scope(ownedBy: bytes) {
       return try run { () throws(EngineError) in
         try dispatcher.engine.scopeOwner(scope, at: now)
@@ -170,6 +173,10 @@ struct Call: ~Escapable {
         + "HUD POP or HUD DISMISS it when the work is done"
     case .scope(let problem):
       return describe(problem, key)
+    case .shared:
+      return
+        "ERR '\(key)' is shared with other hosts, where this connection and its scopes are not; "
+        + "leave out OWNER, use ONCE instead of GATE TAKE, or take the kind out of fleet.kinds"
     }
   }
 }

@@ -37,8 +37,21 @@ package protocol CommandHost: AnyObject {
   /// Starts the daemon again, with virtual time that much later, in the next boot of the machine or
   /// in the same; false if it cannot.
   func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool
+  /// Something has happened to the fleet that somebody should know.
+  func note(_ notice: FleetNotice)
   /// Nil unless time is virtual and moves on command.
   var virtualClock: VirtualClock? { get }
+}
+
+extension CommandHost {
+  package func note(_ notice: FleetNotice) {}
+}
+
+package enum FleetNotice: Equatable, Sendable {
+  /// What the servers had is gone. Changes are refused until then, in microseconds since 1970.
+  case lost(partition: Int, refusedUntil: Int64)
+  /// A server's clock was set forward, or is further ahead than that of the server before it.
+  case clockAhead(partition: Int)
 }
 
 /// What METRICS reports of the host. Durations and sizes are zero where nothing is stored.
@@ -120,5 +133,5 @@ package final class VirtualClock {
 
 package enum InfoSection: String, CaseIterable, Sendable {
   case server, clients, memory, cpu, stats, timers, lateness, persistence, systemd, commandstats
-  case users
+  case users, fleet
 }

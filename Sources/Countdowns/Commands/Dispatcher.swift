@@ -107,6 +107,11 @@ package final class Dispatcher {
   /// - Returns: how much of the session's share of a round it took.
   @discardableResult
   package func execute(_ arguments: Arguments, for session: Session, at now: Moment) -> Int {
+    if !session.pending.isEmpty, waitsForPending(arguments) {
+      session.deferred = KeptArguments(arguments)
+      session.isWaiting = true
+      return 1
+    }
     session.lastActive = now
     session.replies.nextCommand()
     statistics.commands += 1
@@ -124,7 +129,7 @@ package final class Dispatcher {
         dispatcher: self, session: session, spec: spec, arguments: arguments, now: now)
       let before = lapBegan ?? stopwatch()
       do throws(CommandError) {
-        try spec.handler(call)
+        if let fleet, fleet.shares(spec) { try fleet.submit(call) } else { try spec.handler(call) }
       } catch {
         took = lap(since: before)
         statistics.record(index, microseconds: took, failed: true)
@@ -221,6 +226,31 @@ package final class Dispatcher {
     account(session)
   }
 
+  /// Whether a command is to be done after those that the fleet decides: it is none of them.
+  private func waitsForPending(_ arguments: Arguments) -> Bool {
+    guard let fleet,
+      case .found(let index) = table.find(
+        arguments[0], arguments.count > 1 ? arguments[1] : nil)
+    else { return true }
+    return !fleet.shares(table.rows[index])
+  }
+
+  /// Gives the replies that have come and whose turn it is; then what waited for them is done.
+  func givePending(_ session: Session) {
+    guard sessions[session.client.connection] === session, !session.isClosing else { return }
+    while let bytes = session.pending.first?.bytes {
+      if !session.pending.removeFirst().isDropped {
+        session.output.bytes.append(contentsOf: bytes)
+      }
+      touch(session)
+    }
+    account(session)
+    guard session.pending.isEmpty, let deferred = session.deferred else { return }
+    session.deferred = nil
+    session.isWaiting = false
+    deferred.withArguments { _ = execute($0, for: session, at: host.now) }
+  }
+
   /// The stream of `session` is no longer understood: says why, and takes nothing more.
   package func refuse(_ session: Session, _ error: RESPProtocolError) {
     session.output.error("ERR Protocol error: \(error.description)")
@@ -273,6 +303,7 @@ package final class Dispatcher {
   /// Does what is due; false if the budget ran out first.
   package func advance(to now: Moment, budget: Int) -> Bool {
     let finished = engine.advance(to: now, budget: budget)
+    fleet?.advance(to: now.boot.microseconds)
     deliver()
     return finished
   }

@@ -19,6 +19,7 @@ extension Dispatcher {
     case .lateness: latenessFacts()
     case .commandstats: commandFacts()
     case .users: userFacts()
+    case .fleet: fleet?.facts ?? []
     }
   }
 

@@ -100,6 +100,7 @@ extension Dispatcher {
       "batch_commit_seconds", "How long it took to append a batch of changes to the log.",
       host.commits)
     text.value("state_bytes", .gauge, "Size of the files in the state directory.", host.stateBytes)
+    fleet?.write(to: &text)
     return text.text
   }
 }

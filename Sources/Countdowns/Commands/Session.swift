@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// What the protocol knows of one connection: who it is, what it speaks, what it has been sent.
@@ -41,6 +42,13 @@ package final class Session {
   var waitingTicks = WaitingTicks()
   /// A command is under way whose reply comes later; what follows it waits.
   package internal(set) var isWaiting = false
+  /// Replies to commands that the fleet decides, in their order; the oldest comes next.
+  var pending: Deque<PendingReply> = []
+  package var pendingCount: Int { pending.count }
+  /// More are not begun before some of them have come.
+  package static let mostPending = 1_024
+  /// A command that waits for them.
+  var deferred: KeptArguments?
   /// What is left of a command that is done part by part; what follows it waits.
   var unfinished: Unfinished?
   package var isUnfinished: Bool { unfinished != nil }
@@ -82,6 +90,8 @@ package final class Session {
     waitingTicks = WaitingTicks()
     collected.bytes = []
     unfinished = nil
+    pending = []
+    deferred = nil
   }
 
   /// Appends what waited, once the client has read on.

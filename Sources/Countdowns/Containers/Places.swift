@@ -15,6 +15,13 @@ struct Places: ~Copyable {
     return place
   }
 
+  /// One that is free. O(1).
+  mutating func peek() -> UInt32 {
+    let place = free.take() ?? takeNew()
+    free.insert(place)
+    return place
+  }
+
   /// Takes that one, which must be free. O(1) when places rise.
   mutating func take(_ place: UInt32) {
     if Int(place) >= free.end { free.extend(to: (Int(place) / 64 + 1) * 64) }

@@ -6,16 +6,20 @@ struct Changes {
   private var kinds = EntityKind.allCases.map { _ in Kind() }
   /// Off while nothing is stored: then nothing is noted.
   var isOn = false
+  /// Kinds of which nothing is stored here, as their entities are copies.
+  var copies = KindSet()
 
   private struct Kind {
     var changed: [UInt32] = []
     var isChanged = Bits()
     var isKept = Bits()
+
+    var isBlank: Bool { changed.isEmpty && isKept.isEmpty }
   }
 
   /// - Parameter isKept: whether it is to be stored as it is now.
   mutating func note(_ entity: EntityRef, isKept: Bool) {
-    guard isOn else { return }
+    guard isOn, !copies.contains(entity.kind) else { return }
     let kind = Int(entity.kind.rawValue)
     guard isKept || kinds[kind].isKept[entity.index], !kinds[kind].isChanged[entity.index] else {
       return
@@ -33,6 +37,11 @@ struct Changes {
 
   var isEmpty: Bool { kinds.allSatisfy { $0.changed.isEmpty } }
 
+  /// Nothing has changed, and nothing is stored.
+  mutating func forgetAll() {
+    for kind in kinds.indices where !kinds[kind].isBlank { kinds[kind] = Kind() }
+  }
+
   mutating func take(_ kind: EntityKind) -> [UInt32] {
     let taken = kinds[Int(kind.rawValue)].changed
     guard !taken.isEmpty else { return [] }
@@ -45,6 +54,7 @@ struct Changes {
 /// A set of small numbers.
 private struct Bits {
   private var words: [UInt64] = []
+  var isEmpty: Bool { words.isEmpty }
 
   subscript(index: UInt32) -> Bool {
     get {

@@ -70,7 +70,7 @@ extension Engine {
   }
 
   func isDurable(_ kind: EntityKind, _ index: UInt32) -> Bool {
-    kind.behavior.isDurable(index, in: self)
+    !copies.contains(kind) && kind.behavior.isDurable(index, in: self)
   }
 
   // MARK: Refusing

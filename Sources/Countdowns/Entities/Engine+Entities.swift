@@ -49,7 +49,8 @@ extension ExpiringKind {
   }
 
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    passTime(index, in: engine, at: now)
+    if engine.copies.contains(kind) { return table(of: engine).contains(index) }
+    return passTime(index, in: engine, at: now)
   }
 
   /// What is due for the entity itself happens. False if there is none afterwards.

@@ -46,6 +46,9 @@ final class EntityTable<Entity: KeyedEntity> {
     return new
   }
 
+  /// An index that is free.
+  var freeIndex: UInt32 { places.peek() }
+
   /// Puts an entity at an index that is free, as it had it before. Its key must not be in the
   /// table. O(1).
   func insert(_ entity: Entity, at place: UInt32) {

@@ -59,7 +59,8 @@ extension StoredRecord {
     return (kinds[Int(id >> StoredPlaces.bits)], id & StoredPlaces.mask)
   }
 
-  /// Puts entities where they were, at the start.
+  /// Puts entities where they were, at the start. Those of kinds that a fleet shares stay in the
+  /// store, for when there is no fleet any more.
   ///
   /// - Returns: how many cannot be there: another has the same key or the same place.
   package static func restore(
@@ -67,6 +68,7 @@ extension StoredRecord {
   ) -> Int {
     rows.count { row in
       let record = row.record
+      guard !engine.copies.contains(record.kind) else { return false }
       return !engine.canRestore(record.kind, record.key, at: row.place)
         || !record.restore(in: engine, at: row.place, now: now)
     }

@@ -62,6 +62,8 @@ enum EventCoding {
     @inline(__always)
     fileprivate mutating func byte(_ byte: UInt8) { text.byte(byte) }
 
+    fileprivate mutating func raw(_ bytes: Span<UInt8>) { text.raw(bytes) }
+
     /// The bits of an integer, and how many bytes they are.
     @inline(__always)
     private static func zigzag(_ value: Int64) -> (bits: UInt64, length: UInt64) {
@@ -199,6 +201,11 @@ enum EventCoding {
 
     var isAtEnd: Bool { position == bytes.count }
 
+    var left: Span<UInt8> {
+      @_lifetime(copy self)
+      get { bytes.extracting(position...) }
+    }
+
     mutating func byte() -> UInt8? {
       guard position < bytes.count else { return nil }
       defer { position += 1 }
@@ -303,12 +310,41 @@ package struct LoggedEvent: ~Escapable {
     self.rest = rest
   }
 
+  var name: Event.Name? {
+    var reader = rest
+    guard let name = reader.word() else { return nil }
+    return Event.Name.allCases.first { $0.text.bytes.hasSameBytes(as: name) }
+  }
+
+  /// Appends it with another number; nothing if it makes no sense.
+  func append(as sequence: Int64, to bytes: inout [UInt8], _ words: Words) {
+    var reader = rest
+    guard let name = reader.word(), let generation = reader.integer() else { return }
+    let fields = reader.left
+    let code = Words.code(of: name)
+    let around = 96
+    bytes.append(atMost: around + key.count + name.count + fields.count) { text in
+      var writer = EventCoding.Writer(text, words)
+      writer.integer(sequence)
+      writer.byte(kind.rawValue)
+      writer.bytes(key.span)
+      writer.byte(code)
+      if code == Words.none { writer.bytes(name) }
+      writer.integer(generation &+ self.sequence &- sequence)
+      writer.raw(fields)
+      text = writer.finish()
+    }
+  }
+
   /// The line of JSON that subscribers received; nil if it never was written here.
-  package func encoded() -> [UInt8]? {
+  ///
+  /// - Parameter number: another one than it has.
+  package func encoded(as number: Int64? = nil) -> [UInt8]? {
     var reader = rest
     guard let name = reader.word(), let generation = reader.integer() else { return nil }
     var line = JSONLine()
-    line.begin(name, key: key.span, Generation(generation &+ sequence), sequence)
+    line.begin(
+      name, key: key.span, Generation(generation &+ sequence), number ?? sequence)
     while !reader.isAtEnd {
       guard reader.writeField(to: &line) else { return nil }
     }

@@ -117,6 +117,13 @@ package struct EventLog {
     append(event.head, .countdown, key: key, size.bytes) { event.writeRest(title: title, to: &$0) }
   }
 
+  /// The same for one that was written by another daemon, under another number.
+  mutating func append(_ event: borrowing LoggedEvent, as sequence: Int64) {
+    if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
+    event.append(as: sequence, to: &open.content.bytes, words.words)
+    noteAppended(sequence)
+  }
+
   @inline(__always)
   private mutating func append(
     _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>, _ size: Int,
@@ -124,7 +131,12 @@ package struct EventLog {
   ) {
     if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
     EventCoding.append(head, kind, key: key, to: &open.content.bytes, words.words, size, rest)
-    open.content.lastSequence = head.sequence
+    noteAppended(head.sequence)
+  }
+
+  @inline(__always)
+  private mutating func noteAppended(_ sequence: Int64) {
+    open.content.lastSequence = sequence
     open.content.count += 1
     count += 1
     if open.content.count >= min(limit, 1_024) { seal() }

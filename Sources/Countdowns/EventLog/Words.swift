@@ -33,6 +33,11 @@ struct Words {
     all.indices.contains(Int(code) - 1) ? all[Int(code) - 1] : nil
   }
 
+  /// `none` if it has none.
+  static func code(of word: Span<UInt8>) -> UInt8 {
+    all.firstIndex { $0.bytes.hasSameBytes(as: word) }.map { UInt8($0 + 1) } ?? none
+  }
+
   /// What was found before, by where the words are in memory: an open hash table of addresses, each
   /// with its code in the low byte. There are as many as the program has literals of them, far
   /// fewer than there are places.

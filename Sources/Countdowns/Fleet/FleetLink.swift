@@ -44,7 +44,9 @@ package struct FleetVersion: Hashable, Sendable {
   /// Nil unless there are 16.
   package init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == Self.length else { return nil }
-    func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+    func number(_ bytes: some Sequence<UInt8>) -> UInt64 {
+      bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
     self.init(daemon: number(bytes.prefix(8)), operation: number(bytes.dropFirst(8)))
   }
 

@@ -151,6 +151,9 @@ package enum EntityKind: UInt8, CaseIterable, Sendable {
     NavigationKind.self, PageKind.self,
   ]
 
+  /// Nil: daemons cannot share it.
+  var shared: (any SharedKind.Type)? { behavior as? any SharedKind.Type }
+
   package var behavior: any Kind.Type { Self.kinds[Int(rawValue)] }
 
   package var name: StaticString { behavior.name }

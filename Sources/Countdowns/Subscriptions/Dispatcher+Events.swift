@@ -16,6 +16,9 @@ extension Dispatcher {
         line.begin()
         event.write(key: key, title: title, to: &line)
         line.finish { send(Message(event, key: key, payload: $0)) }
+      } written: { event in
+        guard findTargets(event.audience) else { return }
+        send(Message(event, key: event.key.span, payload: event.line.span))
       }
       delivering.removeAll()
       targets = Targets()

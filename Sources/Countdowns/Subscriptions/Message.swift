@@ -25,6 +25,15 @@ struct Message: ~Escapable {
   }
 
   @_lifetime(copy key, copy payload)
+  init(_ event: WrittenEvent, key: Span<UInt8>, payload: Span<UInt8>) {
+    kind = event.kind
+    self.key = key
+    self.payload = payload
+    sequence = event.sequence
+    canBeMerged = event.canBeMerged
+  }
+
+  @_lifetime(copy key, copy payload)
   init(_ event: TimedEvent, key: Span<UInt8>, payload: Span<UInt8>) {
     kind = .countdown
     self.key = key

@@ -5,6 +5,7 @@ package struct Outbox: Sendable {
   private enum Entry: Sendable {
     case publication(Int)
     case timed(Timed)
+    case written(Int)
   }
 
   private struct Timed: Sendable {
@@ -19,6 +20,7 @@ package struct Outbox: Sendable {
   private var entries: [Entry] = []
   private var publications: [Publication] = []
   private var audiences: [Audience] = []
+  private var written: [WrittenEvent] = []
   private var texts: [UInt8] = []
 
   package init() {}
@@ -28,6 +30,11 @@ package struct Outbox: Sendable {
   mutating func append(_ publication: Publication) {
     entries.append(.publication(publications.count))
     publications.append(publication)
+  }
+
+  mutating func append(_ event: WrittenEvent) {
+    entries.append(.written(written.count))
+    written.append(event)
   }
 
   mutating func append(
@@ -50,6 +57,7 @@ package struct Outbox: Sendable {
     }
     entries.removeAll(keepingCapacity: true)
     publications.removeAll(keepingCapacity: true)
+    written.removeAll()
     audiences.removeAll(keepingCapacity: true)
     texts.removeAll(keepingCapacity: true)
   }
@@ -58,13 +66,16 @@ package struct Outbox: Sendable {
   package func forEach(
     _ publication: (Publication) -> Void,
     timed: (TimedEvent, _ key: Span<UInt8>, _ title: Span<UInt8>?, Audience)
-      -> Void
+      -> Void,
+    written: (WrittenEvent) -> Void = { _ in }
   ) {
     let texts = texts.span
     for entry in entries {
       switch entry {
       case .publication(let place):
         publication(publications[place])
+      case .written(let place):
+        written(self.written[place])
       case .timed(let entry):
         let end = entry.key + entry.keyLength
         let title: Span<UInt8>? =
@@ -90,4 +101,15 @@ package struct Outbox: Sendable {
     }
     return all
   }
+}
+
+/// An event that was written elsewhere, and who is to get it.
+package struct WrittenEvent: Sendable {
+  package let kind: EntityKind
+  package let key: [UInt8]
+  package let sequence: Int64
+  package let canBeMerged: Bool
+  /// The line of JSON.
+  package let line: [UInt8]
+  package let audience: Audience
 }

@@ -131,6 +131,11 @@ struct Subscriptions: ~Copyable {
 
   // MARK: Asking
 
+  /// What each connection listens to.
+  var all: [(connection: UInt64, channels: Set<[UInt8]>, patterns: Set<[UInt8]>)] {
+    ofConnection.map { ($0.key, $0.value.channels, $0.value.patterns) }
+  }
+
   /// Whether anybody listens to anything at all.
   var isAnythingWatched: Bool { !ofConnection.isEmpty || !departing.isEmpty }
 

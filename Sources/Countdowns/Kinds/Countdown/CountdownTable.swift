@@ -162,6 +162,9 @@ struct CountdownTable: ~Copyable {
     return place
   }
 
+  /// An index that is free.
+  var freeIndex: UInt32 { mutating get { places.peek() } }
+
   /// Puts a countdown at an index that is free, as it had it before. Its key must not be in the
   /// table; false if there is no room for it. O(1).
   mutating func insert(_ key: [UInt8], _ entity: CountdownEntity, at place: UInt32) -> Bool {

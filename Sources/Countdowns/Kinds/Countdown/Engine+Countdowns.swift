@@ -1,5 +1,5 @@
 /// Countdowns.
-enum CountdownKind: DurableKind {
+enum CountdownKind: SharedKind {
   static let kind = EntityKind.countdown
   static let name: StaticString = "countdown"
   static let stateOfNothing: StaticString = "idle"
@@ -34,7 +34,8 @@ enum CountdownKind: DurableKind {
   }
 
   static func settle(_ index: UInt32, in engine: Engine, at now: Moment) -> Bool {
-    engine.settleCountdown(index, at: now)
+    if engine.copies.contains(.countdown) { return engine.countdowns.contains(index) }
+    return engine.settleCountdown(index, at: now)
   }
 
   static func ownerGone(
@@ -344,12 +345,12 @@ extension Engine {
     return countdowns.contains(index)
   }
 
-  private func isWatched(countdown index: UInt32) -> Bool {
+  func isWatched(countdown index: UInt32) -> Bool {
     subscriptions.isAnythingWatched
       && countdowns.withKey(index) { subscriptions.isWatched(.countdown, $0) }
   }
 
-  private func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
+  func nextExpiry(ofCountdown index: UInt32, at now: Moment) -> Instant? {
     nextExpiry(
       ofCountdown: index, countdowns.machine(index), countdowns.sending(index), at: now)
   }
@@ -509,7 +510,7 @@ extension Engine {
   /// Publishes what time has done.
   ///
   /// - Parameter machine: after it.
-  private func publish(
+  func publish(
     countdown index: UInt32, _ machine: Countdown, due: Instant, at now: Moment
   ) {
     let audience = audience(ofCountdown: index)

@@ -60,6 +60,11 @@ package final class SendPolicy: Sendable, Hashable {
     package init() {}
   }
 
+  /// The longest cooldown.
+  package var longestCooldown: Interval {
+    rules.ladder.max() ?? cooldown(after: 1)
+  }
+
   /// The cooldown after the `number`th send since sends started over, counted from 1.
   package func cooldown(after number: UInt32) -> Interval {
     guard let last = rules.ladder.last else { return rules.every * Int64(rules.plainCount) }

@@ -142,6 +142,8 @@ extension Engine {
     guard let index = settled(GateKind.self, session, at: now) else {
       return (.noAction, GateView(closed: Array(session), at: now))
     }
+    // A connection is on one host.
+    if decidesForFleet { throw .shared }
     try check(generation, against: gates[index].generation)
     var gate = gates[index].machine
     let refusal = gate.take(by: client.connection)

@@ -1,6 +1,6 @@
 /// A kind whose entities are a machine with an owner: rate limits, idempotency keys, gates,
 /// debouncers.
-protocol GuardKind: ExpiringKind, DurableKind
+protocol GuardKind: ExpiringKind, SharedKind
 where Entity == GuardEntity<Machine>, View == Machine.View, Record == DurableGuard {
   associatedtype Machine: Guard
 }

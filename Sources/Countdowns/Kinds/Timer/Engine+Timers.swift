@@ -24,7 +24,7 @@ package struct TimerSet: Sendable {
 }
 
 /// Plain timers.
-enum TimerKind: ExpiringKind, DurableKind {
+enum TimerKind: ExpiringKind, SharedKind {
   typealias Entity = TimerEntity
   typealias View = TimerView
 

@@ -1,0 +1,56 @@
+/// What INFO and METRICS report of a fleet.
+extension Fleet {
+  var facts: [(name: String, value: String)] {
+    let boot = boot
+    let kinds = settings.kinds.sorted { $0.rawValue < $1.rawValue }
+    var lines: [(name: String, value: String)] = [
+      ("fleet_name", settings.name),
+      ("fleet_kinds", kinds.map(\.name.description).joined(separator: ",")),
+      ("fleet_partitions", "\(partitions.count)"),
+      ("fleet_connected_partitions", "\(partitions.count { $0.isConnected })"),
+      ("fleet_open_partitions", "\(partitions.count { $0.isOpen })"),
+      ("fleet_loaded_partitions", "\(partitions.count { $0.hasCopies })"),
+      ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
+      ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
+      ("fleet_copies", "\(copies.count)"),
+      ("fleet_under_way", "\(lanes.count)"),
+      ("fleet_requests", "\(statistics.requests)"),
+      ("fleet_commands", "\(statistics.commands)"),
+      ("fleet_changes", "\(statistics.confirmed)"),
+      ("fleet_conflicts", "\(statistics.conflicts)"),
+      ("fleet_unavailable", "\(statistics.unavailable)"),
+      ("fleet_unsure", "\(statistics.unsure)"),
+      ("fleet_degraded", "\(statistics.degraded)"),
+      ("fleet_entries_read", "\(statistics.entries)"),
+      ("fleet_loadings", "\(statistics.loadings)"),
+    ]
+    let refused = partitions.map(\.refusedUntil).max() ?? 0
+    lines.append(("fleet_refused_until_unix_ms", "\(refused / 1_000)"))
+    // How far the servers' clocks are ahead of the wall clock of this host, or behind it.
+    let wall = dispatcher.host.now.wall.microseconds
+    let ahead = partitions.indices.compactMap { partitions[$0].clock.offset(at: boot) }
+      .map { $0 + boot - wall }
+    if let least = ahead.min(), let most = ahead.max() {
+      lines.append(("fleet_clock_ahead_us", "\(least)..\(most)"))
+    }
+    return lines
+  }
+
+  func write(to text: inout MetricsText) {
+    text.value("fleet_partitions", .gauge, "Parts of what is shared.", partitions.count)
+    text.value(
+      "fleet_open_partitions", .gauge, "Parts whose server can be reached.",
+      partitions.count { $0.isOpen && !$0.isBroken })
+    text.value("fleet_copies", .gauge, "Shared entities.", copies.count)
+    text.value("fleet_requests_total", .counter, "Requests to servers.", statistics.requests)
+    text.values(
+      "fleet_commands_total", .counter, by: "result", "Commands about what is shared.",
+      [
+        ("changed", statistics.confirmed), ("unavailable", statistics.unavailable),
+        ("unsure", statistics.unsure), ("degraded", statistics.degraded),
+      ])
+    text.value(
+      "fleet_conflicts_total", .counter, "Changes decided again, as another host was faster.",
+      statistics.conflicts)
+  }
+}

@@ -1,0 +1,314 @@
+import DequeModule
+import Wire
+
+/// What is decided here and made by the servers.
+extension Fleet {
+  // MARK: Commands
+
+  /// Takes a command; its reply comes later, in its place.
+  func submit(_ call: borrowing Call) throws(CommandError) {
+    let key = FleetKey(call.spec.group.kind!, Array(try call.key()))
+    let reply = PendingReply(for: call.session)
+    let command = FleetCommand(
+      spec: call.spec, arguments: KeptArguments(call.arguments), client: call.session.client,
+      peer: call.session.peer, version: call.session.output.version)
+    call.session.pending.append(reply)
+    statistics.commands += 1
+    let operation = FleetOperation(
+      key, partition: partition(of: key), .command(command, for: reply),
+      deadline: call.now.boot.microseconds + settings.timeout.microseconds)
+    deadlines.append(operation)
+    enqueue(operation)
+  }
+
+  // MARK: Due
+
+  /// The alarm of a copy has gone off. The daemon that wrote the record does what is due; if it is
+  /// gone, another one does.
+  func fallDue(_ key: FleetKey) {
+    guard let copy = copies[key] else { return }
+    if copy.record.version.daemon == daemon { return enqueueDue(key) }
+    dueLater.append((boot + Self.grace, key))
+  }
+
+  func enqueueDue(_ key: FleetKey) {
+    enqueue(FleetOperation(key, partition: partition(of: key), .due, deadline: .max))
+  }
+
+  // MARK: One after the other
+
+  private func enqueue(_ operation: FleetOperation) {
+    guard lanes[operation.key] == nil else {
+      lanes[operation.key]!.next.append(operation)
+      return
+    }
+    lanes[operation.key] = FleetLane(current: operation)
+    decide(operation)
+  }
+
+  /// Continues with what waits for the same entity.
+  private func leave(_ operation: FleetOperation) {
+    guard let lane = lanes[operation.key], lane.current === operation else { return }
+    while let next = lanes[operation.key]!.next.popFirst() {
+      guard !next.isOver else { continue }
+      lanes[operation.key]!.current = next
+      return decide(next)
+    }
+    lanes[operation.key] = nil
+  }
+
+  // MARK: Deciding
+
+  /// One after the other: what is decided may let what waits for it go on.
+  func decide(_ operation: FleetOperation) {
+    ready.append(operation)
+    guard !isDeciding else { return }
+    isDeciding = true
+    while let next = ready.popFirst() { decideNow(next) }
+    isDeciding = false
+  }
+
+  private func decideNow(_ operation: FleetOperation) {
+    guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
+    let index = operation.partition
+    if isRead(operation), settings.reads == .local { return decideLocally(operation) }
+    guard partitions[index].isOpen else {
+      if partitions[index].isBroken, !operation.isDue {
+        return failForNow(operation, "the servers do not answer")
+      }
+      partitions[index].parked.append(operation)
+      return
+    }
+    if partitions[index].isBroken, !operation.isDue {
+      return failForNow(operation, "the servers do not answer")
+    }
+    guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot)
+    else { return failByClock(operation) }
+    let known = copies[operation.key]?.record
+    operation.outcome = workbench.decide(
+      operation.command, about: operation.key, known?.bytes, at: now,
+      settings: dispatcher.engine.settings)
+    switch operation.outcome.change {
+    case .none:
+      if operation.isDue {
+        // Not yet, by the server's clock.
+        showCopy(operation.key, of: index, at: dispatcher.host.now)
+        return end(operation)
+      }
+      // It has been so since it was asked; or the servers are asked whether it is still so.
+      if let seen = operation.seen, seen == known?.version { return confirm(operation) }
+      send(.read(operation.key), to: index, for: operation)
+    case .record(let new):
+      do throws(CommandError) {
+        try check(operation, isNew: known == nil && new != nil, at: now)
+      } catch {
+        return fail(operation, error.text)
+      }
+      let version = newVersion()
+      operation.version = version
+      operation.isAtStake = true
+      send(
+        .change(
+          operation.key,
+          FleetChange(
+            epoch: partitions[index].epoch, expected: known?.version, version: version,
+            record: new, events: operation.outcome.events, earliest: now,
+            latest: now + settings.maximumClockSkew.microseconds)), to: index, for: operation)
+    }
+  }
+
+  private func isRead(_ operation: FleetOperation) -> Bool {
+    operation.command?.spec.flags.contains(.readOnly) ?? false
+  }
+
+  /// Refuses a change that cannot be made.
+  private func check(
+    _ operation: FleetOperation, isNew: Bool, at now: Int64
+  ) throws(CommandError) {
+    let until = partitions[operation.partition].refusedUntil
+    guard until <= now else {
+      throw CommandError(
+        "UNAVAILABLE the servers have lost what was sent before, so nothing is allowed for "
+          + "\((until - now) / 1_000_000 + 1)s more; docs/howto/fleet.md says what to do")
+    }
+    guard isNew, let client = operation.command?.client else { return }
+    do throws(EngineError) {
+      try dispatcher.engine.checkLimits(client)
+    } catch {
+      guard case .limit(let name, let value) = error else { return }
+      dispatcher.host.limitReached(name, value, by: client, key: operation.key.key)
+      throw CommandError("LIMIT \(name) is \(value) and reached")
+    }
+  }
+
+  /// Decides on what is known here, and tells nobody.
+  private func decideLocally(_ operation: FleetOperation) {
+    let now = dispatcher.host.now
+    let time =
+      partitions[operation.partition].clock.now(at: now.boot.microseconds) ?? now.wall.microseconds
+    operation.outcome = workbench.decide(
+      operation.command, about: operation.key, copies[operation.key]?.record.bytes, at: time,
+      settings: dispatcher.engine.settings)
+    guard case .record(let new) = operation.outcome.change, !isRead(operation) else {
+      return confirm(operation)
+    }
+    statistics.degraded += 1
+    partitions[operation.partition].hasLocalChanges = true
+    setCopy(
+      operation.key, new.map { FleetRecord(newVersion(), $0) }, number: 0,
+      of: operation.partition, at: now)
+    dispatcher.engine.publishShared(operation.outcome.events)
+    confirm(operation)
+  }
+
+  // MARK: Answers
+
+  package func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64) {
+    guard let question = requests.removeValue(forKey: id) else { return }
+    let index = question.partition
+    if let engine = answer.engine {
+      let wasAhead = partitions[index].clock.isTooFarAhead
+      partitions[index].clock.note(engine, sent: answer.sent, received: boot)
+      if partitions[index].clock.isTooFarAhead, !wasAhead {
+        dispatcher.host.note(.clockAhead(partition: index))
+      }
+    }
+    if let operation = question.operation {
+      receive(answer, for: operation, at: index)
+    } else if case .opened(let epoch, let number, let until, let version) = answer.body {
+      opened(index, epoch: epoch, number: number, refusedUntil: until, atPosition: version)
+    }
+    dispatcher.deliver()
+  }
+
+  private func receive(_ answer: FleetAnswer, for operation: FleetOperation, at index: Int) {
+    let now = dispatcher.host.now
+    switch answer.body {
+    case .opened: break
+    case .record(let record):
+      setCopy(operation.key, record, number: 0, of: index, at: now)
+      operation.seen = .some(record?.version)
+      decide(operation)
+    case .differs(let record):
+      operation.isAtStake = false
+      setCopy(operation.key, record, number: 0, of: index, at: now)
+      operation.seen = .some(record?.version)
+      tryAgain(operation, "other hosts change it all the time; try again")
+    case .changed(let number, let replicas):
+      guard let version = operation.version, case .record(let new) = operation.outcome.change
+      else { return }
+      setCopy(
+        operation.key, new.map { FleetRecord(version, $0) }, number: number, of: index, at: now)
+      partitions[index].failures = 0
+      guard !operation.isOver else { return leave(operation) }
+      guard replicas >= settings.replicas else {
+        return beUnsure(operation, "too few replicas have it")
+      }
+      confirm(operation)
+    case .clock:
+      operation.isAtStake = false
+      waitForClock(operation, answer.engine)
+    case .epoch:
+      operation.isAtStake = false
+      partitions[index].isOpen = false
+      partitions[index].parked.append(operation)
+      open(index)
+    case .failed(let mayBeDone, let text):
+      if mayBeDone, operation.isAtStake { return beUnsure(operation, text) }
+      operation.isAtStake = false
+      guard !operation.isOver else { return leave(operation) }
+      partitions[index].parked.append(operation)
+      // The server is there, but has not done it: it is asked again once it says that it is open.
+      if partitions[index].isConnected, partitions[index].isOpen {
+        partitions[index].isOpen = false
+        open(index)
+      }
+    }
+  }
+
+  private func tryAgain(_ operation: FleetOperation, _ problem: String) {
+    operation.attempts += 1
+    statistics.conflicts += 1
+    guard operation.attempts < Self.mostAttempts || operation.isDue else {
+      return failForNow(operation, problem)
+    }
+    decide(operation)
+  }
+
+  /// The server's clock was not between the times of a change.
+  private func waitForClock(_ operation: FleetOperation, _ engine: Int64?) {
+    let boot = boot
+    let now = partitions[operation.partition].clock.now(at: boot)
+    guard let engine, let now, engine < now else {
+      return tryAgain(operation, "the command waited for too long; try again")
+    }
+    // It was set back: nothing happens until it is where it was.
+    let due = boot + (now - engine)
+    guard operation.isDue || due < operation.deadline else { return failByClock(operation) }
+    held.append((due, operation))
+  }
+
+  private func failByClock(_ operation: FleetOperation) {
+    guard operation.isDue else {
+      return failForNow(
+        operation, "the servers' clock was set; fleet.max-clock-skew says how far it may be ahead")
+    }
+    held.append((boot + Self.probe, operation))
+  }
+
+  // MARK: Replies
+
+  private func confirm(_ operation: FleetOperation) {
+    if operation.outcome.change != .none { statistics.confirmed += 1 }
+    dispatcher.engine.statistics.add(operation.outcome.statistics)
+    end(operation, operation.outcome.reply)
+  }
+
+  func timeOut(_ operation: FleetOperation) {
+    partitions[operation.partition].failures += 1
+    if partitions[operation.partition].failures == Self.mostFailures {
+      heartbeatDue = min(heartbeatDue, boot + Self.probe)
+    }
+    let text = "the servers did not answer within \(settings.timeout.millisecondsRoundedUp)ms"
+    guard !operation.isAtStake else { return beUnsure(operation, text) }
+    failForNow(operation, text)
+  }
+
+  /// Nothing was done, and later it may be.
+  private func failForNow(_ operation: FleetOperation, _ problem: String) {
+    guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
+    let partition = partitions[operation.partition]
+    if settings.unreachable == .local, !partition.isOpen || partition.isBroken {
+      return decideLocally(operation)
+    }
+    statistics.unavailable += 1
+    fail(operation, "UNAVAILABLE \(problem). Nothing was done")
+  }
+
+  /// Nothing was done.
+  private func fail(_ operation: FleetOperation, _ problem: String) {
+    end(operation, Workbench.error(problem))
+  }
+
+  private func beUnsure(_ operation: FleetOperation, _ problem: String) {
+    if operation.isDue {
+      // Whether it was done shows when it is looked at again.
+      dueLater.append((boot + Self.grace, operation.key))
+      return end(operation)
+    }
+    statistics.unsure += 1
+    end(
+      operation,
+      Workbench.error(
+        "UNSURE \(problem). It may have been done: repeat it with the same TOKEN, or read"))
+  }
+
+  private func end(_ operation: FleetOperation, _ reply: [UInt8] = []) {
+    if !operation.isOver, case .command(_, let pending) = operation.purpose {
+      pending.bytes = reply
+      dispatcher.givePending(pending.session)
+    }
+    operation.isOver = true
+    leave(operation)
+  }
+}

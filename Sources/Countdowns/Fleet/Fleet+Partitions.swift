@@ -1,0 +1,182 @@
+import Wire
+
+/// One part of what is shared: on one server at a time.
+struct FleetPartition {
+  /// The server can be reached.
+  var isConnected = false
+  /// What is there is what is known here; since it can be reached.
+  var isOpen = false
+  var epoch: [UInt8] = []
+  /// Changes are refused until then on the server's clock: what was there before is lost.
+  var refusedUntil: Int64 = 0
+  var clock: ServerClock
+  /// The entry of the stream that was read last, and its version, where there was one.
+  var position: Int64 = 0
+  var lastVersion: FleetVersion?
+  var isFollowed = false
+  /// Counts how often all records were loaded, or begun to be.
+  var loading = 0
+  /// All copies are here, but for what has changed a moment ago.
+  var hasCopies = false
+  /// Something was decided without the server.
+  var hasLocalChanges = false
+  /// Commands in a row that had no answer in time.
+  var failures = 0
+  /// Operations that wait until it is open.
+  var parked: [FleetOperation] = []
+
+  init(_ clock: ServerClock) { self.clock = clock }
+
+  var isBroken: Bool { failures >= Fleet.mostFailures }
+}
+
+/// Partitions are opened, followed and loaded.
+extension Fleet {
+  // MARK: What the link calls
+
+  /// The server of these partitions can be reached.
+  package func connected(_ partitions: [Int], at boot: Int64) {
+    for index in partitions {
+      self.partitions[index].isConnected = true
+      self.partitions[index].isFollowed = false
+      open(index)
+    }
+  }
+
+  package func disconnected(_ partitions: [Int]) {
+    for index in partitions {
+      self.partitions[index].isConnected = false
+      self.partitions[index].isOpen = false
+      self.partitions[index].isFollowed = false
+    }
+  }
+
+  /// Entries of a partition's stream, in their order.
+  package func receive(_ entries: [FleetEntry], of index: Int) {
+    let now = dispatcher.host.now
+    for entry in entries {
+      let position = partitions[index].position
+      guard entry.number > position else { continue }
+      // Entries were dropped before they were read.
+      guard entry.number == position + 1 else { return reload(index, after: entry.number - 1) }
+      partitions[index].position = entry.number
+      partitions[index].lastVersion = entry.version
+      statistics.entries += 1
+      setCopy(
+        entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,
+        of: index, at: now)
+      if !entry.events.isEmpty { dispatcher.engine.publishShared(entry.events) }
+    }
+    dispatcher.deliver()
+  }
+
+  package func load(_ records: [(FleetKey, FleetRecord)], of index: Int) {
+    let now = dispatcher.host.now
+    for (key, record) in records {
+      // What the stream has brought meanwhile is newer.
+      if let copy = copies[key], copy.number > 0, copy.loading == partitions[index].loading {
+        continue
+      }
+      setCopy(key, record, number: 0, of: index, at: now)
+    }
+  }
+
+  package func endLoading(_ index: Int) {
+    let now = dispatcher.host.now
+    let loading = partitions[index].loading
+    for (key, copy) in copies where copy.loading != loading && partition(of: key) == index {
+      setCopy(key, nil, number: .max, of: index, at: now)
+    }
+    let isFirst = !partitions[index].hasCopies
+    partitions[index].hasCopies = true
+    statistics.loadings += 1
+    // Those who listened before anything was here have seen nothing; others may have missed events.
+    if !isFirst || !isLoading { sendSnapshotsAgain(at: now) }
+  }
+
+  private func sendSnapshotsAgain(at now: Moment) {
+    dispatcher.engine.eventLog.noteGap(through: dispatcher.engine.newSequence())
+    dispatcher.engine.sendSnapshotsAgain(of: kinds, at: now)
+    dispatcher.deliver()
+  }
+
+  // MARK: Opening
+
+  func open(_ index: Int) {
+    let partition = partitions[index]
+    let opening = FleetOpening(
+      known: partition.epoch, new: newVersion().bytes, refusal: longestWindow,
+      position: partition.position)
+    send(.open(opening), to: index, for: nil)
+  }
+
+  /// As long as the loss of what was sent can matter.
+  private var longestWindow: Int64 {
+    let policies = dispatcher.engine.settings.policies.values
+    return policies.map { max($0.longest, $0.longestCooldown).microseconds }.max() ?? 0
+  }
+
+  func opened(
+    _ index: Int, epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?
+  ) {
+    guard partitions[index].isConnected else { return }
+    let old = partitions[index]
+    partitions[index].refusedUntil = refusedUntil
+    partitions[index].failures = 0
+    let isNew = old.epoch.isEmpty
+    let isLost = !isNew && old.epoch != epoch
+    if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
+    // The stream goes on elsewhere: another server has taken over that lacks the last entries.
+    let hasFork =
+      number < old.position || (old.lastVersion != nil && atPosition != old.lastVersion)
+    partitions[index].epoch = epoch
+    if isNew || isLost || hasFork || old.hasLocalChanges {
+      reload(index, after: number)
+    } else if !old.isFollowed {
+      follow(index)
+    }
+    guard !old.isOpen else { return }
+    partitions[index].isOpen = true
+    let parked = partitions[index].parked
+    partitions[index].parked = []
+    for operation in parked { decide(operation) }
+  }
+
+  private func reload(_ index: Int, after number: Int64) {
+    partitions[index].position = number
+    partitions[index].lastVersion = nil
+    partitions[index].loading += 1
+    partitions[index].hasLocalChanges = false
+    follow(index)
+    link.load(index)
+  }
+
+  private func follow(_ index: Int) {
+    partitions[index].isFollowed = true
+    link.follow(index, after: partitions[index].position)
+  }
+
+  // MARK: Copies
+
+  /// - Parameter number: of the entry that says so; 0 if it is known otherwise.
+  func setCopy(
+    _ key: FleetKey, _ record: FleetRecord?, number: Int64, of index: Int, at now: Moment
+  ) {
+    if let copy = copies[key], number > 0, copy.number > number { return }
+    let isKnown = copies[key]?.record.version == record?.version && record != nil
+    copies[key] = record.map {
+      FleetCopy(
+        record: $0, number: max(number, isKnown ? copies[key]!.number : 0),
+        loading: partitions[index].loading)
+    }
+    if isKnown { return }
+    showCopy(key, of: index, at: now)
+  }
+
+  /// Puts a copy where listings, snapshots and the wheel find it.
+  func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
+    let boot = now.boot.microseconds
+    let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot
+    dispatcher.engine.setCopy(key, copies[key]?.record.bytes, offset: offset, at: now)
+  }
+}

@@ -1,0 +1,124 @@
+import Wire
+
+/// Where it is decided what a command does to something that hosts share: an engine that has this
+/// one entity, as the record says, and nothing else. So a kind needs no second description of what
+/// its commands do.
+final class Workbench {
+  struct Outcome {
+    enum Change: Equatable {
+      case none
+      /// Nil: there is none any more.
+      case record([UInt8]?)
+    }
+
+    var reply: [UInt8] = []
+    var change = Change.none
+    /// For the stream.
+    var events: [UInt8] = []
+    var statistics = EngineStatistics()
+  }
+
+  private let dispatcher: Dispatcher
+  private let batch = ChangeWriter(offset: 0)
+  private var engine: Engine { dispatcher.engine }
+
+  init(host: any CommandHost) {
+    var settings = EngineSettings()
+    // They are taken out at once.
+    settings.eventsKept = 1
+    let engine = Engine(
+      settings: settings, at: Moment(boot: .zero, wall: .zero))
+    engine.noteChanges()
+    engine.decidesForFleet = true
+    dispatcher = Dispatcher(engine: engine, host: host)
+  }
+
+  /// Runs what is due for an entity, and then a command.
+  ///
+  /// - Parameters:
+  ///   - record: as it is; nil if there is none.
+  ///   - time: on the clock that records are on.
+  ///   - settings: in force.
+  func decide(
+    _ command: FleetCommand?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
+    settings: EngineSettings
+  ) -> Outcome {
+    engine.reload(settings)
+    engine.raiseNumbers(to: time)
+    engine.statistics = EngineStatistics()
+    let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
+    let kind = key.kind.shared!
+    defer { clear(key) }
+    var outcome = Outcome()
+    if let record {
+      guard kind.restore(record, at: 0, offset: 0, in: engine, at: now) else {
+        outcome.reply = Self.error(
+          "ERR the servers have something else than a \(kind.name) of that name; another version of "
+            + "the daemon may have written it")
+        return outcome
+      }
+    }
+    if let index = kind.find(key.key.span, in: engine) {
+      _ = kind.settle(index, in: engine, at: now)
+    }
+    if let command { outcome.reply = run(command, at: now) }
+    takeChanges(to: &outcome)
+    if case .record(let new) = outcome.change, new == record { outcome.change = .none }
+    outcome.statistics = engine.statistics
+    return outcome
+  }
+
+  private func run(_ command: FleetCommand, at now: Moment) -> [UInt8] {
+    let session = Session(
+      connection: command.client.connection, peer: command.peer, address: "", at: now)
+    session.output = RESPEncoder(command.version)
+    command.arguments.withArguments { arguments in
+      let call = Call(
+        dispatcher: dispatcher, session: session, spec: command.spec, arguments: arguments,
+        now: now)
+      do throws(CommandError) {
+        try command.spec.handler(call)
+      } catch {
+        session.output = RESPEncoder(command.version)
+        session.output.error(error.text)
+      }
+    }
+    return session.output.bytes
+  }
+
+  private func takeChanges(to outcome: inout Outcome) {
+    guard engine.hasChanges else { return }
+    batch.removeAll()
+    engine.takeChanges(into: batch)
+    _ = ChangeEntry.forEach(of: batch.bytes[...]) { entry in
+      switch entry {
+      case .current(_, _, let bytes): outcome.change = .record(Array(bytes))
+      case .gone: outcome.change = .record(nil)
+      case .events(let events, _): outcome.events = events.bytes
+      case .clocks: break
+      }
+    }
+  }
+
+  private func clear(_ key: FleetKey) {
+    let kind = key.kind.shared!
+    if let index = kind.find(key.key.span, in: engine) { kind.forget(index, in: engine) }
+    engine.changes.forgetAll()
+    engine.outbox.removeAll()
+  }
+
+  static func error(_ text: String) -> [UInt8] {
+    var encoder = RESPEncoder()
+    encoder.error(text)
+    return encoder.bytes
+  }
+}
+
+/// A command about something that is shared, as it can be run again and again.
+struct FleetCommand {
+  let spec: CommandSpec
+  let arguments: KeptArguments
+  let client: Client
+  let peer: Peer
+  let version: RESPEncoder.Version
+}

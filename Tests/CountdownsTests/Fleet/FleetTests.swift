@@ -1,0 +1,143 @@
+import Countdowns
+import Testing
+import Wire
+
+@Suite struct FleetTests {
+  private let servers = ServersStandIn()
+
+  private func brief(_ reply: Reply) throws -> Int64 {
+    guard case .array(let parts) = reply, case .integer(let accepted) = parts[0] else {
+      Issue.record("\(reply)")
+      return -1
+    }
+    return Int64(accepted)
+  }
+
+  @Test("What one daemon accepts is refused by another, until its time is over")
+  func oneAnswerForAll() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    #expect(try brief(a.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 1)
+    #expect(try brief(b.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 0)
+    pass(5_100, servers, a, b)
+    #expect(try brief(b.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 1)
+    #expect(try brief(a.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 0)
+  }
+
+  @Test("A daemon that knows nothing of it yet is told by the server")
+  func staleCopies() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try a.say("COUNTDOWN START k BRIEF")
+    try b.say("COUNTDOWN CANCEL k")
+    // What it reads first comes from its stream.
+    #expect(try brief(a.say("COUNTDOWN START k BRIEF")) == 1)
+    #expect(a.fleet.statistics.conflicts == 0)
+  }
+
+  @Test("Subscribers on every host receive each event once")
+  func events() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    for daemon in [a, b] {
+      daemon.counter.run(["SUBSCRIBE", "countdown:k"])
+      _ = try daemon.counter.take()
+    }
+    a.counter.run(["PING"])
+    _ = try a.counter.take()
+    let other = a.counter.open()
+    try a.say("COUNTDOWN START k EVERY 1s COUNT 1 BRIEF", by: other)
+    b.read()
+    pass(1_100, servers, a, b)
+    for daemon in [a, b] {
+      let names = try daemon.counter.take().map { reply in
+        "\(reply)".contains("started") ? "started" : "\(reply)".contains("ready") ? "ready" : "tick"
+      }
+      #expect(names.filter { $0 == "started" }.count == 1)
+      #expect(names.filter { $0 == "ready" }.count == 1)
+    }
+    #expect(servers.entries.count == 2)
+  }
+
+  @Test("What is due happens although the daemon that began it is gone")
+  func dueElsewhere() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try a.say("TIMER SET t 1s")
+    b.read()
+    pass(1_000, servers, b)
+    #expect(servers.records.count == 1)
+    pass(200, servers, b)
+    #expect(servers.records.isEmpty)
+  }
+
+  @Test("Without an answer in time nothing was done, or nobody knows")
+  func outage() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    try a.say("COUNTDOWN START k BRIEF")
+    servers.isSilent = true
+    a.counter.run(["COUNTDOWN", "GET", "k"])
+    a.counter.run(["COUNTDOWN", "START", "new", "BRIEF"])
+    a.counter.run(["PING"])
+    a.settle()
+    #expect(try a.counter.take().isEmpty)
+    a.counter.pass(251)
+    let replies = try a.counter.take().map { "\($0)" }
+    #expect(replies.count == 3)
+    #expect(replies[0].contains("UNAVAILABLE"))
+    #expect(replies[1].contains("UNSURE"))
+    #expect(replies[2].contains("PONG"))
+  }
+
+  @Test("A change that too few replicas have is not confirmed")
+  func replicas() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    servers.replicas = 0
+    #expect("\(try a.say("COUNTDOWN START k BRIEF"))".contains("UNSURE"))
+  }
+
+  @Test("Where the servers have lost everything, nothing is allowed for the longest window")
+  func loss() throws {
+    var rules = SendPolicy.Rules()
+    rules.windows = [.init(limit: 1, length: .seconds(3_600))]
+    var settings = EngineSettings()
+    settings.policies = ["sms": try SendPolicy(name: "sms", rules)]
+    let a = FleetCounter(servers, daemon: 1, engine: settings)
+    #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)
+    servers.records = [:]
+    servers.entries = []
+    servers.epoch = []
+    #expect("\(try a.say("COUNTDOWN START k POLICY sms BRIEF"))".contains("UNAVAILABLE"))
+    pass(3_700_000, servers, a)
+    #expect(try brief(a.say("COUNTDOWN START k POLICY sms BRIEF")) == 1)
+  }
+
+  @Test("Nothing that is shared has an owner, as an owner is on one host")
+  func owners() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    #expect("\(try a.say("ONCE BEGIN k TTL 1m OWNER connection"))".contains("shared with other"))
+    try a.say("GATE OPEN s")
+    #expect("\(try a.say("GATE TAKE s"))".contains("shared with other"))
+  }
+
+  @Test("All that is shared is listed everywhere, also what was there before the daemon")
+  func listings() throws {
+    let a = FleetCounter(servers, daemon: 1)
+    for key in ["a", "b", "c"] { try a.say("TIMER SET \(key) 1m") }
+    let b = FleetCounter(servers, daemon: 2)
+    let text = "\(try b.say("TIMER LIST"))"
+    #expect(["a", "b", "c"].allSatisfy { text.contains("\"\($0)\"") || text.contains($0) })
+    #expect(b.counter.dispatcher.engine.count(.timer) == 3)
+    try b.say("TIMER DEL b")
+    a.read()
+    #expect(a.counter.dispatcher.engine.count(.timer) == 2)
+  }
+
+  @Test("Copies are told again once the stream had a gap")
+  func gaps() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try a.say("TIMER SET x 1m")
+    try a.say("TIMER SET y 1m")
+    servers.entries.removeFirst()
+    b.settle()
+    b.settle()
+    #expect(b.counter.dispatcher.engine.count(.timer) == 2)
+    #expect(b.fleet.statistics.loadings == 2)
+  }
+}

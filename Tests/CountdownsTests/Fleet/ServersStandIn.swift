@@ -1,0 +1,120 @@
+import Countdowns
+import Testing
+import Wire
+
+/// One server that all daemons of a test reach, at once unless it is told otherwise.
+final class ServersStandIn {
+  /// Microseconds since 1970.
+  var time: Int64 = 1_790_000_000_000_000
+  var epoch: [UInt8] = []
+  var number: Int64 = 0
+  var refusedUntil: Int64 = 0
+  var records: [FleetKey: FleetRecord] = [:]
+  var entries: [FleetEntry] = []
+  var replicas = 1
+  /// It does nothing, and answers nothing.
+  var isSilent = false
+
+  func answer(_ request: FleetRequest) -> FleetAnswer.Body {
+    switch request {
+    case .open(let opening):
+      if epoch.isEmpty {
+        (epoch, number) = (opening.new, time)
+        refusedUntil = opening.known.isEmpty ? 0 : time + opening.refusal
+      }
+      let entry = entries.first { $0.number == opening.position }
+      return .opened(
+        epoch: epoch, number: number, refusedUntil: refusedUntil, atPosition: entry?.version)
+    case .read(let key): return .record(records[key])
+    case .change(let key, let change):
+      guard change.epoch == epoch, time >= refusedUntil else { return .epoch }
+      guard records[key]?.version == change.expected else { return .differs(records[key]) }
+      guard (change.earliest...change.latest).contains(time) else { return .clock }
+      records[key] = change.record.map { FleetRecord(change.version, $0) }
+      number += 1
+      entries.append(
+        FleetEntry(
+          number: number, key: key, version: change.version, record: change.record,
+          events: change.events))
+      return .changed(number: number, replicas: replicas)
+    }
+  }
+}
+
+/// A daemon of a fleet, and its link to the server.
+final class FleetCounter: FleetLink {
+  let counter: Counter
+  let servers: ServersStandIn
+  private(set) var fleet: Fleet! = nil
+  private var sent: [(request: FleetRequest, id: UInt64, sent: Int64)] = []
+  private var followed: [Int: Int64] = [:]
+  private var toLoad: [Int] = []
+
+  init(
+    _ servers: ServersStandIn, daemon: UInt64, _ settings: FleetSettings = FleetSettings(),
+    engine: EngineSettings = .init()
+  ) {
+    self.servers = servers
+    counter = Counter(engine: engine)
+    counter.host.now.wall.microseconds = servers.time
+    var settings = settings
+    settings.partitions = 1
+    fleet = Fleet(settings, daemon: daemon, dispatcher: counter.dispatcher, link: self)
+    counter.dispatcher.fleet = fleet
+    fleet.connected([0], at: boot)
+    settle()
+  }
+
+  var boot: Int64 { counter.host.now.boot.microseconds }
+
+  func send(_ request: FleetRequest, id: UInt64, to partition: Int) {
+    sent.append((request, id, boot))
+  }
+
+  func flush() {}
+  func follow(_ partition: Int, after number: Int64) { followed[partition] = number }
+  func load(_ partition: Int) { toLoad.append(partition) }
+
+  /// Everything that was sent is answered, and everything that was written is read.
+  func settle() {
+    fleet.flush()
+    while !sent.isEmpty, !servers.isSilent {
+      let (request, id, time) = sent.removeFirst()
+      let answer = FleetAnswer(servers.answer(request), engine: servers.time, sent: time)
+      fleet.receive(answer, to: id, at: boot)
+      fleet.flush()
+    }
+    for partition in toLoad {
+      fleet.load(servers.records.map { ($0.key, $0.value) }, of: partition)
+      fleet.endLoading(partition)
+    }
+    toLoad = []
+    read()
+  }
+
+  func read() {
+    guard !servers.isSilent, let after = followed[0] else { return }
+    let new = servers.entries.filter { $0.number > after }
+    guard let last = new.last else { return }
+    followed[0] = last.number
+    fleet.receive(new, of: 0)
+  }
+
+  /// What a command is answered, once the servers have answered.
+  @discardableResult
+  func say(_ line: String, by session: Session? = nil) throws -> Reply {
+    counter.run(line.split(separator: " ").map(String.init), by: session)
+    settle()
+    return try #require(try counter.take(session).first, "\(line)")
+  }
+}
+
+/// Time passes for all of them.
+func pass(_ milliseconds: Int64, _ servers: ServersStandIn, _ daemons: FleetCounter...) {
+  servers.time += milliseconds * 1_000
+  for daemon in daemons {
+    daemon.counter.pass(milliseconds)
+    daemon.settle()
+  }
+  for daemon in daemons { daemon.read() }
+}
