@@ -26,7 +26,7 @@ struct ArgumentRange {
   var count: UInt32
 }
 
-/// The arguments of a request that is done later, when its bytes are gone.
+/// The arguments of a request that is done later, after its bytes were dropped.
 package struct KeptArguments: Sendable {
   private var bytes: [UInt8] = []
   private var ranges: [ArgumentRange] = []

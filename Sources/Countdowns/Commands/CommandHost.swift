@@ -48,7 +48,8 @@ extension CommandHost {
 }
 
 package enum FleetNotice: Equatable, Sendable {
-  /// What the servers had is gone. Changes are refused until then, in microseconds since 1970.
+  /// The servers have lost what they had. Changes are refused until then, in microseconds since
+  /// 1970.
   case lost(partition: Int, refusedUntil: Int64)
   /// A server's clock was set forward, or is further ahead than that of the server before it.
   case clockAhead(partition: Int)

@@ -44,7 +44,8 @@ extension CountdownKind {
     engine.countdowns.timers[index] = nil
     var machine = engine.countdowns.machine(index)
     let code = engine.countdowns.sending(index)?.record.nextCodeExpiry
-    guard code.map({ $0 > now.boot }) ?? true, machine.expire(at: now.boot, kept: .longest) == .tick
+    guard code.map({ $0 > now.boot }) ?? true,
+      machine.expire(at: now.boot, kept: .longest) == .tick
     else { return engine.copyIsDue(key(index, in: engine, at: now)) }
     if engine.isWatched(countdown: index) {
       engine.statistics.record(late: (now.boot - due).microseconds)
@@ -61,8 +62,7 @@ extension Engine {
 
   /// Replaces a copy; with nil, or with what is no record, there is none any more.
   ///
-  /// - Parameter offset: the clock that the record is on is this many microseconds ahead of the boot
-  ///   clock.
+  /// - Parameter offset: the record's clock is this many microseconds ahead of the boot clock.
   func setCopy(_ key: FleetKey, _ record: [UInt8]?, offset: Int64, at now: Moment) {
     guard let kind = key.kind.shared else { return }
     let old = kind.find(key.key.span, in: self)

@@ -23,8 +23,8 @@ extension Fleet {
 
   // MARK: Due
 
-  /// The alarm of a copy has gone off. The daemon that wrote the record does what is due; if it is
-  /// gone, another one does.
+  /// The alarm of a copy has gone off. The daemon that wrote the record does what is due; if that
+  /// has ended, another one does.
   func fallDue(_ key: FleetKey) {
     guard let copy = copies[key] else { return }
     if copy.record.version.daemon == daemon { return enqueueDue(key) }
@@ -59,7 +59,7 @@ extension Fleet {
 
   // MARK: Deciding
 
-  /// One after the other: what is decided may let what waits for it go on.
+  /// One after the other: what is decided may free what waits for it.
   func decide(_ operation: FleetOperation) {
     ready.append(operation)
     guard !isDeciding else { return }
@@ -129,7 +129,7 @@ extension Fleet {
     guard until <= now else {
       throw CommandError(
         "UNAVAILABLE the servers have lost what was sent before, so nothing is allowed for "
-          + "\((until - now) / 1_000_000 + 1)s more; docs/howto/fleet.md says what to do")
+          + "\((until - now) / 1_000_000 + 1)s more; INFO fleet says until when")
     }
     guard isNew, let client = operation.command?.client else { return }
     do throws(EngineError) {

@@ -126,7 +126,7 @@ extension Fleet {
     let isNew = old.epoch.isEmpty
     let isLost = !isNew && old.epoch != epoch
     if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
-    // The stream goes on elsewhere: another server has taken over that lacks the last entries.
+    // The stream continues elsewhere: another server has taken over that lacks the last entries.
     let hasFork =
       number < old.position || (old.lastVersion != nil && atPosition != old.lastVersion)
     partitions[index].epoch = epoch

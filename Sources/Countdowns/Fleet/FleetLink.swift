@@ -80,7 +80,7 @@ package struct FleetOpening: Equatable, Sendable {
   package var known: [UInt8]
   /// What to call it, if there is none.
   package var new: [UInt8]
-  /// How long changes are to be refused if what was known is gone, in microseconds.
+  /// How long changes are to be refused if what was known is lost, in microseconds.
   package var refusal: Int64
   /// The number of the stream's entry that was read last; 0: none.
   package var position: Int64
@@ -139,7 +139,7 @@ package struct FleetAnswer: Sendable {
     case clock
     /// The partition is not the one that was opened, or changes are refused.
     case epoch
-    /// There is no answer. `mayBeDone`: it was sent, so it may be done all the same.
+    /// There is no answer. `mayBeDone`: it was sent, so it may be done nevertheless.
     case failed(mayBeDone: Bool, String)
   }
 

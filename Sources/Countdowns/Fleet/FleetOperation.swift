@@ -11,7 +11,7 @@ final class FleetOperation {
   let key: FleetKey
   let partition: Int
   let purpose: Purpose
-  /// When whoever waits for it is told that it failed, on the boot clock.
+  /// When whoever waits for it receives an error instead, on the boot clock.
   let deadline: Int64
   /// The reply is given, or nobody waits for one.
   var isOver = false

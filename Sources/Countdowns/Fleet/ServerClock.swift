@@ -1,4 +1,4 @@
-/// What a server's clock says at least: deadlines are on that clock, and nothing may be early by it.
+/// What a server's clock says at least: deadlines are on that clock, and by it nothing is early.
 ///
 /// Each answer of the server bounds how far its clock is ahead of this host's boot clock: at least
 /// by the time that it tells less the time at which the answer came. The best bound holds for
@@ -11,7 +11,7 @@ struct ServerClock {
   private let maximumSkew: Int64
   /// The best bound, and when it was found out on the boot clock.
   private var best: (ahead: Int64, since: Int64)?
-  /// Time never goes back, whatever the server's clock does: then it stands still.
+  /// Time never goes back, whatever the server's clock does: then it stops.
   private var last = Int64.min
   /// The server's clock was set forward by more than may be: nothing is decided until it is back.
   private(set) var isTooFarAhead = false
@@ -32,7 +32,7 @@ struct ServerClock {
     return last
   }
 
-  /// The server's clock said that between these two times on the boot clock.
+  /// The server's clock said that, between these two times on the boot clock.
   mutating func note(_ engine: Int64, sent: Int64, received: Int64) {
     let atLeast = engine - received
     guard let best, let ahead = ahead(at: received) else {
@@ -41,12 +41,12 @@ struct ServerClock {
     }
     isTooFarAhead = atLeast > best.ahead + drift(at: received) + maximumSkew
     guard !isTooFarAhead else { return }
-    // It was set back, or another server has taken over, if it was less ahead even when it was asked.
+    // Where it was less ahead even when it was asked, it was set back, or is another server's.
     if atLeast > ahead || engine - sent < ahead {
       self.best = (atLeast, received)
     }
   }
 
-  /// How far it is ahead of the boot clock, for what is put on that.
+  /// By how much it is ahead of the boot clock, for what is put on that.
   mutating func offset(at boot: Int64) -> Int64? { now(at: boot).map { $0 - boot } }
 }
