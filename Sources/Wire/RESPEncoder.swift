@@ -9,6 +9,8 @@ package struct RESPEncoder: Sendable {
   }
 
   package var version: Version
+  /// Replies that say that something was accepted say, too, that not all hosts know of it.
+  package var isDegraded = false
   package var bytes: [UInt8] = []
 
   package init(_ version: Version = .resp2) { self.version = version }

@@ -290,6 +290,9 @@ package final class Dispatcher {
     if isLoading, spec.needsState {
       throw CommandError("LOADING state is being read; INFO persistence shows the progress")
     }
+    if let fleet, fleet.isLoading, fleet.lists(spec) {
+      throw CommandError("LOADING what hosts share is being read; INFO fleet shows the progress")
+    }
     guard session.output.version == .resp2, !spec.flags.contains(.whileSubscribed),
       engine.subscriptionCount(of: session.client.connection) > 0
     else { return }

@@ -110,6 +110,8 @@ struct FieldSize: FieldWriter {
 extension RESPEncoder {
   /// A view as a map.
   mutating func view(_ view: some EntityView, _ answer: Answer? = nil) {
+    var answer = answer
+    if isDegraded, answer?.reason == nil { answer?.reason = .degraded }
     var size = FieldSize()
     view.write(to: &size, answer: answer)
     map(size.count)

@@ -1,5 +1,7 @@
 /// What INFO and METRICS report of a fleet.
 extension Fleet {
+  private var copyCount: Int { partitions.reduce(0) { $0 + $1.copies.count } }
+
   var facts: [(name: String, value: String)] {
     let boot = boot
     let kinds = settings.kinds.sorted { $0.rawValue < $1.rawValue }
@@ -12,7 +14,7 @@ extension Fleet {
       ("fleet_loaded_partitions", "\(partitions.count { $0.hasCopies })"),
       ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
-      ("fleet_copies", "\(copies.count)"),
+      ("fleet_copies", "\(copyCount)"),
       ("fleet_under_way", "\(lanes.count)"),
       ("fleet_requests", "\(statistics.requests)"),
       ("fleet_commands", "\(statistics.commands)"),
@@ -41,7 +43,7 @@ extension Fleet {
     text.value(
       "fleet_open_partitions", .gauge, "Parts whose server can be reached.",
       partitions.count { $0.isOpen && !$0.isBroken })
-    text.value("fleet_copies", .gauge, "Shared entities.", copies.count)
+    text.value("fleet_copies", .gauge, "Shared entities.", copyCount)
     text.value("fleet_requests_total", .counter, "Requests to servers.", statistics.requests)
     text.values(
       "fleet_commands_total", .counter, by: "result", "Commands about what is shared.",

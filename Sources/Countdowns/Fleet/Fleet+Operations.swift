@@ -26,7 +26,7 @@ extension Fleet {
   /// The alarm of a copy has gone off. The daemon that wrote the record does what is due; if that
   /// has ended, another one does.
   func fallDue(_ key: FleetKey) {
-    guard let copy = copies[key] else { return }
+    guard let copy = copy(of: key) else { return }
     if copy.record.version.daemon == daemon { return enqueueDue(key) }
     dueLater.append((boot + Self.grace, key))
   }
@@ -84,7 +84,7 @@ extension Fleet {
     }
     guard !partitions[index].clock.isTooFarAhead, let now = partitions[index].clock.now(at: boot)
     else { return failByClock(operation) }
-    let known = copies[operation.key]?.record
+    let known = partitions[index].copies[operation.key]?.record
     operation.outcome = workbench.decide(
       operation.command, about: operation.key, known?.bytes, at: now,
       settings: dispatcher.engine.settings)
@@ -147,8 +147,8 @@ extension Fleet {
     let time =
       partitions[operation.partition].clock.now(at: now.boot.microseconds) ?? now.wall.microseconds
     operation.outcome = workbench.decide(
-      operation.command, about: operation.key, copies[operation.key]?.record.bytes, at: time,
-      settings: dispatcher.engine.settings)
+      operation.command, about: operation.key, copy(of: operation.key)?.record.bytes, at: time,
+      settings: dispatcher.engine.settings, isDegraded: !isRead(operation))
     guard case .record(let new) = operation.outcome.change, !isRead(operation) else {
       return confirm(operation)
     }
@@ -265,6 +265,11 @@ extension Fleet {
   }
 
   func timeOut(_ operation: FleetOperation) {
+    guard lanes[operation.key]?.current === operation else {
+      statistics.unavailable += 1
+      return fail(
+        operation, "UNAVAILABLE too many commands are about it at once. Nothing was done")
+    }
     partitions[operation.partition].failures += 1
     if partitions[operation.partition].failures == Self.mostFailures {
       heartbeatDue = min(heartbeatDue, boot + Self.probe)

@@ -1,7 +1,7 @@
 import Wire
 
 /// One part of what is shared: on one server at a time.
-struct FleetPartition {
+final class FleetPartition {
   /// The server can be reached.
   var isConnected = false
   /// What is there is what is known here; since it can be reached.
@@ -14,8 +14,11 @@ struct FleetPartition {
   var position: Int64 = 0
   var lastVersion: FleetVersion?
   var isFollowed = false
+  /// All that is shared, as far as is known here.
+  var copies: [FleetKey: FleetCopy] = [:]
   /// Counts how often all records were loaded, or begun to be.
   var loading = 0
+  var isLoading = false
   /// All copies are here, but for what has changed a moment ago.
   var hasCopies = false
   /// Something was decided without the server.
@@ -74,7 +77,9 @@ extension Fleet {
     let now = dispatcher.host.now
     for (key, record) in records {
       // What the stream has brought meanwhile is newer.
-      if let copy = copies[key], copy.number > 0, copy.loading == partitions[index].loading {
+      if let copy = partitions[index].copies[key], copy.number > 0,
+        copy.loading == partitions[index].loading
+      {
         continue
       }
       setCopy(key, record, number: 0, of: index, at: now)
@@ -84,14 +89,13 @@ extension Fleet {
   package func endLoading(_ index: Int) {
     let now = dispatcher.host.now
     let loading = partitions[index].loading
-    for (key, copy) in copies where copy.loading != loading && partition(of: key) == index {
-      setCopy(key, nil, number: .max, of: index, at: now)
-    }
-    let isFirst = !partitions[index].hasCopies
+    let old = partitions[index].copies.filter { $0.value.loading != loading }
+    for key in old.keys { setCopy(key, nil, number: 0, of: index, at: now) }
     partitions[index].hasCopies = true
+    partitions[index].isLoading = false
     statistics.loadings += 1
     // Those who listened before anything was here have seen nothing; others may have missed events.
-    if !isFirst || !isLoading { sendSnapshotsAgain(at: now) }
+    if !partitions.contains(where: \.isLoading) { sendSnapshotsAgain(at: now) }
   }
 
   private func sendSnapshotsAgain(at now: Moment) {
@@ -120,25 +124,26 @@ extension Fleet {
     _ index: Int, epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?
   ) {
     guard partitions[index].isConnected else { return }
-    let old = partitions[index]
-    partitions[index].refusedUntil = refusedUntil
-    partitions[index].failures = 0
-    let isNew = old.epoch.isEmpty
-    let isLost = !isNew && old.epoch != epoch
+    let partition = partitions[index]
+    partition.refusedUntil = refusedUntil
+    partition.failures = 0
+    let isNew = partition.epoch.isEmpty
+    let isLost = !isNew && partition.epoch != epoch
     if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
     // The stream continues elsewhere: another server has taken over that lacks the last entries.
     let hasFork =
-      number < old.position || (old.lastVersion != nil && atPosition != old.lastVersion)
-    partitions[index].epoch = epoch
-    if isNew || isLost || hasFork || old.hasLocalChanges {
+      number < partition.position
+      || (partition.lastVersion != nil && atPosition != partition.lastVersion)
+    partition.epoch = epoch
+    if isNew || isLost || hasFork || partition.hasLocalChanges {
       reload(index, after: number)
-    } else if !old.isFollowed {
+    } else if !partition.isFollowed {
       follow(index)
     }
-    guard !old.isOpen else { return }
-    partitions[index].isOpen = true
-    let parked = partitions[index].parked
-    partitions[index].parked = []
+    guard !partition.isOpen else { return }
+    partition.isOpen = true
+    let parked = partition.parked
+    partition.parked = []
     for operation in parked { decide(operation) }
   }
 
@@ -146,6 +151,7 @@ extension Fleet {
     partitions[index].position = number
     partitions[index].lastVersion = nil
     partitions[index].loading += 1
+    partitions[index].isLoading = true
     partitions[index].hasLocalChanges = false
     follow(index)
     link.load(index)
@@ -162,12 +168,15 @@ extension Fleet {
   func setCopy(
     _ key: FleetKey, _ record: FleetRecord?, number: Int64, of index: Int, at now: Moment
   ) {
-    if let copy = copies[key], number > 0, copy.number > number { return }
-    let isKnown = copies[key]?.record.version == record?.version && record != nil
-    copies[key] = record.map {
+    let partition = partitions[index]
+    let known = partition.copies[key]
+    // Numbers of entries from before the records were loaded again mean nothing any more.
+    let newest = known?.loading == partition.loading ? known!.number : 0
+    if number > 0, newest > number { return }
+    let isKnown = known != nil && known?.record.version == record?.version
+    partition.copies[key] = record.map {
       FleetCopy(
-        record: $0, number: max(number, isKnown ? copies[key]!.number : 0),
-        loading: partitions[index].loading)
+        record: $0, number: max(number, isKnown ? newest : 0), loading: partition.loading)
     }
     if isKnown { return }
     showCopy(key, of: index, at: now)
@@ -177,6 +186,7 @@ extension Fleet {
   func showCopy(_ key: FleetKey, of index: Int, at now: Moment) {
     let boot = now.boot.microseconds
     let offset = partitions[index].clock.offset(at: boot) ?? now.wall.microseconds - boot
-    dispatcher.engine.setCopy(key, copies[key]?.record.bytes, offset: offset, at: now)
+    dispatcher.engine.setCopy(
+      key, partitions[index].copies[key]?.record.bytes, offset: offset, at: now)
   }
 }

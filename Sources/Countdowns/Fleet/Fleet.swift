@@ -17,9 +17,7 @@ package final class Fleet {
   let daemon: UInt64
   let kinds: KindSet
 
-  var partitions: [FleetPartition]
-  /// All that is shared, as far as is known here.
-  var copies: [FleetKey: FleetCopy] = [:]
+  let partitions: [FleetPartition]
   var lanes: [FleetKey: FleetLane] = [:]
   /// What was asked of the servers and not answered yet.
   var requests: [UInt64: FleetQuestion] = [:]
@@ -72,10 +70,18 @@ package final class Fleet {
     return spec.keyPosition > 0
   }
 
+  /// Whether it is about all that is shared.
+  func lists(_ spec: CommandSpec) -> Bool {
+    guard let kind = spec.group.kind else { return false }
+    return kinds.contains(kind) && spec.keyPosition == 0 && spec.subcommand != "HELP"
+  }
+
   /// Whether not all copies are here yet.
   package var isLoading: Bool { partitions.contains { !$0.hasCopies } }
 
   func partition(of key: FleetKey) -> Int { Int(CRC16.of(key.key)) % partitions.count }
+
+  func copy(of key: FleetKey) -> FleetCopy? { partitions[partition(of: key)].copies[key] }
 
   var boot: Int64 { dispatcher.host.now.boot.microseconds }
 
@@ -99,7 +105,7 @@ package final class Fleet {
     }
     while let first = dueLater.first, first.boot <= boot {
       dueLater.removeFirst()
-      if copies[first.key] != nil { enqueueDue(first.key) }
+      if copy(of: first.key) != nil { enqueueDue(first.key) }
     }
     if !held.isEmpty {
       let ready = held.filter { $0.boot <= boot }

@@ -39,9 +39,10 @@ final class Workbench {
   ///   - record: as it is; nil if there is none.
   ///   - time: on the clock that records are on.
   ///   - settings: in force.
+  ///   - isDegraded: whether the servers cannot be asked, so that other hosts may decide otherwise.
   func decide(
     _ command: FleetCommand?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
-    settings: EngineSettings
+    settings: EngineSettings, isDegraded: Bool = false
   ) -> Outcome {
     engine.reload(settings)
     engine.raiseNumbers(to: time)
@@ -61,17 +62,18 @@ final class Workbench {
     if let index = kind.find(key.key.span, in: engine) {
       _ = kind.settle(index, in: engine, at: now)
     }
-    if let command { outcome.reply = run(command, at: now) }
+    if let command { outcome.reply = run(command, isDegraded, at: now) }
     takeChanges(to: &outcome)
     if case .record(let new) = outcome.change, new == record { outcome.change = .none }
     outcome.statistics = engine.statistics
     return outcome
   }
 
-  private func run(_ command: FleetCommand, at now: Moment) -> [UInt8] {
+  private func run(_ command: FleetCommand, _ isDegraded: Bool, at now: Moment) -> [UInt8] {
     let session = Session(
       connection: command.client.connection, peer: command.peer, address: "", at: now)
     session.output = RESPEncoder(command.version)
+    session.output.isDegraded = isDegraded
     command.arguments.withArguments { arguments in
       let call = Call(
         dispatcher: dispatcher, session: session, spec: command.spec, arguments: arguments,

@@ -77,6 +77,7 @@ package struct Event: Sendable {
     case transitioning, root, presented, noPage, disabled, outsideEdge, direction, notTransitioning,
       timedOut
     case notLoading, notFailed, loading
+    case degraded
 
     package init(_ reason: Refusal.Reason) {
       switch reason {
@@ -120,6 +121,7 @@ package struct Event: Sendable {
       case .notLoading: "not-loading"
       case .notFailed: "not-failed"
       case .loading: "loading"
+      case .degraded: "degraded"
       }
     }
   }

@@ -140,4 +140,42 @@ import Wire
     #expect(b.counter.dispatcher.engine.count(.timer) == 2)
     #expect(b.fleet.statistics.loadings == 2)
   }
+
+  @Test("With `unreachable: local` a daemon decides alone, says so, and gives in afterwards")
+  func alone() throws {
+    var settings = FleetSettings()
+    settings.unreachable = .local
+    let a = FleetCounter(servers, daemon: 1, settings)
+    let b = FleetCounter(servers, daemon: 2, settings)
+    servers.isSilent = true
+    a.fleet.disconnected([0])
+    a.counter.run(["COUNTDOWN", "START", "k"])
+    a.counter.pass(251)
+    #expect("\(try a.counter.take())".contains("degraded"))
+    servers.isSilent = false
+    #expect(try brief(b.say("COUNTDOWN START k BRIEF")) == 1)
+    a.fleet.connected([0], at: a.boot)
+    a.settle()
+    #expect(try brief(a.say("COUNTDOWN START k BRIEF")) == 0)
+    #expect(a.counter.dispatcher.engine.count(.countdown) == 1)
+  }
+
+  @Test("A server that takes over with fewer entries is believed")
+  func fork() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    try a.say("TIMER SET x 1m")
+    let (records, entries, number) = (servers.records, servers.entries, servers.number)
+    try a.say("TIMER SET y 1m")
+    b.read()
+    (servers.records, servers.entries, servers.number) = (records, entries, number)
+    for daemon in [a, b] {
+      daemon.fleet.disconnected([0])
+      daemon.fleet.connected([0], at: daemon.boot)
+      daemon.settle()
+      #expect(daemon.counter.dispatcher.engine.count(.timer) == 1)
+    }
+    try b.say("TIMER SET z 1m")
+    a.read()
+    #expect(a.counter.dispatcher.engine.count(.timer) == 2)
+  }
 }
