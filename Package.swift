@@ -65,10 +65,11 @@ let package = Package(
     // Where it meets the system.
     .systemLibrary(name: "CEpoll"),
     .systemLibrary(name: "CMalloc"),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .target(
       name: "CountdownServer",
       dependencies: [
-        "CEpoll", "CMalloc", "Countdowns", "CountdownStore", "DispatchTimers", "Wire",
+        "CEpoll", "CMalloc", "COpenSSL", "Countdowns", "CountdownStore", "DispatchTimers", "Wire",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "Logging", package: "swift-log"),
       ],
@@ -171,7 +172,8 @@ let package = Package(
     .testTarget(
       name: "CountdownServerTests",
       dependencies: [
-        "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation",
+        "CountdownServer", "CountdownStore", "Countdowns", "SeededRandom", "Simulation", "Wire",
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
   ],

@@ -37,7 +37,7 @@ files() {
 # What users read, in the same places as here, so that links work. What only contributors need
 # (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
 documents() {
-  find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf \
+  find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf systemd/fleet.conf \
     packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift \) -prune \
     -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json|flow))' -print \
     2>/dev/null | sort

@@ -455,12 +455,16 @@ def cells(row):
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
 
 
+# Sections whose fields depend on who has connected, and on the configuration.
+UNLISTED = {"commandstats", "users", "fleet"}
+
+
 def uncovered(known, used):
     """What no page has a table of."""
     kinds = {("fields", kind) for kind in TOUR} | {("events", kind) for kind in TOUR}
     families = {("commands", name.upper()) for name in known.docs}
     sections = {("settings", name.split(".")[0]) for name in known.settings}
-    facts = {("info", section) for section in known.info if section not in ("commandstats", "users")}
+    facts = {("info", section) for section in known.info if section not in UNLISTED}
     covered = {(name, argument) for name, *arguments in used for argument in arguments}
     missing = kinds | families | sections | facts
     return sorted(" ".join(table) for table in missing - covered)

@@ -1,9 +1,9 @@
 extension Configuration {
-  /// Puts back what only counts at the start: where it listens and where its state is. Returns the
-  /// names of the settings that would have changed.
+  /// Puts back what only counts at the start: where it listens, where its state is, and with whom
+  /// it shares. Returns the names of the settings that would have changed.
   package mutating func keepWhatNeedsRestart(from old: Configuration) -> [String] {
     let isFixed = { (name: String) in
-      name.hasPrefix("socket.")
+      name.hasPrefix("socket.") || name.hasPrefix("fleet.")
         || ["state-directory", "durability", "events.keep", "log.segment-size"].contains(name)
     }
     let changed = zip(
@@ -15,6 +15,7 @@ extension Configuration {
     durability = old.durability
     events = old.events
     log = old.log
+    fleet = old.fleet
     return changed.map(\.0.name)
   }
 

@@ -20,6 +20,7 @@ package struct Configuration: Equatable, Sendable {
   package var gate = Gate()
   package var nav = Navigation()
   package var page = Page()
+  package var fleet = Fleet()
   package var limits = Limits()
   package var slowlog = SlowLog()
 
@@ -148,6 +149,30 @@ package struct Configuration: Equatable, Sendable {
     /// How long a load may take; zero: forever.
     package var timeout = Duration.seconds(30)
   }
+
+  /// What is shared with daemons on other hosts, and how.
+  package struct Fleet: Equatable, Sendable {
+    package enum Engine: String, CaseIterable, Sendable { case none, redis }
+
+    package var engine = Engine.none
+    package var settings = FleetSettings()
+    /// How long a command waits for the servers, and how far a clock may be off.
+    package var timeout = Duration.milliseconds(250)
+    package var maxClockSkew = Duration.milliseconds(500)
+    /// Files; empty: none.
+    package var username = ""
+    package var passwordFile = ""
+    package var tls = TLS()
+
+    package struct TLS: Equatable, Sendable {
+      package var enabled = Switch.no
+      package var authorities = ""
+      package var certificate = ""
+      package var key = ""
+    }
+  }
+
+  package enum Switch: String, CaseIterable, Sendable { case no, yes }
 
   /// Lengths are in bytes.
   package struct Limits: Equatable, Sendable {

@@ -108,7 +108,7 @@ extension Kind where Value == String {
       parse: { isPath($0, limit: 107) ? $0 : nil }, show: { $0 })
   }
 
-  private static func isPath(_ text: String, limit: Int) -> Bool {
+  static func isPath(_ text: String, limit: Int) -> Bool {
     text.hasPrefix("/") && text.utf8.count <= limit && !text.utf8.contains(0)
   }
 }

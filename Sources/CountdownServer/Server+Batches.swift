@@ -18,6 +18,10 @@ extension Server {
     if loop.isRoundOver { dispatcher.beginRound() }
     passTime()
     let hasSnapshots = continueSnapshots()
+    if let fleetServers {
+      dispatcher.fleet?.flush()
+      fleetServers.flush()
+    }
     commitBatch()
     resumeHeldBack()
     armAlarms()
@@ -58,6 +62,9 @@ extension Server {
       if let wall { wallAlarm.arm(at: wall.tick) }
       // A spurious wake-up is cheaper than re-arming each time the earliest is cancelled.
       if let boot { bootAlarm.arm(noLaterThan: boot.tick) }
+      if let fleet = dispatcher.fleet?.nextWake {
+        bootAlarm.arm(noLaterThan: UInt64(max(fleet, 0)))
+      }
     }
     if let watchdogDue { bootAlarm.arm(noLaterThan: watchdogDue.tick) }
     if let writer, !isReadOnly, virtualClock == nil {

@@ -26,7 +26,8 @@ extension Server {
       ]
         + storeFacts
     case .systemd: hooks.systemdFacts()
-    case .stats, .timers, .lateness, .commandstats, .users, .fleet: []
+    case .fleet: fleetServers?.facts ?? []
+    case .stats, .timers, .lateness, .commandstats, .users: []
     }
   }
 

@@ -4,7 +4,7 @@ extension Server {
     ServerStatus(
       troubles: [
         storeProblem.map { "read-only: \($0)" },
-        upkeepProblem.map { "folding fails: \($0)" },
+        upkeepProblem.map { "folding fails: \($0)" }, fleetServers?.trouble,
       ].compactMap(\.self),
       load: "\(connectionCount) connections, \(dispatcher.engine.count(.countdown)) countdowns, "
         + "\(dispatcher.engine.count(.hud)) HUDs, \(dispatcher.engine.count(.timer)) timers")

@@ -36,6 +36,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   private(set) var path = ""
 
   private(set) var dispatcher: Dispatcher! = nil
+  /// Where a fleet keeps its records; nil: there is none.
+  private(set) var fleetServers: FleetServers?
   /// What is kept, until it has been read.
   var unread: Store?
   var loading: StateLoading?
@@ -102,6 +104,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       try server.listen()
       server.run { server.loaded != nil }
       try server.loaded!.get()
+      server.fleetServers?.start()
     } catch {
       server.listener?.close()
       server.listening?.remove()
@@ -143,6 +146,16 @@ package final class Server: CommandHost, @unchecked Sendable {
       engine: Engine(settings: engine, at: startedAt), settings: settings.dispatcher,
       host: self)
     dispatcher.isLoading = unread != nil
+    if let fleet = settings.fleet { try openFleet(fleet) }
+  }
+
+  private func openFleet(_ settings: FleetSettings) throws(FleetError) {
+    let servers = try FleetServers(settings, loop, logger) { [unowned self] in openBatch() }
+    let fleet = Fleet(
+      settings, daemon: .random(in: 1 ... .max), dispatcher: dispatcher, link: servers)
+    servers.client = fleet
+    dispatcher.fleet = fleet
+    fleetServers = servers
   }
 
   private func openAlarms() {
@@ -203,6 +216,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       new.listener = server.settings.listener
       new.isTimeVirtual = server.settings.isTimeVirtual
       new.virtualStart = server.settings.virtualStart
+      new.fleet = server.settings.fleet
       new.watchdogInterval = server.settings.watchdogInterval
       server.settings = new
       server.dispatcher.reload(new.dispatcher)

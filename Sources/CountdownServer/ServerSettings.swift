@@ -20,6 +20,8 @@ package struct ServerSettings: Sendable {
   package var dispatcher = Dispatcher.Settings()
   /// Where and how state is kept; nil: not at all.
   package var state: Store.Options?
+  /// What is shared with other daemons, and how; nil: nothing.
+  package var fleet: FleetSettings?
   /// Time is frozen, and moves by CLOCK.
   package var isTimeVirtual = false
   /// Where virtual time begins; nil: where the state was left, else at the present.

@@ -125,6 +125,10 @@ struct Countdownd: ParsableCommand {
 
   func run() throws {
     let configuration = try loadConfiguration()
+    guard !virtualTime || configuration.fleet.engine == .none else {
+      complain("--virtual-time cannot be used with fleet: the servers have clocks of their own")
+      throw ExitCode(78)
+    }
     if checkConfig {
       for (name, value) in configuration.settings { say("\(name): \(value)") }
       return
@@ -281,6 +285,9 @@ struct Countdownd: ParsableCommand {
     } catch let error as ListenError {
       complain(error.description)
       throw ExitCode(69)
+    } catch let error as FleetError {
+      complain("cannot use the servers of the fleet: \(error)")
+      throw ExitCode(78)
     } catch let error as StoreError {
       complain("cannot keep state: \(error)\nOr keep none: --durability none")
       throw ExitCode(73)

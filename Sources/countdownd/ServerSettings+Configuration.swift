@@ -57,6 +57,26 @@ extension ServerSettings {
       paths: hud.blocking.paths, verbs: hud.blocking.verbs, mask: .init(hud.blocking.mask))
     shown = configuration.settings
     state = Store.Options(configuration)
+    fleet = FleetSettings(configuration.fleet)
+  }
+}
+
+extension FleetSettings {
+  /// Nil if nothing is to be shared.
+  fileprivate init?(_ configuration: Configuration.Fleet) {
+    guard configuration.engine == .redis else { return nil }
+    self = configuration.settings
+    timeout = Interval(configuration.timeout)
+    maximumClockSkew = Interval(configuration.maxClockSkew)
+    func text(_ text: String) -> String? { text.isEmpty ? nil : text }
+    username = text(configuration.username)
+    passwordFile = text(configuration.passwordFile)
+    guard configuration.tls.enabled == .yes else { return }
+    var tls = TLS()
+    tls.authorities = text(configuration.tls.authorities)
+    tls.certificate = text(configuration.tls.certificate)
+    tls.key = text(configuration.tls.key)
+    self.tls = tls
   }
 }
 

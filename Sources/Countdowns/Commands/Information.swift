@@ -11,8 +11,7 @@ extension Dispatcher {
   /// What the dispatcher and the engine know.
   private func facts(_ section: InfoSection) -> [(name: String, value: String)] {
     switch section {
-    case .server, .memory, .cpu, .systemd: []
-    case .persistence: []
+    case .server, .memory, .cpu, .systemd, .persistence: []
     case .clients: clientFacts()
     case .stats: statisticsFacts()
     case .timers: timerFacts()

@@ -18,6 +18,18 @@ package protocol FleetLink: AnyObject {
   func load(_ partition: Int)
 }
 
+/// What a link reports to: the fleet, or a test.
+package protocol FleetLinkClient: AnyObject {
+  func connected(_ partitions: [Int], at boot: Int64)
+  func disconnected(_ partitions: [Int])
+  func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64)
+  func receive(_ entries: [FleetEntry], of partition: Int)
+  func load(_ records: [(FleetKey, FleetRecord)], of partition: Int)
+  func endLoading(_ partition: Int)
+}
+
+extension Fleet: FleetLinkClient {}
+
 /// An entity that the fleet shares.
 package struct FleetKey: Hashable, Sendable {
   package var kind: EntityKind

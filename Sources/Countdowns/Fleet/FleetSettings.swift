@@ -13,6 +13,9 @@ package struct FleetSettings: Equatable, Sendable {
       self.host = host
       self.port = port
     }
+
+    /// `HOST:PORT`; an IPv6 address in brackets.
+    package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
   }
 
   package struct TLS: Equatable, Sendable {

@@ -1,0 +1,82 @@
+import Countdowns
+
+extension Kind where Value == String {
+  static var fleetName: Kind {
+    Kind(
+      allowed: "1 to 64 of letters, digits, '_', '.' and '-'",
+      parse: { SendPolicy.isName($0) ? $0 : nil }, show: { $0 })
+  }
+
+  static var username: Kind {
+    Kind(
+      allowed: "a user's name of at most 128 bytes without spaces, or nothing",
+      parse: { text in
+        let isName = text.utf8.count <= 128 && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+        return isName ? text : nil
+      },
+      show: { $0 })
+  }
+
+  static var optionalPath: Kind {
+    Kind(
+      allowed: "an absolute path of at most 1024 bytes, or nothing",
+      parse: { $0.isEmpty || isPath($0, limit: 1024) ? $0 : nil }, show: { $0 })
+  }
+}
+
+extension Kind where Value == [FleetSettings.Node] {
+  static var nodes: Kind {
+    list(of: "HOST:PORT, such as redis1:6379 or [::1]:6379", \.text) { node($0) }
+  }
+
+  private static func node(_ text: String) -> FleetSettings.Node? {
+    guard let colon = text.lastIndex(of: ":"),
+      let port = wholeNumber(String(text[text.index(after: colon)...])), (1...65_535).contains(port)
+    else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+      guard host.utf8.allSatisfy({ ($0 as UInt8).isHexadecimal || ":.%".utf8.contains($0) }) else {
+        return nil
+      }
+    } else if !host.utf8.allSatisfy({ ($0 as UInt8).isLetterOrDigit || "-._".utf8.contains($0) }) {
+      return nil
+    }
+    return (1...253).contains(host.utf8.count)
+      ? FleetSettings.Node(host: String(host), port: port) : nil
+  }
+}
+
+extension UInt8 {
+  fileprivate var isHexadecimal: Bool {
+    isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20)
+  }
+
+  fileprivate var isLetterOrDigit: Bool {
+    isDigit || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20)
+  }
+
+  private var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+}
+
+extension Kind where Value == Set<EntityKind> {
+  /// The kinds that a fleet can share.
+  static var sharedKinds: Kind {
+    let possible = FleetSettings.possibleKinds.sorted { $0.rawValue < $1.rawValue }
+    let allowed = "one of " + possible.map(\.text).joined(separator: ", ")
+    return Kind(
+      read: { kinds, reader in
+        guard let items = reader.items(allowed: "a list, each item " + allowed) else { return }
+        if items.isEmpty { reader.report("empty; allowed: a list, each item " + allowed) }
+        kinds = Set(
+          items.compactMap { $0.value(allowed) { text in possible.first { $0.text == text } } })
+      },
+      list: { kinds in
+        [("", possible.filter(kinds.contains).map(\.text).joined(separator: ","))]
+      })
+  }
+}
+
+extension EntityKind {
+  fileprivate var text: String { "\(name)" }
+}

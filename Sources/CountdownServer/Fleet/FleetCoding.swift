@@ -1,0 +1,180 @@
+import Countdowns
+import Wire
+
+/// The names of a partition's data on the servers.
+struct FleetNames {
+  /// What Redis Cluster places a partition by.
+  static func tag(_ name: String, _ partition: Int) -> String { "\(name).\(partition)" }
+
+  /// A pattern of `SCAN` for all records of all partitions.
+  static func recordPattern(_ name: String) -> String { "cd:{\(name).*}:r:*" }
+
+  let stream: [UInt8]
+  let epoch: [UInt8]
+  private let recordPrefix: [UInt8]
+
+  init(_ name: String, _ partition: Int) {
+    let prefix = Array("cd:{\(Self.tag(name, partition))}:".utf8)
+    stream = prefix + "ev".utf8
+    epoch = prefix + "epoch".utf8
+    recordPrefix = prefix + "r:".utf8
+  }
+
+  func record(_ key: FleetKey) -> [UInt8] { recordPrefix + Self.text(key) }
+
+  /// `KIND:KEY`, as records and entries of streams name an entity.
+  static func text(_ key: FleetKey) -> [UInt8] { key.kind.channelPrefix + key.key }
+
+  /// Nil for what names no entity.
+  static func key(_ text: some Collection<UInt8>) -> FleetKey? {
+    for kind in EntityKind.allCases where text.starts(with: kind.channelPrefix) {
+      return FleetKey(kind, Array(text.dropFirst(kind.channelPrefix.count)))
+    }
+    return nil
+  }
+
+  /// The partition and the key that a record's name has; nil for the name of anything else.
+  static func record(named name: [UInt8], of fleet: String) -> (partition: Int, key: FleetKey)? {
+    let prefix = Array("cd:{\(fleet).".utf8)
+    guard name.starts(with: prefix) else { return nil }
+    let rest = name.dropFirst(prefix.count)
+    let digits = rest.prefix { $0 != UInt8(ascii: "}") }
+    let after = rest.dropFirst(digits.count)
+    guard after.starts(with: "}:r:".utf8),
+      let partition = Int(String(decoding: digits, as: UTF8.self)),
+      "\(partition)".utf8.elementsEqual(digits),
+      let key = key(after.dropFirst("}:r:".utf8.count))
+    else { return nil }
+    return (partition, key)
+  }
+}
+
+extension FleetRequest {
+  var script: FleetScript {
+    switch self {
+    case .open: .open
+    case .read: .read
+    case .change: .change
+    }
+  }
+
+  var isChange: Bool { if case .change = self { true } else { false } }
+
+  /// Appends the command.
+  func append(_ names: FleetNames, sha: [UInt8], to output: inout [UInt8]) {
+    func number(_ value: some BinaryInteger) -> [UInt8] { Array("\(value)".utf8) }
+    var words: [[UInt8]]
+    switch self {
+    case .open(let opening):
+      words = [
+        number(2), names.epoch, names.stream, opening.known, opening.new,
+        number(opening.refusal), number(opening.position),
+      ]
+    case .read(let key):
+      words = [number(1), names.record(key)]
+    case .change(let key, let change):
+      words = [
+        number(3), names.record(key), names.stream, names.epoch, change.epoch,
+        change.expected?.bytes ?? [], number(change.earliest), number(change.latest),
+        change.version.bytes, change.record ?? [], change.events, FleetNames.text(key),
+        number(FleetScript.streamLength),
+      ]
+    }
+    RESPRequest.append(["EVALSHA".utf8Array, sha] + words, to: &output)
+  }
+
+  /// What the reply to it means, with the server's time. A change that is made has no replicas yet.
+  func answer(_ value: RESPValue) -> (body: FleetAnswer.Body, engine: Int64?) {
+    if case .error(let text) = value {
+      return (.failed(mayBeDone: isChange && FleetProblem(text) == .unknown, text), nil)
+    }
+    return understood(value.elements ?? [])
+      ?? (.failed(mayBeDone: isChange, "the server's answer is not understood"), nil)
+  }
+
+  private func understood(
+    _ parts: [RESPValue]
+  ) -> (body: FleetAnswer.Body, engine: Int64?)? {
+    func time(_ index: Int) -> Int64? { parts[index].int.map(Int64.init) }
+    switch self {
+    case .open:
+      guard parts.count == 5, let engine = time(0), let epoch = parts[1].bytes,
+        let number = time(2), let until = time(3), let version = parts[4].bytes
+      else { return nil }
+      return (
+        .opened(
+          epoch: epoch, number: number, refusedUntil: until, atPosition: FleetVersion(version)),
+        engine
+      )
+    case .read:
+      guard parts.count == 2, let engine = time(0), let bytes = parts[1].bytes,
+        let record = FleetRecord.stored(bytes)
+      else { return nil }
+      return (.record(record), engine)
+    case .change:
+      guard parts.count >= 2, let engine = time(1) else { return nil }
+      switch parts[0].string {
+      case "changed" where parts.count == 3:
+        return time(2).map { (.changed(number: $0, replicas: 0), engine) }
+      case "differs" where parts.count == 3:
+        return parts[2].bytes.flatMap { FleetRecord.stored($0) }.map { (.differs($0), engine) }
+      case "clock": return (.clock, engine)
+      case "epoch": return (.epoch, engine)
+      default: return nil
+      }
+    }
+  }
+}
+
+extension FleetRecord {
+  /// The record of a stored value: nil where it is damaged, and no record where it is empty.
+  static func stored(_ bytes: [UInt8]) -> FleetRecord?? {
+    if bytes.isEmpty { return .some(nil) }
+    guard bytes.count > FleetVersion.length,
+      let version = FleetVersion(bytes.prefix(FleetVersion.length))
+    else { return nil }
+    return FleetRecord(version, Array(bytes.dropFirst(FleetVersion.length)))
+  }
+}
+
+extension FleetEntry {
+  /// An entry of a stream; nil for what no daemon has written.
+  init?(_ value: RESPValue) {
+    guard let parts = value.elements, parts.count == 2, let id = parts[0].string,
+      id.hasSuffix("-0"), let number = Int64(id.dropLast(2)),
+      let key = parts[1]["k"]?.bytes.flatMap({ FleetNames.key($0) }),
+      let version = parts[1]["v"]?.bytes.flatMap({ FleetVersion($0) }),
+      let record = parts[1]["r"]?.bytes, let events = parts[1]["e"]?.bytes
+    else { return nil }
+    self.init(
+      number: number, key: key, version: version, record: record.isEmpty ? nil : record,
+      events: events)
+  }
+}
+
+/// Why a server did not do what it was asked, by the first word of its error: then it was not done.
+enum FleetProblem: Equatable {
+  /// The partition is elsewhere, or nowhere at present: whoever has it has to be found again.
+  case isElsewhere
+  /// The server does not know the script.
+  case noScript
+  /// The server does not do it at present, or not for this user.
+  case refused
+  /// It may be done, in part or whole.
+  case unknown
+
+  init(_ text: String) {
+    switch text.prefix(while: { $0 != " " }) {
+    case "MOVED", "ASK", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "LOADING": self = .isElsewhere
+    case "NOSCRIPT": self = .noScript
+    case "TRYAGAIN", "NOAUTH", "NOPERM", "WRONGPASS", "OOM", "BUSY", "NOREPLICAS", "MISCONF",
+      "CROSSSLOT":
+      self = .refused
+    default: self = .unknown
+    }
+  }
+}
+
+extension String {
+  var utf8Array: [UInt8] { Array(utf8) }
+}

@@ -1,0 +1,302 @@
+import Countdowns
+import DispatchTimers
+import Wire
+
+/// Finds the servers that have the partitions, and calls `FleetServers.place`.
+protocol FleetDiscovery: AnyObject {
+  func start()
+  /// Something does not work: it may be that another server has the partitions now.
+  func lookAgain()
+  /// Lines of INFO.
+  var facts: [(name: String, value: String)] { get }
+}
+
+/// One server has everything, always.
+final class SingleServer: FleetDiscovery {
+  private unowned let servers: FleetServers
+  init(_ servers: FleetServers) { self.servers = servers }
+
+  func start() { servers.place { _ in servers.settings.nodes.first } }
+  func lookAgain() {}
+  var facts: [(name: String, value: String)] { [] }
+}
+
+/// Asks a node the same questions again and again.
+final class FleetQuestions {
+  private static let patienceMilliseconds: UInt64 = 1_000
+
+  let node: FleetSettings.Node
+  private let means: FleetConnection.Means
+  private let bytes: [UInt8]
+  private let count: Int
+  private let answered: ([RESPValue]) -> Void
+  private var connection: FleetConnection?
+  private var answers: [RESPValue] = []
+  private var isAsking = false
+  /// A sentinel has users of its own, and often none.
+  private var sendsPassword = true
+  private(set) var problem = ""
+
+  init(
+    _ node: FleetSettings.Node, _ means: FleetConnection.Means, _ questions: [[String]],
+    answered: @escaping ([RESPValue]) -> Void
+  ) {
+    self.node = node
+    self.means = means
+    self.answered = answered
+    count = questions.count
+    bytes = questions.reduce(into: []) { RESPRequest.append($1.map(\.utf8Array), to: &$0) }
+  }
+
+  /// Asks, unless that is under way. There may be no answer.
+  func ask() {
+    guard !isAsking else { return }
+    isAsking = true
+    answers = []
+    guard connection == nil else { return send() }
+    connection = FleetConnection(node, means, sendsPassword: sendsPassword) { [unowned self] _ in
+      send()
+    } received: { [unowned self] value in
+      answers.append(value)
+      guard answers.count == count else { return }
+      isAsking = false
+      problem = answers.compactMap(\.errorText).first ?? ""
+      answered(answers)
+    } closed: { [unowned self] reason in
+      problem = reason
+      if ["WRONGPASS", "NOAUTH", "ERR"].contains(reason.prefix { $0 != " " }) {
+        sendsPassword.toggle()
+      }
+      close()
+    }
+    connection?.open()
+  }
+
+  private func send() {
+    connection?.send(bytes, replies: count, within: Self.patienceMilliseconds)
+  }
+
+  func close() {
+    isAsking = false
+    connection?.close()
+    connection = nil
+  }
+}
+
+/// Asks all sentinels, all the time, who is the primary. The answer with the highest epoch counts:
+/// a sentinel that is cut off from the others knows an older one.
+final class SentinelDiscovery: FleetDiscovery {
+  private static let pauseMilliseconds: UInt64 = 1_000
+  private static let pauseWhileDisturbedMilliseconds: UInt64 = 200
+  /// How long an answer counts.
+  private static let answerMicroseconds: UInt64 = 2_500_000
+
+  private struct Answer {
+    var primary: FleetSettings.Node
+    var epoch: Int
+    var at: UInt64
+  }
+
+  private unowned let servers: FleetServers
+  private let loop: EventLoop
+  private var sentinels: [FleetQuestions] = []
+  private var answers: [FleetSettings.Node: Answer] = [:]
+  private var current: FleetSettings.Node?
+  private var rounds = 0
+  private var lastRound: UInt64 = 0
+
+  init(_ servers: FleetServers, _ means: FleetConnection.Means) {
+    self.servers = servers
+    loop = means.loop
+    let name = servers.settings.sentinelName
+    let questions = [
+      ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name], ["SENTINEL", "MASTER", name],
+    ]
+    sentinels = servers.settings.nodes.map { node in
+      FleetQuestions(node, means, questions) { [unowned self] in take($0, from: node) }
+    }
+  }
+
+  func start() { ask() }
+
+  func lookAgain() {
+    if BootClock.now - lastRound > Self.pauseWhileDisturbedMilliseconds * 1_000 / 4 { ask() }
+  }
+
+  private func ask() {
+    rounds += 1
+    lastRound = BootClock.now
+    let round = rounds
+    for sentinel in sentinels { sentinel.ask() }
+    let pause =
+      servers.isComplete ? Self.pauseMilliseconds : Self.pauseWhileDisturbedMilliseconds
+    loop.schedule(inMilliseconds: pause) { [weak self] in
+      // Another round may have begun since.
+      if let self, rounds == round { ask() }
+    }
+  }
+
+  private func take(_ values: [RESPValue], from sentinel: FleetSettings.Node) {
+    guard let parts = values[0].elements, parts.count == 2, let host = parts[0].string,
+      let port = parts[1].int, (1...65_535).contains(port)
+    else {
+      answers[sentinel] = nil
+      return
+    }
+    let epoch = values[1]["config-epoch"]?.int ?? 0
+    let now = BootClock.now
+    answers[sentinel] = Answer(
+      primary: FleetSettings.Node(host: host, port: port), epoch: epoch, at: now)
+    answers = answers.filter { now - $0.value.at < Self.answerMicroseconds }
+    let newest = answers.values.map(\.epoch).max() ?? 0
+    let primaries = Set(answers.values.filter { $0.epoch == newest }.map(\.primary))
+    if let current, primaries.contains(current) { return }
+    guard let primary = primaries.min(by: { $0.text < $1.text }) else { return }
+    current = primary
+    servers.place { _ in primary }
+  }
+
+  var facts: [(name: String, value: String)] {
+    sentinels.enumerated().map { index, sentinel in
+      let primary = answers[sentinel.node]?.primary.text ?? ""
+      return (
+        "sentinel\(index)",
+        "address=\(sentinel.node.text),primary=\(primary),error=\(sentinel.problem)"
+      )
+    }
+  }
+}
+
+/// Asks nodes of a cluster who has which slots, for as long as something does not work.
+final class ClusterDiscovery: FleetDiscovery {
+  private static let pauseMilliseconds: UInt64 = 100
+  private static let nodesAsked = 8
+  /// A cluster that was made anew begins with low epochs.
+  private static let patienceMicroseconds: UInt64 = 3_000_000
+
+  private unowned let servers: FleetServers
+  private let means: FleetConnection.Means
+  private let slots: [Int]
+  /// All that are known: any of them may answer.
+  private var nodes: [FleetSettings.Node]
+  private var questions: [FleetSettings.Node: FleetQuestions] = [:]
+  private var isAsking = false
+  /// Somebody looks again, and there was no answer since.
+  private var isWanted = true
+  private var asked = 0
+  private var epoch = 0
+  private var placed: UInt64 = 0
+
+  init(_ servers: FleetServers, _ means: FleetConnection.Means) {
+    self.servers = servers
+    self.means = means
+    nodes = servers.settings.nodes
+    slots = (0..<servers.settings.partitions).map {
+      CRC16.slot(ofTag: FleetNames.tag(servers.settings.name, $0).utf8)
+    }
+  }
+
+  func start() { ask() }
+
+  func lookAgain() {
+    isWanted = true
+    if !isAsking { ask() }
+  }
+
+  private func ask() {
+    isAsking = true
+    for _ in 0..<min(Self.nodesAsked, nodes.count) {
+      let node = nodes[asked % nodes.count]
+      asked += 1
+      let question =
+        questions[node]
+        ?? FleetQuestions(node, means, [["CLUSTER", "INFO"], ["CLUSTER", "SLOTS"]]) {
+          [unowned self] in take($0, from: node)
+        }
+      questions[node] = question
+      question.ask()
+    }
+    means.loop.schedule(inMilliseconds: Self.pauseMilliseconds) { [weak self] in
+      guard let self else { return }
+      isAsking = false
+      if isWanted || !servers.isComplete { return ask() }
+      for question in questions.values { question.close() }
+      questions = [:]
+    }
+  }
+
+  private func take(_ values: [RESPValue], from node: FleetSettings.Node) {
+    guard let state = ClusterState(values[0]), state.isOK,
+      let map = ClusterMap(values[1], from: node)
+    else { return }
+    let now = BootClock.now
+    if now - placed > Self.patienceMicroseconds { epoch = 0 }
+    guard state.epoch >= epoch else { return }
+    epoch = state.epoch
+    placed = now
+    isWanted = false
+    nodes = map.nodes + servers.settings.nodes.filter { !map.nodes.contains($0) }
+    servers.place { map.primary(of: slots[$0]) }
+  }
+
+  var facts: [(name: String, value: String)] {
+    [("cluster_nodes", "\(nodes.count)"), ("cluster_epoch", "\(epoch)")]
+  }
+}
+
+/// What a node says of its cluster: `CLUSTER INFO`.
+struct ClusterState: Equatable {
+  var isOK = false
+  var epoch = 0
+
+  /// Nil if the answer is not that.
+  init?(_ value: RESPValue) {
+    guard let text = value.string else { return nil }
+    for line in text.split(whereSeparator: \.isNewline) {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2 else { continue }
+      if parts[0] == "cluster_state" { isOK = parts[1] == "ok" }
+      if parts[0] == "cluster_current_epoch" { epoch = Int(parts[1]) ?? 0 }
+    }
+  }
+}
+
+/// Who has which slots: `CLUSTER SLOTS`.
+struct ClusterMap: Equatable {
+  private var ranges: [(slots: ClosedRange<Int>, primary: FleetSettings.Node)] = []
+  /// Replicas too.
+  private(set) var nodes: [FleetSettings.Node] = []
+
+  /// - Parameter asked: who answered; it need not know its own address.
+  /// Nil if the answer is not that.
+  init?(_ value: RESPValue, from asked: FleetSettings.Node) {
+    guard let entries = value.elements else { return nil }
+    for entry in entries {
+      guard let parts = entry.elements, parts.count >= 3, let first = parts[0].int,
+        let last = parts[1].int, 0 <= first, first <= last, last < CRC16.slots
+      else { return nil }
+      let found = parts[2...].compactMap { Self.node($0, from: asked) }
+      guard found.count == parts.count - 2 else { return nil }
+      ranges.append((first...last, found[0]))
+      for node in found where !nodes.contains(node) { nodes.append(node) }
+    }
+  }
+
+  private static func node(
+    _ value: RESPValue, from asked: FleetSettings.Node
+  ) -> FleetSettings.Node? {
+    guard let parts = value.elements, parts.count >= 2, let port = parts[1].int,
+      (1...65_535).contains(port)
+    else { return nil }
+    let host = parts[0].string ?? ""
+    return FleetSettings.Node(host: host.isEmpty || host == "?" ? asked.host : host, port: port)
+  }
+
+  func primary(of slot: Int) -> FleetSettings.Node? {
+    ranges.first { $0.slots.contains(slot) }?.primary
+  }
+
+  static func == (a: ClusterMap, b: ClusterMap) -> Bool {
+    a.nodes == b.nodes && a.ranges.elementsEqual(b.ranges) { $0 == $1 }
+  }
+}

@@ -1,0 +1,63 @@
+import Wire
+
+/// What the servers do in one step. Times are microseconds since 1970 on the server's clock.
+enum FleetScript: Int, CaseIterable {
+  case change, read, open
+
+  /// How many entries a stream has at least; older ones are removed now and then.
+  static let streamLength = 10_000
+
+  /// `TIME` as one number. Lua's own text of a number has 14 digits, and these have 16.
+  private static let clock = """
+    local t = redis.call('TIME')
+    local now = t[1] * 1000000 + t[2]
+
+    """
+
+  var source: String {
+    switch self {
+    // Refuses before it writes. What can fail for lack of memory or of rights is done first, so
+    // either everything is done or nothing that matters.
+    case .change:
+      Self.clock + """
+        local e = redis.call('HMGET', KEYS[3], 'id', 'until')
+        if e[1] ~= ARGV[1] or now < tonumber(e[2] or 0) then return {'epoch', now} end
+        local old = redis.call('GET', KEYS[1])
+        if string.sub(old or '', 1, 16) ~= ARGV[2] then return {'differs', now, old or ''} end
+        if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
+        local n = redis.call('HINCRBY', KEYS[3], 'n', 1)
+        redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[9], string.format('%.0f-0', n),
+          'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7])
+        if ARGV[6] == '' then redis.call('DEL', KEYS[1])
+        else redis.call('SET', KEYS[1], ARGV[5] .. ARGV[6]) end
+        return {'changed', now, n}
+        """
+    case .read:
+      Self.clock + "return {now, redis.call('GET', KEYS[1]) or ''}"
+    case .open:
+      Self.clock + """
+        local id, n, til = unpack(redis.call('HMGET', KEYS[1], 'id', 'n', 'until'))
+        til = tonumber(til or 0)
+        if not id then
+          id = ARGV[2]
+          n = now
+          if ARGV[1] ~= '' then til = now + ARGV[3] end
+          redis.call('HSET', KEYS[1], 'id', id, 'n', string.format('%.0f', n),
+            'until', string.format('%.0f', til))
+        elseif ARGV[1] ~= '' and ARGV[1] ~= id then
+          til = math.max(til, now + ARGV[3])
+          redis.call('HSET', KEYS[1], 'until', string.format('%.0f', til))
+        end
+        local v = ''
+        if ARGV[4] ~= '0' then
+          local at = ARGV[4] .. '-0'
+          local entry = redis.call('XRANGE', KEYS[2], at, at)[1]
+          for i = 1, entry and #entry[2] or 0, 2 do
+            if entry[2][i] == 'v' then v = entry[2][i + 1] end
+          end
+        end
+        return {now, id, tonumber(n), til, v}
+        """
+    }
+  }
+}

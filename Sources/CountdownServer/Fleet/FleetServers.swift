@@ -1,0 +1,206 @@
+import Countdowns
+import Glibc
+import Logging
+import Wire
+
+/// The servers of a fleet: finds them, and takes each partition's requests to the one that has it.
+package final class FleetServers: FleetLink {
+  let settings: FleetSettings
+  let names: [FleetNames]
+  let partitionOfStream: [[UInt8]: Int]
+  private let means: FleetServer.Means
+  private let logger: Logger
+  private var discovery: (any FleetDiscovery)! = nil
+  private var servers: [FleetSettings.Node: FleetServer] = [:]
+  /// By partition; nil: it is not known who has it.
+  private var owners: [FleetServer?]
+  /// What was logged of a server that cannot be used.
+  private var problems: [FleetSettings.Node: String] = [:]
+
+  /// Outlives its connections.
+  weak var client: (any FleetLinkClient)?
+
+  /// - Parameter beginBatch: what happens from now on belongs to one batch of the daemon.
+  init(
+    _ settings: FleetSettings, _ loop: EventLoop, _ logger: Logger,
+    beginBatch: @escaping () -> Void
+  ) throws(FleetError) {
+    self.settings = settings
+    self.logger = logger
+    names = (0..<settings.partitions).map { FleetNames(settings.name, $0) }
+    partitionOfStream = Dictionary(
+      uniqueKeysWithValues: names.enumerated().map { ($1.stream, $0) })
+    owners = Array(repeating: nil, count: settings.partitions)
+    var connection = FleetConnection.Means(loop: loop, addresses: Addresses(loop))
+    if let tls = settings.tls { connection.tls = try TLSContext(tls) }
+    connection.username = settings.username
+    if let file = settings.passwordFile { connection.password = try Self.password(in: file) }
+    means = FleetServer.Means(
+      connection: connection, settings: settings, beginBatch: beginBatch)
+    discovery =
+      switch settings.discovery {
+      case .single: SingleServer(self)
+      case .sentinel: SentinelDiscovery(self, connection)
+      case .cluster: ClusterDiscovery(self, connection)
+      }
+  }
+
+  private static let longestPassword = 4_096
+
+  /// What a file has, without the end of its line.
+  private static func password(in file: String) throws(FleetError) -> [UInt8] {
+    let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+    var bytes = [UInt8](repeating: 0, count: longestPassword + 1)
+    let count = descriptor < 0 ? -1 : read(descriptor, &bytes, bytes.count)
+    let code = errno
+    if descriptor >= 0 { close(descriptor) }
+    guard count >= 0 else {
+      throw FleetError(
+        "cannot read fleet.password-file: \(file): \(String(cString: strerror(code)))")
+    }
+    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+    guard (1...longestPassword).contains(line.count) else {
+      throw FleetError("fleet.password-file: \(file): no line of 1 to \(longestPassword) bytes")
+    }
+    return Array(line)
+  }
+
+  func start() { discovery.start() }
+
+  // MARK: FleetLink
+
+  package func send(_ request: FleetRequest, id: UInt64, to partition: Int) {
+    if let owner = owners[partition], owner.isReady {
+      return owner.gather(request, id: id, of: partition)
+    }
+    let now = FleetServer.now
+    means.connection.loop.enqueue { [self] in
+      means.beginBatch()
+      answer(
+        FleetAnswer(.failed(mayBeDone: false, "no server"), engine: nil, sent: now), to: id)
+    }
+  }
+
+  package func flush() { for server in servers.values { server.flush() } }
+
+  package func follow(_ partition: Int, after number: Int64) {
+    owners[partition]?.follow(partition, after: number)
+  }
+
+  package func load(_ partition: Int) { owners[partition]?.load(partition) }
+
+  // MARK: Who has the partitions
+
+  /// Takes each partition to the server that has it now; those stay of which it is not known.
+  func place(_ node: (_ partition: Int) -> FleetSettings.Node?) {
+    var removed: [FleetSettings.Node: [Int]] = [:]
+    var added: [FleetSettings.Node: [Int]] = [:]
+    for partition in owners.indices {
+      guard let new = node(partition), new != owners[partition]?.node else { continue }
+      if let old = owners[partition] { removed[old.node, default: []].append(partition) }
+      added[new, default: []].append(partition)
+    }
+    guard !added.isEmpty else { return }
+    means.beginBatch()
+    for (node, partitions) in removed { servers[node]?.remove(partitions) }
+    for (node, partitions) in added {
+      let server = servers[node] ?? FleetServer(node, means, self)
+      for partition in partitions { owners[partition] = server }
+      let isNew = servers.updateValue(server, forKey: node) == nil
+      server.add(partitions)
+      if isNew { server.connect() }
+    }
+    for (node, server) in servers where server.partitions.isEmpty {
+      servers[node] = nil
+      problems[node] = nil
+      server.close()
+    }
+  }
+
+  var isComplete: Bool { owners.allSatisfy { $0?.isReady == true } }
+
+  func isDisturbed(by server: FleetServer) {
+    if servers[server.node] === server { discovery.lookAgain() }
+  }
+
+  // MARK: What servers report
+
+  func hasConnected(_ server: FleetServer) {
+    problems[server.node] = nil
+    logger.log(
+      .fleetConnected, .notice, "a server of the fleet is connected",
+      ["server": "\(server.node.text)", "version": "\(server.version)"])
+  }
+
+  func hasDisconnected(_ server: FleetServer, wasReady: Bool) {
+    if wasReady || problems[server.node] == nil {
+      problems[server.node] = server.lastError
+      logger.log(
+        .fleetDisconnected, .warning, "a server of the fleet is not connected",
+        ["server": "\(server.node.text)", "error": "\(server.lastError)"])
+    }
+    isDisturbed(by: server)
+  }
+
+  func refused(_ server: FleetServer, _ problem: String) {
+    guard problems[server.node] != problem else { return }
+    problems[server.node] = problem
+    logger.log(
+      .fleetRefused, .critical, "a server of the fleet cannot be used: \(problem)",
+      ["server": "\(server.node.text)"])
+  }
+
+  func connected(_ partitions: [Int]) {
+    guard !partitions.isEmpty else { return }
+    means.beginBatch()
+    client?.connected(partitions, at: FleetServer.now)
+  }
+
+  func disconnected(_ partitions: [Int]) { client?.disconnected(partitions) }
+
+  func answer(_ answer: FleetAnswer, to id: UInt64) {
+    client?.receive(answer, to: id, at: FleetServer.now)
+  }
+
+  func take(_ entries: [FleetEntry], of partition: Int) {
+    means.beginBatch()
+    client?.receive(entries, of: partition)
+  }
+
+  func take(_ records: [(FleetKey, FleetRecord)], of partition: Int) {
+    means.beginBatch()
+    client?.load(records, of: partition)
+  }
+
+  func endLoading(_ partition: Int) {
+    means.beginBatch()
+    client?.endLoading(partition)
+  }
+
+  // MARK: Facts
+
+  /// Lines of INFO.
+  var facts: [(name: String, value: String)] {
+    let known = servers.values.sorted { $0.node.text < $1.node.text }
+    var facts = [
+      (name: "discovery", value: settings.discovery.rawValue),
+      (name: "encrypted", value: settings.tls == nil ? "0" : "1"),
+      (name: "servers", value: "\(known.count)"),
+      (name: "servers_connected", value: "\(known.count { $0.isReady })"),
+    ]
+    for (index, server) in known.enumerated() {
+      facts.append((name: "server\(index)", value: server.fact))
+    }
+    return facts + discovery.facts
+  }
+
+  /// What a person should know; nil if all is well.
+  var trouble: String? {
+    guard !isComplete else { return nil }
+    let missing = owners.count { $0?.isReady != true }
+    let reasons = servers.values.filter { !$0.isReady && !$0.lastError.isEmpty }
+      .map { "\($0.node.text): \($0.lastError)" }.sorted()
+    return "fleet: \(missing) of \(owners.count) partitions have no server"
+      + (reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))")
+  }
+}

@@ -1,0 +1,297 @@
+import Countdowns
+import Foundation
+import Glibc
+import Logging
+import Testing
+import Wire
+
+@testable import CountdownServer
+
+/// The link to the servers of a fleet, with a real redis-server.
+@Suite(.enabled(if: RedisServer.isInstalled, "redis-server is not installed"), .serialized)
+struct FleetServersTests {
+  private let key = FleetKey(.countdown, Array("a".utf8))
+  private let epoch = Array("epoch-of-a-test!".utf8)
+
+  @Test func aChangeIsMadeReadFollowedAndLoaded() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+
+    link.open(2, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    guard case .opened(epoch, let number, 0, nil) = link.client.answers[1]?.body else {
+      throw Failure("not opened: \(link.client.answers)")
+    }
+    link.servers.follow(2, after: number)
+
+    let first = FleetVersion(daemon: 1, operation: 1)
+    link.change(2, key, from: nil, to: first, record: [1, 2, 3], id: 2)
+    try link.wait("changed") { $0.answers[2] != nil && $0.entries.count == 1 }
+    guard case .changed(number + 1, 0) = link.client.answers[2]?.body else {
+      throw Failure("not changed: \(link.client.answers)")
+    }
+    #expect(
+      link.client.entries == [
+        FleetEntry(number: number + 1, key: key, version: first, record: [1, 2, 3], events: [9])
+      ])
+
+    // Somebody else decided on what was there before.
+    link.change(2, key, from: nil, to: FleetVersion(daemon: 2, operation: 1), record: [4], id: 3)
+    try link.wait("refused") { $0.answers[3] != nil }
+    guard case .differs(FleetRecord(first, [1, 2, 3])) = link.client.answers[3]?.body else {
+      throw Failure("did not differ: \(link.client.answers)")
+    }
+
+    link.servers.load(2)
+    try link.wait("loaded") { $0.loaded == [2] }
+    #expect(link.client.records.map(\.0) == [key])
+
+    let second = FleetVersion(daemon: 1, operation: 2)
+    link.change(2, key, from: first, to: second, record: nil, id: 4)
+    link.servers.send(.read(key), id: 5, to: 2)
+    try link.wait("deleted") { $0.answers[5] != nil && $0.entries.count == 2 }
+    guard case .record(nil) = link.client.answers[5]?.body else {
+      throw Failure("still there: \(link.client.answers)")
+    }
+    #expect(link.client.entries.last?.record == nil)
+    link.open(2, new: [1], id: 6, known: epoch, position: number + 2)
+    try link.wait("opened again") { $0.answers[6] != nil }
+    guard case .opened(epoch, number + 2, 0, second) = link.client.answers[6]?.body else {
+      throw Failure("not as it was: \(link.client.answers)")
+    }
+  }
+
+  @Test func scriptsThatWereRemovedAreSentAgain() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    try redis.command("SCRIPT", "FLUSH")
+    link.open(0, new: epoch)
+    link.servers.send(.read(key), id: 2, to: 0)
+    try link.wait("opened") { $0.answers.count == 2 }
+    guard case .opened = link.client.answers[1]?.body,
+      case .record(nil) = link.client.answers[2]?.body
+    else { throw Failure("\(link.client.answers)") }
+  }
+
+  @Test func aServerThatMayForgetRecordsIsNotUsed() throws {
+    let redis = try RedisServer("--maxmemory-policy", "allkeys-lru")
+    let link = try Link(redis)
+    try link.wait("refused") { _ in link.servers.trouble?.contains("noeviction") == true }
+    #expect(link.client.connected.isEmpty)
+  }
+
+  @Test func aServerThatEndsIsNoticedAndFoundAgain() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    redis.end()
+    try link.wait("disconnected") { $0.disconnected.count == 4 }
+    link.servers.send(.read(key), id: 1, to: 0)
+    try link.wait("failed") { $0.answers[1] != nil }
+    guard case .failed(mayBeDone: false, _) = link.client.answers[1]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    let again = try RedisServer(port: redis.port)
+    try link.wait("connected again") { $0.connected.count == 8 }
+    withExtendedLifetime(again) {}
+  }
+
+  @Test func aServerThatHangsFailsItsRequestsWithinTwoSeconds() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(0, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    redis.pause()
+    let version = FleetVersion(daemon: 1, operation: 1)
+    link.change(0, key, from: nil, to: version, record: [1], id: 2)
+    try link.wait("failed") { $0.answers[2] != nil }
+    guard case .failed(mayBeDone: true, _) = link.client.answers[2]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    #expect(link.client.disconnected.count == 4)
+  }
+
+  @Test func aPasswordIsSent() throws {
+    let redis = try RedisServer("--requirepass", "secret word")
+    let file = redis.directory + "/password"
+    try "secret word\n".write(toFile: file, atomically: true, encoding: .utf8)
+    let link = try Link(redis) { $0.passwordFile = file }
+    try link.wait("connected") { $0.connected.count == 4 }
+  }
+
+  @Test func replicasThatAreMissingAreReported() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis) { $0.replicas = 1 }
+    try link.wait("connected") { $0.connected.count == 4 }
+    link.open(0, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    link.change(0, key, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: [1], id: 2)
+    link.servers.send(.read(key), id: 3, to: 0)
+    try link.wait("changed") { $0.answers.count == 3 }
+    guard case .changed(_, replicas: 0) = link.client.answers[2]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    // The read did not wait for the replicas.
+    #expect(link.client.order == [1, 3, 2])
+  }
+
+  @Test func manyRecordsAreLoadedInPieces() throws {
+    let redis = try RedisServer()
+    let link = try Link(redis)
+    try link.wait("connected") { $0.connected.count == 4 }
+    for partition in 0..<4 { link.open(partition, new: epoch, id: UInt64(partition + 1)) }
+    try link.wait("opened") { $0.answers.count == 4 }
+    let keys = (0..<3_000).map { FleetKey(.timer, Array("key\($0)".utf8)) }
+    for (index, key) in keys.enumerated() {
+      link.change(
+        index % 4, key, from: nil, to: FleetVersion(daemon: 1, operation: UInt64(index)),
+        record: [1], id: UInt64(index + 100))
+    }
+    try link.wait("changed") { $0.answers.count == 3_004 }
+    for partition in [0, 1, 3] { link.servers.load(partition) }
+    try link.wait("loaded") { $0.loaded.count == 3 }
+    #expect(link.client.loaded.sorted() == [0, 1, 3])
+    let expected = keys.enumerated().filter { $0.offset % 4 != 2 }.map(\.element)
+    #expect(Set(link.client.records.map(\.0)) == Set(expected))
+  }
+}
+
+private struct Failure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A loop with a link on it, and who is told.
+private final class Link {
+  let loop: EventLoop
+  let servers: FleetServers
+  let client = Client()
+
+  init(_ redis: RedisServer, _ change: (inout FleetSettings) -> Void = { _ in }) throws {
+    var settings = FleetSettings()
+    settings.nodes = [FleetSettings.Node(host: "localhost", port: redis.port)]
+    settings.partitions = 4
+    settings.replicas = 0
+    change(&settings)
+    loop = try EventLoop()
+    servers = try FleetServers(
+      settings, loop, Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    ) {}
+    servers.client = client
+    servers.start()
+  }
+
+  func wait(_ what: String, _ isDone: (Client) -> Bool) throws {
+    let end = ContinuousClock.now + .seconds(30)
+    while !isDone(client) {
+      guard ContinuousClock.now < end else { throw Failure("not \(what): \(servers.facts)") }
+      servers.flush()
+      var isLate = false
+      loop.schedule(inMilliseconds: 100) { isLate = true }
+      loop.runOnce(waits: true)
+      _ = isLate
+    }
+  }
+
+  func open(
+    _ partition: Int, new: [UInt8], id: UInt64 = 1, known: [UInt8] = [], position: Int64 = 0
+  ) {
+    let opening = FleetOpening(known: known, new: new, refusal: 1_000_000, position: position)
+    servers.send(.open(opening), id: id, to: partition)
+  }
+
+  func change(
+    _ partition: Int, _ key: FleetKey, from expected: FleetVersion?, to version: FleetVersion,
+    record: [UInt8]?, id: UInt64
+  ) {
+    servers.send(
+      .change(
+        key,
+        FleetChange(
+          epoch: Array("epoch-of-a-test!".utf8), expected: expected, version: version,
+          record: record, events: [9], earliest: 0, latest: .max / 4)), id: id, to: partition)
+  }
+}
+
+private final class Client: FleetLinkClient {
+  var connected: [Int] = []
+  var disconnected: [Int] = []
+  var answers: [UInt64: FleetAnswer] = [:]
+  var order: [UInt64] = []
+  var entries: [FleetEntry] = []
+  var records: [(FleetKey, FleetRecord)] = []
+  var loaded: [Int] = []
+
+  func connected(_ partitions: [Int], at boot: Int64) { connected += partitions }
+  func disconnected(_ partitions: [Int]) { disconnected += partitions }
+  func receive(_ answer: FleetAnswer, to id: UInt64, at boot: Int64) {
+    if answers.updateValue(answer, forKey: id) != nil { Issue.record("\(id) is answered twice") }
+    order.append(id)
+  }
+  func receive(_ entries: [FleetEntry], of partition: Int) { self.entries += entries }
+  func load(_ records: [(FleetKey, FleetRecord)], of partition: Int) { self.records += records }
+  func endLoading(_ partition: Int) { loaded.append(partition) }
+}
+
+/// A redis-server of its own, which ends with it.
+private final class RedisServer {
+  private static let program = "/usr/bin/redis-server"
+  static var isInstalled: Bool { access(program, X_OK) == 0 }
+
+  let port: Int
+  let directory: String
+  private let process = Process()
+
+  convenience init(_ options: String...) throws { try self.init(port: Self.freePort(), options) }
+
+  init(port: Int, _ options: [String] = []) throws {
+    self.port = port
+    directory = NSTemporaryDirectory() + "countdownd-redis-\(UUID())"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    process.executableURL = URL(fileURLWithPath: Self.program)
+    process.arguments =
+      ["--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--dir", directory] + options
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+  }
+
+  deinit {
+    end()
+    try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  func end() {
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  func pause() { kill(process.processIdentifier, SIGSTOP) }
+
+  func command(_ words: String...) throws {
+    let client = Process()
+    client.executableURL = URL(fileURLWithPath: "/usr/bin/redis-cli")
+    client.arguments = ["-p", "\(port)"] + words
+    client.standardOutput = FileHandle.nullDevice
+    try client.run()
+    client.waitUntilExit()
+  }
+
+  private static func freePort() -> Int {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    return withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, length)
+        getsockname(descriptor, $0, &length)
+      }
+      return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+    }
+  }
+}
