@@ -19,7 +19,7 @@ final class FleetConnection: EventSource {
     var password: [UInt8]?
   }
 
-  /// What the server says of itself.
+  /// What the server reports about itself.
   struct Greeting: Equatable {
     var version: String
     /// "master" or "replica"; empty: a sentinel.

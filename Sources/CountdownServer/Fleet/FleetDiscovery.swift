@@ -171,7 +171,7 @@ final class SentinelDiscovery: FleetDiscovery {
 final class ClusterDiscovery: FleetDiscovery {
   private static let pauseMilliseconds: UInt64 = 100
   private static let nodesAsked = 8
-  /// A cluster that was made anew begins with low epochs.
+  /// A cluster that was made again begins with low epochs.
   private static let patienceMicroseconds: UInt64 = 3_000_000
 
   private unowned let servers: FleetServers
@@ -244,7 +244,7 @@ final class ClusterDiscovery: FleetDiscovery {
   }
 }
 
-/// What a node says of its cluster: `CLUSTER INFO`.
+/// What a node reports about its cluster: `CLUSTER INFO`.
 struct ClusterState: Equatable {
   var isOK = false
   var epoch = 0
