@@ -19,6 +19,8 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetConnected = "ac143bc1c3bd4e3f972af4e720da708f"
   case fleetDisconnected = "bb863db737f9457a84304dc6d99a8815"
   case fleetRefused = "fc8b41cabba745279eff8cb8f2191110"
+  case fleetLost = "9accff9861ec42c387f6cd34062a1b0c"
+  case fleetClock = "d7dc8a35389742a0af58db53d774a155"
 
   /// The name of the id among the metadata of a line.
   package static let metadataKey = "message-id"

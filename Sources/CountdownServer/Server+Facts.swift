@@ -31,6 +31,8 @@ extension Server {
     }
   }
 
+  package func note(_ notice: FleetNotice) { fleetServers?.note(notice) }
+
   package var metrics: HostMetrics {
     var metrics = HostMetrics()
     metrics.rejectedConnections = rejectedConnections

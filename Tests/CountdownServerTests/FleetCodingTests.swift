@@ -14,11 +14,11 @@ struct FleetCodingTests {
 
   /// Values of the Redis Cluster specification, and of `CLUSTER KEYSLOT`.
   @Test func checksumsAndSlotsAreThoseOfRedisCluster() {
-    #expect(CRC16.checksum("123456789".utf8) == 0x31C3)
-    #expect(CRC16.slot(ofTag: "".utf8) == 0)
-    #expect(CRC16.slot(ofTag: "foo".utf8) == 12_182)
-    #expect(CRC16.slot(ofTag: "bar".utf8) == 5_061)
-    #expect(CRC16.slot(ofTag: "user1000".utf8) == 3_443)
+    #expect(CRC16.of("123456789".utf8) == 0x31C3)
+    #expect(ClusterMap.slot(ofTag: "") == 0)
+    #expect(ClusterMap.slot(ofTag: "foo") == 12_182)
+    #expect(ClusterMap.slot(ofTag: "bar") == 5_061)
+    #expect(ClusterMap.slot(ofTag: "user1000") == 3_443)
   }
 
   @Test func aMapOfSlotsNamesPrimariesAndAllNodes() throws {

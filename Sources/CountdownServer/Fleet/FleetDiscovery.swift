@@ -192,7 +192,7 @@ final class ClusterDiscovery: FleetDiscovery {
     self.means = means
     nodes = servers.settings.nodes
     slots = (0..<servers.settings.partitions).map {
-      CRC16.slot(ofTag: FleetNames.tag(servers.settings.name, $0).utf8)
+      ClusterMap.slot(ofTag: FleetNames.tag(servers.settings.name, $0))
     }
   }
 
@@ -262,7 +262,12 @@ struct ClusterState: Equatable {
 }
 
 /// Who has which slots: `CLUSTER SLOTS`.
-struct ClusterMap: Equatable {
+struct ClusterMap {
+  private static let slotCount = 16_384
+
+  /// Where keys are whose hash tag, what is between `{` and `}`, is this.
+  static func slot(ofTag tag: String) -> Int { Int(CRC16.of(tag.utf8)) % slotCount }
+
   private var ranges: [(slots: ClosedRange<Int>, primary: FleetSettings.Node)] = []
   /// Replicas too.
   private(set) var nodes: [FleetSettings.Node] = []
@@ -273,7 +278,7 @@ struct ClusterMap: Equatable {
     guard let entries = value.elements else { return nil }
     for entry in entries {
       guard let parts = entry.elements, parts.count >= 3, let first = parts[0].int,
-        let last = parts[1].int, 0 <= first, first <= last, last < CRC16.slots
+        let last = parts[1].int, 0 <= first, first <= last, last < Self.slotCount
       else { return nil }
       let found = parts[2...].compactMap { Self.node($0, from: asked) }
       guard found.count == parts.count - 2 else { return nil }
@@ -294,9 +299,5 @@ struct ClusterMap: Equatable {
 
   func primary(of slot: Int) -> FleetSettings.Node? {
     ranges.first { $0.slots.contains(slot) }?.primary
-  }
-
-  static func == (a: ClusterMap, b: ClusterMap) -> Bool {
-    a.nodes == b.nodes && a.ranges.elementsEqual(b.ranges) { $0 == $1 }
   }
 }

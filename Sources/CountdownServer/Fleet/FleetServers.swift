@@ -177,6 +177,27 @@ package final class FleetServers: FleetLink {
     client?.endLoading(partition)
   }
 
+  /// What the fleet noticed of a partition, for the log.
+  func note(_ notice: FleetNotice) {
+    switch notice {
+    case .lost(let partition, let until):
+      logger.log(
+        .fleetLost, .critical,
+        "the servers have lost the records of a partition; changes of it are refused for a while",
+        about(partition, ["refused-until-unix-ms": "\(until / 1_000)"]))
+    case .clockAhead(let partition):
+      logger.log(
+        .fleetClock, .error,
+        "a server's clock is too far ahead; set it right, or raise fleet.max-clock-skew",
+        about(partition))
+    }
+  }
+
+  private func about(_ partition: Int, _ more: Logger.Metadata = [:]) -> Logger.Metadata {
+    let server = owners[partition]?.node.text ?? ""
+    return more.merging(["partition": "\(partition)", "server": "\(server)"]) { $1 }
+  }
+
   // MARK: Facts
 
   /// Lines of INFO.
