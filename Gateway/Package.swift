@@ -8,7 +8,10 @@ let settings: [SwiftSetting] =
 // A package of its own, so that building and testing the daemon builds no HTTP server.
 let package = Package(
   name: "countdown-gateway",
-  products: [.executable(name: "countdown-gateway", targets: ["countdown-gateway"])],
+  products: [
+    .executable(name: "countdown-gateway", targets: ["countdown-gateway"]),
+    .executable(name: "showcase", targets: ["showcase"]),
+  ],
   dependencies: [
     .package(name: "countdownd", path: ".."),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
@@ -38,6 +41,14 @@ let package = Package(
         "Gateway",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "showcase",
+      dependencies: [
+        "Gateway",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      exclude: ["Pages"],
       swiftSettings: settings),
     .testTarget(
       name: "GatewayTests", dependencies: ["Gateway"], swiftSettings: settings),

@@ -9,16 +9,16 @@
 // Style it with ::part(button), and with [data-state="waiting"].
 import {follow, source} from './countdown-stream.js'
 
-const SHADOW = `
-  <style>
-    :host { display: inline-block }
-    button { font: inherit; width: 100%; padding: .5em 1em; font-variant-numeric: tabular-nums;
-      touch-action: manipulation }
-    [aria-disabled=true] { opacity: .6; cursor: not-allowed }
-    #said { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
-    [hidden] { display: none }
-  </style>
-  <button part="button" type="button"><slot></slot><span id="timer" part="timer" role="timer"
+// A sheet, not an element: a page may forbid those (Content-Security-Policy).
+const STYLE = new CSSStyleSheet()
+STYLE.replaceSync(`
+  :host { display: inline-block }
+  button { font: inherit; width: 100%; padding: .5em 1em; font-variant-numeric: tabular-nums;
+    touch-action: manipulation }
+  [aria-disabled=true] { opacity: .6; cursor: not-allowed }
+  #said { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+  [hidden] { display: none }`)
+const SHADOW = `<button part="button" type="button"><slot></slot><span id="timer" part="timer" role="timer"
     aria-live="off" hidden></span></button><span id="said" aria-live="polite"></span>`
 
 // Of those left, the seconds that screen readers are told.
@@ -35,6 +35,7 @@ class CountdownButton extends HTMLElement {
   constructor() {
     super()
     this.attachShadow({mode: 'open', delegatesFocus: true}).innerHTML = SHADOW
+    this.shadowRoot.adoptedStyleSheets = [STYLE]
     this.button = this.shadowRoot.querySelector('button')
     // Before all listeners of the page. `disabled` would take the focus away.
     this.addEventListener('click', event => {

@@ -6,29 +6,29 @@
 // HUD TAP. Style it with ::part(panel), ::part(status) and ::part(progress).
 import {follow, source} from './countdown-stream.js'
 
-const SHADOW = `
-  <style>
-    :host { position: fixed; inset: 0; display: grid; place-items: center; z-index: 1000;
-      opacity: 0; visibility: hidden; pointer-events: none }
-    :host([data-state=appearing]), :host([data-state=visible]) { opacity: 1; visibility: visible }
-    :host([data-state=appearing]) { transition: opacity .15s }
-    :host([data-state=disappearing]) { visibility: visible; transition: opacity .15s }
-    :host([data-mask=clear]), :host([data-mask=black]), :host([data-mask=gradient]) {
-      pointer-events: auto }
-    :host([data-state=hidden]), :host([data-state=waiting]) { pointer-events: none }
-    :host([data-mask=black]) { background: #0008 }
-    :host([data-mask=gradient]) { background: radial-gradient(#0002, #000a) }
-    [part=panel] { display: grid; justify-items: center; gap: .75em; min-width: 6em; padding: 1.25em;
-      border-radius: .75em; background: #222e; color: #fff; pointer-events: auto }
-    :host([data-state=disappearing]) [part=panel] { pointer-events: none }
-    i { width: 2em; height: 2em; border: .2em solid #fff5; border-top-color: #fff; border-radius: 50%;
-      animation: turn 1s linear infinite }
-    b { font-size: 2em; line-height: 1 }
-    [hidden] { display: none }
-    @keyframes turn { to { rotate: 1turn } }
-    @media (prefers-reduced-motion: reduce) { i { animation-duration: 8s } :host { transition: none !important } }
-  </style>
-  <div part="panel" role="status"><i part="spinner"></i><b part="icon" aria-hidden="true"></b>
+// A sheet, not an element: a page may forbid those (Content-Security-Policy).
+const STYLE = new CSSStyleSheet()
+STYLE.replaceSync(`
+  :host { position: fixed; inset: 0; display: grid; place-items: center; z-index: 1000;
+    opacity: 0; visibility: hidden; pointer-events: none }
+  :host([data-state=appearing]), :host([data-state=visible]) { opacity: 1; visibility: visible }
+  :host([data-state=appearing]) { transition: opacity .15s }
+  :host([data-state=disappearing]) { visibility: visible; transition: opacity .15s }
+  :host([data-mask=clear]), :host([data-mask=black]), :host([data-mask=gradient]) {
+    pointer-events: auto }
+  :host([data-state=hidden]), :host([data-state=waiting]) { pointer-events: none }
+  :host([data-mask=black]) { background: #0008 }
+  :host([data-mask=gradient]) { background: radial-gradient(#0002, #000a) }
+  [part=panel] { display: grid; justify-items: center; gap: .75em; min-width: 6em; padding: 1.25em;
+    border-radius: .75em; background: #222e; color: #fff; pointer-events: auto }
+  :host([data-state=disappearing]) [part=panel] { pointer-events: none }
+  i { width: 2em; height: 2em; border: .2em solid #fff5; border-top-color: #fff; border-radius: 50%;
+    animation: turn 1s linear infinite }
+  b { font-size: 2em; line-height: 1 }
+  [hidden] { display: none }
+  @keyframes turn { to { rotate: 1turn } }
+  @media (prefers-reduced-motion: reduce) { i { animation-duration: 8s } :host { transition: none !important } }`)
+const SHADOW = `<div part="panel" role="status"><i part="spinner"></i><b part="icon" aria-hidden="true"></b>
     <progress part="progress" max="1"></progress><span part="status"></span></div>`
 
 const ICONS = {info: 'i', success: '✓', error: '✗'}
@@ -41,6 +41,7 @@ class CountdownHUD extends HTMLElement {
   constructor() {
     super()
     this.attachShadow({mode: 'open'}).innerHTML = SHADOW
+    this.shadowRoot.adoptedStyleSheets = [STYLE]
     this.addEventListener('click', event => {
       const where = event.composedPath().includes(this.#part('panel')) ? 'inside' : 'outside'
       this.dispatchEvent(new CustomEvent('hud-tap', {detail: {where}, bubbles: true}))

@@ -1,0 +1,63 @@
+// Follows the daemon through the gateway, and hands what happens to the phone and to the view
+// beside it. All text goes through textContent.
+import {draw} from './daemon.js'
+import {show} from './phone.js'
+import {$, act, refresh, whenKnown} from './page.js'
+
+const gateway = $('gateway').href
+const [{follow}] = await Promise.all(['stream', 'button', 'hud'].map(
+  name => import(`${gateway}components/countdown-${name}.js`)))
+
+// No network for that long: what the page asks for meanwhile fails.
+const AWAY = 3_000
+const network = fetch
+let awayUntil = 0
+window.fetch = (...request) => performance.now() < awayUntil
+  ? Promise.reject(new TypeError('no connection')) : network(...request)
+
+let outage, missed
+const say = text => { if ($('status').textContent !== text) $('status').textContent = text }
+
+// What the stream itself reports.
+function connection(message) {
+  const now = performance.now()
+  if (message.event === 'offline' && outage?.cause !== 'connection') {
+    outage = {cause: 'connection', from: now}
+    say('Your connection is lost. Countdowns go on.')
+  } else if (message.event === 'outage') {
+    outage = {cause: 'daemon', from: now}
+    say('The daemon was killed. Countdowns go on; it is being started again.')
+  } else if (['hello', 'recovered'].includes(message.event)) {
+    const seconds = outage && ((now - outage.from) / 1_000).toFixed(1)
+    if (!outage) say('Live')
+    else if (message.event === 'hello') say(`Connected again after ${seconds} s. Missed events followed.`)
+    else say(`The daemon is back after ${seconds} s. What it has stored goes on; the phone has opened `
+      + 'its scopes again.')
+    outage = undefined
+  }
+}
+
+// The stream is one; each alias of the ticket has its lane.
+const ALIASES = ['login', 'session', 'hud', 'nav', 'list', 'order', 'phone', 'taps', 'table', 'row-1',
+  'row-2', 'row-3']
+let stream
+for (const alias of ALIASES) {
+  follow({gateway, ticket: new URL('/ticket', location).href}, alias, (message, from) => {
+    stream = from
+    // Messages of the stream itself come to all followers.
+    if (message.alias) draw.take(message, from)
+    else if (alias === ALIASES[0]) connection(message)
+    refresh()
+  })
+}
+
+whenKnown(state => {
+  show(state)
+  draw.state(state)
+})
+
+$('drop').onclick = () => {
+  awayUntil = performance.now() + AWAY
+  stream?.again()
+}
+$('kill').onclick = () => act('kill')

@@ -1,0 +1,69 @@
+import Foundation
+import ServiceLifecycle
+import Synchronization
+
+/// A daemon in a folder of its own, which is started again whenever it is killed.
+final class PrivateDaemon: Service {
+  struct Life: Sendable {
+    var pid: Int32 = 0
+    var starts = 0
+  }
+
+  private let program: String
+  private let folder: URL
+  private let current = Mutex(Life())
+
+  init(program: String, configuration: String) throws {
+    self.program = program
+    folder = FileManager.default.temporaryDirectory.appending(path: "showcase-\(getpid())")
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    _ = try write(configuration, to: "countdownd.yaml")
+  }
+
+  var socket: String { path("socket") }
+  var life: Life { current.withLock { $0 } }
+
+  private func path(_ name: String) -> String { folder.appending(path: name).path }
+
+  func write(_ text: String, to name: String) throws -> String {
+    try Data(text.utf8).write(to: folder.appending(path: name))
+    return path(name)
+  }
+
+  /// `kill -9`.
+  func kill() { _ = Glibc.kill(life.pid, SIGKILL) }
+
+  func run() async throws {
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let log = FileHandle(forWritingAtPath: try write("", to: "log"))
+    while !Task.isCancelled, !Task.isShuttingDownGracefully {
+      let process = Process()
+      process.executableURL = URL(filePath: program)
+      process.arguments = [
+        "--socket", socket, "--config", path("countdownd.yaml"), "--state-directory", path("state"),
+      ]
+      process.standardOutput = log
+      process.standardError = log
+      let (ends, end) = AsyncStream.makeStream(of: Void.self)
+      process.terminationHandler = { _ in end.finish() }
+      try process.run()
+      current.withLock { $0 = Life(pid: process.processIdentifier, starts: $0.starts + 1) }
+      await withTaskCancellationOrGracefulShutdownHandler {
+        for await _ in ends {}
+      } onCancelOrGracefulShutdown: {
+        process.terminate()
+      }
+      process.waitUntilExit()
+      // One that was not killed will not do better the next time.
+      if process.terminationReason == .exit, process.terminationStatus != 0 {
+        throw Failure(
+          description: (try? String(contentsOfFile: path("log"), encoding: .utf8)) ?? program)
+      }
+    }
+  }
+
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+}

@@ -1,0 +1,499 @@
+"""What a person does in the showcase, with the mouse, a finger and the keyboard; `make showcase`.
+
+Each test looks at the page and at the daemon, through its socket.
+"""
+
+import http.client
+import pathlib
+import re
+import subprocess
+
+import pytest
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.actions import interaction
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
+from selenium.webdriver.common.actions.pointer_input import PointerInput
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from browser import DRIVER, browser
+from countdownd import PATIENCE, Client, eventually, view
+from countdownd import binary as countdownd
+from gateway import binary
+from test_button_tutorial import free_ports
+
+pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
+
+
+class Showcase:
+    """`make showcase`, its page, and its daemon."""
+
+    def __init__(self, port):
+        self.port = port
+        self.process = subprocess.Popen(
+            [binary().parent / "showcase", countdownd(), "--port", port],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)  # fmt: skip
+        self.url = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        self.socket = pathlib.Path(self.process.stdout.readline().split("=")[1].strip())
+        self.driver = None
+
+    def open(self, *size):
+        self.driver = browser(*size)
+        self.driver.get(self.url)
+        self.until_top("home")
+        eventually(lambda: self.status == "Live", "it is live")
+
+    def close(self):
+        if self.driver:
+            self.driver.quit()
+        self.process.terminate()
+        assert self.process.wait(timeout=PATIENCE) == 0
+        assert not self.socket.parent.exists()
+
+    # The daemon
+
+    def ask(self, *words):
+        with Client(self.socket) as client:
+            return client(*words)
+
+    def view(self, *words):
+        """A view; an empty one if there is nothing."""
+        reply = self.ask(*words)
+        return view(reply) if reply else {}
+
+    @property
+    def stack(self):
+        return [page.decode() for page in self.view("NAV", "GET", "phone").get("pages", [])]
+
+    @property
+    def scopes(self):
+        reply = self.ask("SCOPE", "TREE", "phone")
+        return [view(scope)["key"].decode() for scope in reply[1]] if type(reply) is list else []
+
+    # The page
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(f"return {script}", *arguments)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    @property
+    def status(self):
+        return self.find("#status").text
+
+    @property
+    def said(self):
+        return self.find("#said").text
+
+    @property
+    def top(self):
+        """The page that is shown and can be used."""
+        return self.js(
+            "[...document.querySelectorAll('article')].filter(a => !a.hidden && !a.inert)"
+            ".map(a => a.dataset.page).join()")
+
+    def until_top(self, page):
+        """Waits until the page is on top, here and there, and the transition is over."""
+        eventually(lambda: self.top == page, f"the phone shows {page}")
+        eventually(
+            lambda: self.stack[-1:] == [page]
+            and self.view("NAV", "GET", "phone")["state"] == b"settled", f"{page} is on the stack")
+        eventually(lambda: not self.js("document.getElementById('stack').dataset.transition"), "it moves")
+
+    def press(self, selector):
+        self.find(f"article.top {selector}").click()
+
+    def go(self, page):
+        self.press(f"[data-page={page}]")
+        self.until_top(page)
+
+    def says(self, text):
+        eventually(lambda: text in self.said, f"it says {text!r}, not {self.said!r}")
+
+    def choose(self, name, value):
+        self.press(f"input[name={name}][value={value}]")
+
+    @property
+    def hud(self):
+        """The state of the HUD on the page."""
+        return self.js("document.getElementById('hud').dataset.state")
+
+    @property
+    def hud_text(self):
+        return self.js("document.getElementById('hud').shadowRoot.querySelector('[part=status]').textContent")
+
+    def until_hud(self, *states):
+        eventually(lambda: self.hud in states, f"the HUD is {states}")
+
+    def drag(self, dx, x=200, kind=interaction.POINTER_MOUSE, release=True):
+        """Drags the page on top from that place, in pixels from the left edge."""
+        box = self.find("#stack").rect
+        actions = ActionBuilder(self.driver, mouse=PointerInput(kind, kind), duration=20)
+        pointer = actions.pointer_action
+        pointer.move_to_location(int(box["x"] + x), int(box["y"] + box["height"] - 40))
+        pointer.pointer_down()
+        for part in range(1, 6):
+            pointer.move_to_location(
+                int(box["x"] + x + dx * part / 5), int(box["y"] + box["height"] - 40))
+        if release:
+            pointer.pointer_up()
+        actions.perform()
+
+
+@pytest.fixture
+def showcase():
+    (port,) = free_ports(1)
+    showcase = Showcase(port)
+    try:
+        showcase.open()
+        yield showcase
+        errors = [e["message"] for e in showcase.driver.get_log("browser")]
+        # What fails while the daemon or the connection is away is expected.
+        assert not [e for e in errors if "favicon" not in e and "Failed to load resource" not in e]
+    finally:
+        showcase.close()
+
+
+def test_a_login_runs_what_was_wanted_before(showcase):
+    showcase.press("[data-do=orders]")
+    showcase.until_top("login")
+    gate = showcase.view("GATE", "GET", "session")
+    assert (gate["state"], gate["action"]) == (b"pending", b"orders")
+    send = showcase.find("#send")
+    eventually(lambda: send.get_attribute("data-state") == "ready", "it can be pressed")
+    send.click()
+    showcase.says("your code is")
+    code = re.search(r"\d{6}", showcase.said)[0]
+    eventually(lambda: showcase.view("COUNTDOWN", "GET", "login")["state"] == b"counting", "it counts")
+    eventually(lambda: send.get_attribute("data-state") == "waiting", "it cannot be pressed")
+    send.click()
+    assert showcase.view("COUNTDOWN", "GET", "login")["sends"] == 1
+    field = showcase.find("input[name=code]")
+    field.send_keys("000000", Keys.ENTER)
+    showcase.says("Attempts left: 2")
+    assert showcase.view("COUNTDOWN", "GET", "login")["attempts_left"] == 2
+    eventually(lambda: "Attempts left: 2" in showcase.find("#why").text, "the policy is explained")
+    field.clear()
+    field.send_keys(code, Keys.ENTER)
+    showcase.until_top("orders")
+    showcase.says("What you wanted before runs now")
+    assert showcase.stack == ["home", "orders"]
+    gate = showcase.view("GATE", "GET", "session")
+    assert (gate["state"], gate["action"]) == (b"open", None)
+    # The session is open: no login.
+    showcase.press(".back")
+    showcase.until_top("home")
+    showcase.press("[data-do=orders]")
+    showcase.until_top("orders")
+    showcase.press("[data-do=logout]")
+    showcase.until_top("home")
+    assert not showcase.view("GATE", "GET", "session")
+
+
+def test_a_login_that_is_cancelled_runs_nothing(showcase):
+    showcase.press("[data-do=orders]")
+    showcase.until_top("login")
+    showcase.press(".back")
+    showcase.until_top("home")
+    assert not showcase.view("GATE", "GET", "session")
+
+
+def test_the_list_loads_refreshes_silently_fails_and_retries(showcase):
+    shown = lambda: showcase.js(  # noqa: E731
+        "[...document.querySelectorAll('#list > *')].filter(e => e.offsetParent).map(e => e.id ||"
+        " e.dataset.for)")
+    state = lambda: showcase.view("PAGE", "GET", "list").get("state")  # noqa: E731
+    showcase.go("list")
+    # The first load is slow enough for the HUD.
+    showcase.until_hud("appearing", "visible")
+    eventually(lambda: state() == b"content" and shown() == ["items"], "it has loaded")
+    assert len(showcase.driver.find_elements(By.CSS_SELECTOR, "#items li")) == 3
+    showcase.until_hud("hidden")
+    # A refresh keeps what is shown, without a HUD.
+    showcase.press("#refresh")
+    eventually(lambda: shown() == ["items", "refreshing"], "it refreshes")
+    assert state() == b"refreshing" and showcase.hud == "hidden"
+    eventually(lambda: state() == b"content" and shown() == ["items"], "it has refreshed")
+    # Nothing.
+    showcase.choose("answer", "nothing")
+    showcase.press("#refresh")
+    eventually(lambda: state() == b"empty" and shown() == ["empty"], "it is empty")
+    # An error, after a first load that is seen.
+    showcase.choose("answer", "error")
+    showcase.press("#retry")
+    eventually(lambda: state() == b"error" and shown() == ["error"], "it has failed")
+    assert showcase.find("#error").text == "The server answered 503."
+    # No answer at all.
+    showcase.choose("answer", "never")
+    showcase.press("#retry")
+    eventually(lambda: state() == b"loading", "it loads")
+    eventually(lambda: state() == b"error" and shown() == ["error"], "it has timed out")
+    assert showcase.find("#error").text == "The server did not answer in time."
+    showcase.choose("answer", "items")
+    showcase.press("#retry")
+    eventually(lambda: state() == b"content" and shown() == ["items"], "it has loaded")
+
+
+def test_a_form_is_masked_and_sent_once(showcase):
+    showcase.press("[data-page=form]")
+    showcase.until_top("form")
+    field = showcase.find("input[name=text]")
+    field.clear()
+    # Twice at once, faster than anything can be drawn.
+    showcase.driver.execute_script(
+        "arguments[0].value = 'Two lamps'; const form = arguments[0].form;"
+        "form.requestSubmit(); form.requestSubmit()", field)
+    showcase.until_hud("visible")
+    assert showcase.view("HUD", "GET", "phone")["mask"] == b"black"
+    assert showcase.js("document.getElementById('stack').inert")
+    box = showcase.find("article.top form button").rect
+    hit = showcase.js(
+        "document.elementFromPoint(arguments[0], arguments[1]).id",
+        box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert hit == "hud"
+    once = eventually(
+        lambda: (found := showcase.view("ONCE", "GET", "order")).get("state") == b"done" and found,
+        "it is sent")
+    assert once["result"] == b"Order 1: Two lamps"
+    eventually(lambda: showcase.hud_text == "Sent", "the phone says so")
+    showcase.until_hud("hidden")
+    assert not showcase.js("document.getElementById('stack').inert")
+    showcase.find("article.top form button").send_keys(Keys.ENTER)
+    showcase.says("Not sent again: Order 1: Two lamps")
+    showcase.press("#another")
+    eventually(lambda: not showcase.view("ONCE", "GET", "order"), "the next one is another")
+    field.send_keys(Keys.ENTER)
+    eventually(
+        lambda: showcase.view("ONCE", "GET", "order").get("result") == b"Order 2: Two lamps", "it is sent")
+
+
+@pytest.mark.parametrize("kind", [interaction.POINTER_MOUSE, interaction.POINTER_TOUCH])
+def test_a_swipe_back_is_finished_or_cancelled(showcase, kind):
+    showcase.go("swipes")
+    showcase.go("anywhere")
+    showcase.drag(60, kind=kind)
+    eventually(lambda: showcase.view("NAV", "GET", "phone")["state"] == b"settled", "it is over")
+    showcase.until_top("anywhere")
+    assert showcase.stack == ["home", "swipes", "anywhere"]
+    # The page follows the finger, and so does the daemon.
+    showcase.drag(120, x=20, kind=kind, release=False)
+    stack = eventually(
+        lambda: (found := showcase.view("NAV", "GET", "phone")).get("fraction") and found, "it moves")
+    assert stack["transition"] == b"swipe"
+    eventually(lambda: 0 < float(showcase.js(
+        "document.getElementById('stack').style.getPropertyValue('--shift')")) < 1, "it is drawn")
+    actions = ActionBuilder(showcase.driver, mouse=PointerInput(kind, kind), duration=20)
+    box = showcase.find("#stack").rect
+    actions.pointer_action.move_to_location(int(box["x"] + 300), int(box["y"] + box["height"] - 40))
+    actions.pointer_action.pointer_up()
+    actions.perform()
+    showcase.until_top("swipes")
+    assert showcase.stack == ["home", "swipes"] and "anywhere" not in showcase.scopes
+
+
+@pytest.mark.parametrize(
+    "page, reason",
+    [
+        ("edge", "it did not begin at the edge"), ("locked", "the page forbids it"),
+        ("modal", "the page was presented")],
+)  # fmt: skip
+def test_pages_refuse_a_swipe_back(showcase, page, reason):
+    showcase.go("swipes")
+    showcase.go(page)
+    showcase.drag(120)
+    showcase.says(f"Refused: {reason}.")
+    assert showcase.stack == ["home", "swipes", page] and showcase.top == page
+    # The button still works; from the edge, so does the swipe.
+    if page == "edge":
+        showcase.drag(200, x=10)
+    else:
+        showcase.press(".back")
+    showcase.until_top("swipes")
+
+
+def test_a_tap_travels_until_a_scope_takes_it(showcase):
+    showcase.go("taps")
+    assert showcase.scopes == ["phone", "home", "taps", "table", "row-1", "row-2", "row-3"]
+    for taker, row, path, text in [
+        ("taps", "row-2", "phone taps table row-2 table taps", "taps took the tap on row-2, going up"),
+        ("capture", "row-1", "phone", "phone took the tap on row-1, going down"),
+        ("row-1", "row-1", "phone taps table row-1", "row-1 took the tap on row-1, going up"),
+    ]:
+        showcase.choose("taker", taker)
+        scope = "phone" if taker == "capture" else taker
+        handles = lambda: [  # noqa: E731
+            name for name in showcase.scopes if showcase.view("SCOPE", "GET", name)["handlers"]]
+        eventually(lambda: handles() == [scope], f"{scope} handles taps")
+        eventually(lambda: showcase.find(f"#scopes [data-scope={scope}]").text.endswith("handles taps"),
+                   "the page shows it")
+        showcase.press(f"[data-do=tap-row][data-page={row}]")
+        eventually(lambda: showcase.find("#scopes").get_attribute("data-path") == path, "it lights up")
+        eventually(lambda: showcase.hud_text == text, text)
+    # Nobody above the second row handles taps now.
+    showcase.press("[data-do=tap-row][data-page=row-2]")
+    showcase.says("Nobody took the tap.")
+    # The app releases the object of a row: its scope closes.
+    showcase.press("[data-do=remove-row][data-page=row-3]")
+    eventually(lambda: "row-3" not in showcase.scopes, "the scope is closed")
+    eventually(lambda: "row-3" not in showcase.find("#scopes").text, "the page shows it")
+    showcase.press(".back")
+    showcase.until_top("home")
+    eventually(lambda: showcase.scopes == ["phone", "home"], "what was below has closed, too")
+
+
+def test_indicators_appear_only_for_long_work_and_are_dismissed(showcase):
+    showcase.go("huds")
+    showcase.driver.execute_script(
+        "window.seen = []; document.getElementById('hud').addEventListener('hud-change',"
+        " event => seen.push(event.detail.event))")
+    ended = lambda: eventually(  # noqa: E731
+        lambda: showcase.js("seen.at(-1)") == "did-disappear", "it is over")
+    clear = lambda: showcase.driver.execute_script("seen.length = 0")  # noqa: E731
+    showcase.press("[data-ms='200']")
+    ended()
+    assert "will-appear" not in showcase.js("seen")
+    clear()
+    showcase.press("[data-ms='700']")
+    ended()
+    assert showcase.js("seen")[-4:] == ["will-appear", "did-appear", "will-disappear", "did-disappear"]
+    lanes = "[...document.querySelectorAll('.bar')].map(e => e.className).sort()"
+    eventually(lambda: showcase.js(lanes) == ["bar grace"] * 2 + ["bar hud", "bar min"], "bars")
+    # A tap beside it, once it was there for its minimum.
+    clear()
+    showcase.press("[data-ms='3000']")
+    showcase.until_hud("visible")
+    showcase.find("article.top h2").click()
+    ended()
+    assert showcase.view("HUD", "GET", "phone").get("state") in (None, b"hidden")
+    # Messages, tapped and with the keyboard.
+    for kind, text in [("info", "Two messages are new"), ("success", "Saved"), ("error", "The disk is full")]:
+        clear()
+        showcase.press(f"[data-do=message][data-page={kind}]")
+        showcase.until_hud("visible")
+        assert showcase.hud_text == text
+        hud = showcase.view("HUD", "GET", "phone")
+        assert (hud["kind"], hud["status"]) == (kind.encode(), text.encode())
+        if kind == "error":
+            ActionChains(showcase.driver).send_keys(Keys.ESCAPE).perform()
+        else:
+            showcase.js("document.getElementById('hud').shadowRoot.querySelector('[part=panel]')").click()
+        ended()
+        assert "touched" in showcase.js("seen")
+    # Progress, and work that hangs.
+    clear()
+    showcase.press("[data-do=upload]")
+    bar = showcase.js("document.getElementById('hud').shadowRoot.querySelector('progress')")
+    eventually(lambda: float(bar.get_attribute("value") or 0) >= 0.5, "it progresses")
+    ended()
+    clear()
+    showcase.press("[data-do=stuck]")
+    ended()
+    eventually(lambda: "bar max" in showcase.js(lanes), "its maximum is drawn")
+    assert "timed-out" in showcase.find("#log").text
+
+
+def test_a_lost_connection_recovers_and_misses_nothing(showcase):
+    showcase.press("[data-do=orders]")
+    showcase.until_top("login")
+    showcase.find("#drop").click()
+    eventually(lambda: "Your connection is lost" in showcase.status, "it says so")
+    # What happens meanwhile in the daemon.
+    assert showcase.view("COUNTDOWN", "START", "login", "POLICY", "login")["accepted"]
+    showcase.press(".back")
+    showcase.says("You are offline.")
+    eventually(lambda: "Connected again after" in showcase.status, "it recovers")
+    send = showcase.find("#send")
+    eventually(lambda: send.get_attribute("data-state") == "waiting", "the button follows")
+    assert "started" in showcase.find("#log").text
+    showcase.press(".back")
+    showcase.until_top("home")
+
+
+def test_a_daemon_that_is_killed_recovers(showcase):
+    showcase.press("[data-do=orders]")
+    showcase.until_top("login")
+    showcase.find("#send").click()
+    showcase.says("your code is")
+    code = re.search(r"\d{6}", showcase.said)[0]
+    countdown = showcase.view("COUNTDOWN", "GET", "login")
+    pid = lambda: int(re.search(r"process_id:(\d+)", showcase.ask("INFO", "server").decode())[1])  # noqa: E731
+    before = pid()
+    showcase.find("#kill").click()
+    eventually(lambda: "The daemon is back after" in showcase.status, "it recovers")
+    assert pid() != before
+    eventually(lambda: f"pid {pid()}, started 2 times" in showcase.find("#pid").text, "another process")
+    after = showcase.view("COUNTDOWN", "GET", "login")
+    # What was stored goes on.
+    assert [after[name] for name in ("generation", "sends", "deadline_unix_ms")] == [
+        countdown[name] for name in ("generation", "sends", "deadline_unix_ms")]
+    assert showcase.view("GATE", "GET", "session")["action"] == b"orders"
+    # The app has opened the rest again, and the phone is where it was.
+    showcase.until_top("login")
+    showcase.find("input[name=code]").send_keys(code, Keys.ENTER)
+    showcase.until_top("orders")
+
+
+def test_a_form_is_sent_once_although_the_daemon_is_killed(showcase):
+    showcase.go("form")
+    showcase.press("form button")
+    showcase.until_hud("visible")
+    showcase.find("#kill").click()
+    once = eventually(
+        lambda: (found := view_if_up(showcase, "ONCE", "GET", "order")).get("state") == b"done" and found,
+        "it is sent")
+    assert once["result"] == b"Order 1: Two chairs"
+    eventually(lambda: showcase.hud_text == "Sent", "the phone says so")
+    showcase.until_hud("hidden")
+    showcase.press("form button")
+    showcase.says("Not sent again: Order 1: Two chairs")
+
+
+def view_if_up(showcase, *words):
+    try:
+        return showcase.view(*words)
+    except OSError:
+        return {}
+
+
+def test_the_keyboard_reaches_everything(showcase):
+    showcase.find("article.top [data-page=swipes]").send_keys(Keys.ENTER)
+    showcase.until_top("swipes")
+    focused = lambda: showcase.js("document.activeElement.textContent")  # noqa: E731
+    # The focus follows to the new page, and stays out of those below.
+    eventually(lambda: focused() == "Swipes", "its title has the focus")
+    ActionChains(showcase.driver).send_keys(Keys.TAB).perform()
+    assert focused() == "From anywhere"
+    ActionChains(showcase.driver).send_keys(Keys.ENTER).perform()
+    showcase.until_top("anywhere")
+    ActionChains(showcase.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+    assert focused() == "Back"
+    ActionChains(showcase.driver).send_keys(Keys.ENTER).perform()
+    showcase.until_top("swipes")
+    roles = showcase.js(
+        "['status', 'said'].map(id => document.getElementById(id).getAttribute('role'))")
+    assert roles == ["status", "status"]
+
+
+def test_the_page_allows_only_its_own_scripts_and_other_sites_nothing(showcase):
+    def ask(method="GET", path="/", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", int(showcase.port), timeout=PATIENCE)
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer
+
+    policy = ask().headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self' ") and "unsafe" not in policy
+    assert ask("POST", "/do/kill", Origin="https://evil.example").status == 403
+    assert ask(Host="evil.example").status == 403
+    assert "starts" not in showcase.status
+    assert showcase.find("#pid").text.endswith("started once")
+
+
+def test_the_page_fits_a_phone(showcase):
+    showcase.driver.quit()
+    showcase.open(390, 844)
+    assert showcase.js("document.documentElement.scrollWidth") <= 390
+    showcase.go("huds")
+    assert showcase.js("document.documentElement.scrollWidth") <= 390
