@@ -125,6 +125,12 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 gateway: packages ## Build countdown-gateway: Gateway/.build/release/countdown-gateway (the first time takes minutes)
 	@cd Gateway && swift build $(RELEASE_FLAGS) --product countdown-gateway
 
+PORT ?= 8788
+.PHONY: showcase
+showcase: build ## Serve a page that shows every kind, with a daemon of its own: http://127.0.0.1:8788 (PORT=)
+	@cd Gateway && swift build $(RELEASE_FLAGS) --product showcase
+	@exec Gateway/.build/release/showcase $(RELEASE)/countdownd --port $(PORT)
+
 # The first build of Hummingbird takes minutes, so this is part of `make nightly`.
 .PHONY: test-screen
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)

@@ -119,7 +119,8 @@ final class EventStream: Sendable {
       before.writeString(Self.notice("hello", [("ends_in_ms", Int(life * 1_000))]))
       if !isComplete { before.writeString(Self.notice("gap")) }
       for event in missed {
-        guard let seq = event.seq, seq < state.snapshots[event.channel] ?? .max else { continue }
+        // A snapshot has the number of the newest event that it includes.
+        guard let seq = event.seq, seq <= state.snapshots[event.channel] ?? .max else { continue }
         before.writeString(text(event))
       }
       var rest = state.unread

@@ -72,9 +72,10 @@ actor Phone: Service {
     if let stack { pages = stack.pages }
     let scopes = try await client.scope("phone") == nil ? [] : client.scopeTree("phone").elements
     let why = try await client.explainCountdown("login")
+    let attempts = try await client.countdown("login")?.attemptsLeft
     return object([
       ("stack", stack?.fields.reply ?? .null), ("scopes", .array(scopes.map(\.fields.reply))),
-      ("login", why.fields.reply), ("hud", try await client.explainHUD("phone").fields.reply),
+      ("why", why.fields.reply), ("attempts", attempts.map { .integer($0) } ?? .null),
       ("shows", .array(shows)), ("items", .array(items.map { .simpleString($0) })),
       ("orders", .array(orders.map { .simpleString($0) })), ("answer", .simpleString(answer)),
       ("taker", .simpleString(taker)), ("pid", .integer(Int(daemon.life.pid))),
@@ -364,7 +365,9 @@ actor Phone: Service {
   private func tap(inside: Bool) async throws -> RESPValue {
     let hud = try await client.tapHUD("phone", inside: inside)
     // The daemon dismisses for a tap outside. This app wants a tap on a message to do the same.
-    if inside, hud.holds.isEmpty { try await client.dismissHUD("phone", generation: hud.generation) }
+    if inside, hud.holds.isEmpty {
+      try await client.dismissHUD("phone", generation: hud.generation)
+    }
     return hud.fields.reply
   }
 

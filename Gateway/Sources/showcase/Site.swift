@@ -46,7 +46,8 @@ struct Site: Service {
       return Response(
         status: .ok, headers: [.contentType: "text/html; charset=utf-8"],
         body: .init(
-          byteBuffer: ByteBuffer(string: page.replacingOccurrences(of: "{gateway}", with: gateway))))
+          byteBuffer: ByteBuffer(string: page.replacingOccurrences(of: "{gateway}", with: gateway)))
+      )
     }
     router.get("ticket") { _, _ in tickets.issue() }
     router.get("state") { _, _ in json(try await phone.state()) }

@@ -52,12 +52,16 @@ function takeHUD({state, now_unix_ms: at}) {
   if (state === 'visible') hud.visible ??= at
 }
 
+// What a request has caused comes this soon.
+const SLACK = 100
+
 // The bars of a request. MIN and MAX begin when its HUD is fully visible.
 const drawn = new Map()
 function drawShow(show) {
   const bars = drawn.get(show.at) ?? {}
   drawn.set(show.at, bars)
-  const hud = huds.find(one => one.visible && !(one.gone <= show.at))
+  const hud = huds.find(one => one.visible && !(one.gone <= show.at)
+    && one.shown <= show.at + show.grace + SLACK)
   if (show.grace) place(bars.grace ??= bar('grace'), show.at, show.at + show.grace)
   for (const lane of ['min', 'max']) {
     if (!hud || !show[lane] || bars[lane]) continue

@@ -25,7 +25,7 @@ export function show(next) {
   stack.dataset.transition = transition ?? ''
   if (isNewTop) focusTop()
   showList(state)
-  showLogin(state.login)
+  showLogin(state)
   showForm(state)
   rows($('orders'), state.orders.length ? state.orders : ['You have ordered nothing yet.'],
     () => element('li'), (item, text) => item.textContent = text)
@@ -64,8 +64,7 @@ function showList({items}) {
   rows($('items'), items, () => element('li'), (item, text) => item.textContent = text)
 }
 
-function showLogin({why, limits}) {
-  const {attempts_left: attempts} = views.login ?? {}
+function showLogin({why: {why, limits}, attempts}) {
   $('why').textContent = [`The daemon says: ${why}.`, ...limits.map(limit => `${limit}.`),
     attempts == null ? '' : `Attempts left: ${attempts}.`].join(' ')
 }
@@ -155,8 +154,7 @@ addEventListener('pointermove', event => {
       drag.asked = begin(drag, {x: `${x}`, dx: `${dx}`})
     }
   } else if (drag.generation) {
-    stack.style.setProperty('--shift', drag.fraction)
-    report(drag)
+    follow(drag)
   }
 })
 
@@ -165,6 +163,12 @@ async function begin(mine, input) {
   if (!answer?.accepted) return
   mine.generation = `${answer.generation}`
   stack.dataset.transition = 'swipe'
+  follow(mine)
+}
+
+function follow(mine) {
+  stack.style.setProperty('--shift', mine.fraction)
+  report(mine)
 }
 
 // The newest position only, one request at a time.
