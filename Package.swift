@@ -137,7 +137,11 @@ let package = Package(
 
     // Plays random histories of the whole engine against naive models, likewise.
     .target(
-      name: "Simulation", dependencies: ["Countdowns", "SeededRandom"],
+      name: "Simulation",
+      dependencies: [
+        "Countdowns", "SeededRandom", "Wire",
+        .product(name: "HeapModule", package: "swift-collections"),
+      ],
       path: "Tests/Simulation", swiftSettings: settings),
     .executableTarget(name: "simulate", dependencies: ["Simulation"], swiftSettings: settings),
 

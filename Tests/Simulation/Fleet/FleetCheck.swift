@@ -1,0 +1,430 @@
+import Countdowns
+import Wire
+
+/// What must be so of a history of a fleet, whatever went wrong in it.
+///
+/// The servers' journal has each change of a record in its order. A fleet is as one daemon
+/// (linearizable, for each key) if each change is what one command or time alone does to the record
+/// before it, at the time at which it was decided; if it was made between a command and its reply;
+/// and if what was answered is what the one daemon answers. A command that changed nothing must
+/// agree with some record that a server had between the command and its reply.
+struct FleetCheck {
+  private let simulation: FleetSimulation
+  private let specification: FleetSpecification
+  private var world: FleetWorld { simulation.world }
+
+  /// How much longer than the time that it may wait for the servers a command may take.
+  private static let slack: Int64 = 20_000
+
+  init(_ simulation: FleetSimulation) {
+    self.simulation = simulation
+    specification = FleetSpecification(simulation.engineSettings)
+  }
+
+  /// The first that is found.
+  func problem() -> String? {
+    if let problem = checkAnswers() { return problem }
+    for key in FleetSimulation.keys {
+      if let problem = check(key) { return "\(key.channel): " + problem }
+    }
+    return checkCopies()
+  }
+
+  private func check(_ key: FleetKey) -> String? {
+    let executions = world.journal.executions[key] ?? []
+    let commands = simulation.commands.filter { $0.key == key }
+    if let problem = checkLimits(key, executions, commands) { return problem }
+    var causes = executions.map { Cause($0, specification) }
+    if let problem = checkOrder(key, &causes, commands) { return problem }
+    return checkEvents(key, causes)
+  }
+
+  // MARK: Answers
+
+  private func checkAnswers() -> String? {
+    let timeout = simulation.settings.timeout.microseconds
+    for command in simulation.commands {
+      let daemon = simulation.allDaemons[Int(command.daemon) - 1]
+      guard let ended = command.ended else {
+        if daemon.isOver { continue }
+        return "never answered: \(command.text)"
+      }
+      let paused = daemon.pauses.filter { $0.end >= command.began && $0.begin <= ended }
+        .reduce(0) { $0 + $1.end - $1.begin }
+      if ended - command.began > timeout + paused + Self.slack {
+        return "answered late: \(command.text)"
+      }
+    }
+    return nil
+  }
+
+  // MARK: Limits
+
+  /// An accepted send, and when it was decided on the servers' clock.
+  private struct Send {
+    let generation: Int
+    let decided: Int64
+    let execution: Execution
+  }
+
+  private func checkLimits(
+    _ key: FleetKey, _ executions: [Execution], _ commands: [ClientCommand]
+  ) -> String? {
+    if key.kind == .throttle { return checkThrottle(executions, commands) }
+    guard let policy = FleetSimulation.policy(of: key) else { return nil }
+    var sends: [Int: Send] = [:]
+    var refunded: Set<Int> = []
+    for execution in executions {
+      guard let record = execution.change.record,
+        let new = DurableCountdown(bytes: record, offset: 0)
+      else { continue }
+      let generation = Int(new.generation.value)
+      if sends[generation] == nil {
+        sends[generation] = Send(
+          generation: generation, decided: execution.change.earliest, execution: execution)
+      }
+    }
+    var granted: Set<Int> = []
+    for command in commands {
+      guard let reply = command.reply, reply["accepted"]?.bool == true,
+        let generation = reply["generation"]?.int
+      else { continue }
+      switch command.words[1] {
+      case "START", "RESEND": granted.insert(generation)
+      // Also one that nobody is sure of may have been made.
+      case "REFUND": refunded.insert(generation)
+      default: break
+      }
+    }
+    for command in commands where command.words[1] == "REFUND" {
+      if case .unsure = command.result { refunded.insert(Int(command.words[4])!) }
+    }
+    let counted = granted.subtracting(refunded).compactMap { sends[$0] }
+      .sorted { $0.decided < $1.decided }
+    for window in policy.rules.windows where counted.count > window.limit {
+      for index in window.limit..<counted.count {
+        let first = counted[index - window.limit]
+        let last = counted[index]
+        guard last.decided - first.decided < window.length.microseconds else { continue }
+        return "\(window.limit + 1) sends in \(last.decided - first.decided) µs, allowed are "
+          + "\(window.limit) in \(window.length.microseconds): generations "
+          + "\(counted[(index - window.limit)...index].map(\.generation))"
+      }
+    }
+    return nil
+  }
+
+  private func checkThrottle(_ executions: [Execution], _ commands: [ClientCommand]) -> String? {
+    // Which change a reply belongs to does not matter: no more may be accepted than the limit allows
+    // between the first of these commands and the reply to the last.
+    let accepted = commands.filter {
+      $0.words[1] == "TAKE" && !$0.words.contains("PEEK") && $0.reply?["accepted"]?.bool == true
+    }
+    let limit = FleetSimulation.throttle
+    for first in accepted.indices {
+      var cost = 0
+      for command in accepted[first...] {
+        cost += command.words.contains("COST") ? 2 : 1
+        let time =
+          command.ended! - accepted[first].began
+          + simulation.settings.maximumClockSkew.microseconds
+        let allowed =
+          Double(limit.burst) + Double(limit.count) * Double(time) / Double(limit.milliseconds * 1_000)
+        // Those in between may have ended later.
+        let last = accepted[first...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
+        if last <= command.ended!, Double(cost) > allowed + 1e-6,
+          !world.settings.trouble.clocks, !simulation.wasFlushed
+        {
+          return "\(cost) taken in \(time) µs, allowed are \(allowed): \(command.text)"
+        }
+      }
+    }
+    return nil
+  }
+
+  // MARK: One after the other
+
+  /// A change, and what may have caused it.
+  struct Cause {
+    let execution: Execution
+    let byTime: FleetSpecification.Outcome
+    var isByTime: Bool
+    var candidates: [Int] = []
+    var events: [HeardEvent]
+
+    init(_ execution: Execution, _ specification: FleetSpecification) {
+      self.execution = execution
+      byTime = specification.apply(
+        nil, about: execution.key, execution.before?.bytes, at: execution.change.earliest)
+      isByTime = byTime.record == execution.change.record
+      events = byTime.events
+    }
+  }
+
+  private func checkOrder(
+    _ key: FleetKey, _ causes: inout [Cause], _ commands: [ClientCommand]
+  ) -> String? {
+    for index in causes.indices {
+      let execution = causes[index].execution
+      if execution.change.earliest > execution.clock {
+        return "decided at \(execution.change.earliest), before it was so late: \(execution.clock)"
+      }
+      if causes[index].isByTime { continue }
+      var near: [String] = []
+      for (number, command) in commands.enumerated()
+      where command.daemon == execution.change.version.daemon && command.began <= execution.at {
+        switch command.result {
+        case .notDone: continue
+        case .unsure: break
+        case .done: guard command.ended! >= execution.at else { continue }
+        }
+        let outcome = specification.apply(
+          command.words, about: key, execution.before?.bytes, at: execution.change.earliest)
+        guard outcome.record == execution.change.record else {
+          near.append(command.text)
+          continue
+        }
+        if case .done(let reply) = command.result, plain(reply) != plain(outcome.reply ?? .null) {
+          near.append("\(command.text)\n  instead of \(plain(outcome.reply ?? .null))")
+          continue
+        }
+        causes[index].candidates.append(number)
+        causes[index].events = outcome.events
+      }
+      if causes[index].candidates.isEmpty {
+        return "nothing explains the change \(execution.number) at \(execution.at) µs by "
+          + "\(execution.change.version), decided at \(execution.change.earliest); before it: "
+          + describe(key, execution.before?.bytes, at: execution.change.earliest) + "; after it: "
+          + describe(key, execution.change.record, at: execution.change.earliest)
+          + near.suffix(4).map { "\n  " + $0 }.joined()
+      }
+    }
+    var match = Matching(causes.map(\.candidates), rightCount: commands.count)
+    for index in causes.indices where !causes[index].isByTime {
+      guard match.matchLeft(index) else {
+        return "more changes than commands: the one at \(causes[index].execution.at) µs; "
+          + commands[causes[index].candidates[0]].text
+      }
+    }
+    let needed = Set(
+      commands.indices.filter { number in
+        guard case .done(let reply) = commands[number].result else { return false }
+        return !isExplainedWithoutChange(commands[number], reply)
+      })
+    for number in needed.sorted() {
+      let command = commands[number]
+      guard match.matchRight(number, keeping: { needed.contains($0) }) else {
+        let records = world.journal.records(key, from: command.began, until: command.ended!)
+        return "no record agrees with \(command.text)"
+          + records.map {
+            "\n  "
+              + describe(key, $0?.bytes, at: FleetWorld.clockStart + command.ended!)
+          }.joined()
+      }
+    }
+    return checkKept(causes, commands)
+  }
+
+  /// What was confirmed is not lost.
+  private func checkKept(_ causes: [Cause], _ commands: [ClientCommand]) -> String? {
+    guard !world.settings.trouble.losesConfirmed, !simulation.wasFlushed else { return nil }
+    let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
+    for index in causes.indices where !kept.contains(causes[index].execution.write) {
+      // Others that could have made it are not sure.
+      let may = causes[index].candidates.filter {
+        if case .unsure = commands[$0].result { true } else { false }
+      }
+      guard may.isEmpty, let number = causes[index].candidates.first else { continue }
+      return "was confirmed and is lost: \(commands[number].text)"
+    }
+    return nil
+  }
+
+  /// Whether a record that was there meanwhile has it answered like this, and stay as it is.
+  private func isExplainedWithoutChange(_ command: ClientCommand, _ reply: RESPValue) -> Bool {
+    let from = FleetWorld.clockStart + command.began
+    let until = FleetWorld.clockStart + command.ended!
+    var times = [from, (from + until) / 2, until]
+    if let told = reply["now_unix_ms"]?.int {
+      times = [Int64(told) * 1_000, Int64(told) * 1_000 + 999, Int64(told) * 1_000 + 500]
+    }
+    for record in world.journal.records(command.key, from: command.began, until: command.ended!) {
+      for time in times {
+        let outcome = specification.apply(
+          command.words, about: command.key, record?.bytes, at: time)
+        let byTime = specification.apply(nil, about: command.key, record?.bytes, at: time)
+        guard outcome.record == byTime.record, let other = outcome.reply else { continue }
+        if agree(reply, other) { return true }
+      }
+    }
+    return false
+  }
+
+  /// Remaining times may differ by what was cut off of the time that the reply tells.
+  private func agree(_ a: RESPValue, _ b: RESPValue) -> Bool {
+    guard case .map(let left) = a, case .map(let right) = b, left.count == right.count else {
+      return plain(a) == plain(b)
+    }
+    return zip(left, right).allSatisfy { left, right in
+      guard let name = left.key.string, name == right.key.string else { return false }
+      if name == "now_unix_ms" { return true }
+      if name.hasSuffix("_ms"), let a = left.value.int, let b = right.value.int {
+        return abs(a - b) <= 1
+      }
+      return left.value == right.value
+    }
+  }
+
+  private func describe(_ key: FleetKey, _ record: [UInt8]?, at time: Int64) -> String {
+    let words = ["\(key.kind.name)".uppercased(), "GET", key.name]
+    return specification.apply(words, about: key, record, at: time).reply.map(plain) ?? "nothing"
+  }
+
+  // MARK: Events
+
+  /// Each subscriber of a key receives the events of each change once, in their order, from some
+  /// change on.
+  private func checkEvents(_ key: FleetKey, _ causes: [Cause]) -> String? {
+    let kept = Set(world.shards.flatMap { $0.primary.log.map(\.id) })
+    var made: [(at: Int64, event: HeardEvent)] = []
+    for cause in causes
+    where simulation.hasLostStream || kept.contains(cause.execution.write) {
+      made += cause.events.filter(\.isShared).map { (cause.execution.at, $0) }
+    }
+    for daemon in simulation.allDaemons {
+      for session in daemon.sessions {
+        guard let since = session.subscriptions[key] else { continue }
+        let heard = (session.heard[key] ?? []).filter { $0.event.isShared }
+        if let problem = checkTimes(session.heard[key] ?? []) { return problem }
+        if let problem = compare(
+          heard.map { ($0.at, $0.event) }, made, since: since, isComplete: !daemon.isOver)
+        {
+          return "subscriber of daemon \(daemon.number): " + problem
+        }
+      }
+    }
+    return nil
+  }
+
+  private func checkTimes(_ heard: [(at: Int64, event: HeardEvent, json: String)]) -> String? {
+    guard !world.settings.trouble.clocks else { return nil }
+    for (at, event, json) in heard {
+      guard let due = event.due else { continue }
+      if FleetWorld.clockStart + at < due * 1_000 { return "early, at \(at) µs: \(json)" }
+    }
+    return nil
+  }
+
+  private func compare(
+    _ heard: [(at: Int64, event: HeardEvent)], _ made: [(at: Int64, event: HeardEvent)],
+    since: Int64, isComplete: Bool
+  ) -> String? {
+    var next = made.startIndex
+    var missed: [HeardEvent] = []
+    for (at, event) in heard {
+      guard let index = made[next...].firstIndex(where: { $0.event == event && $0.at <= at })
+      else {
+        let isOld = made[..<next].contains { $0.event == event }
+        return (isOld ? "a second time or in the wrong order" : "of no change")
+          + ", at \(at) µs: \(event)"
+      }
+      missed += made[next..<index].filter { $0.at > since }.map(\.event)
+      next = index + 1
+    }
+    if isComplete { missed += made[next...].filter { $0.at > since }.map(\.event) }
+    guard !simulation.mayMissEvents, let first = missed.first else { return nil }
+    return "\(missed.count) events missed since \(since) µs, the first: \(first)"
+  }
+
+  // MARK: In the end
+
+  /// Each daemon knows what the servers know.
+  private func checkCopies() -> String? {
+    for daemon in simulation.daemons {
+      for kind in Set(FleetSimulation.keys.map(\.kind)).sorted(by: { $0.rawValue < $1.rawValue }) {
+        let listed = daemon.list(kind)
+        for key in FleetSimulation.keys where key.kind == kind {
+          let mine = listed.filter { $0["key"]?.string == key.name }
+          let record = world.record(key)
+          guard mine.count == (record == nil ? 0 : 1) else {
+            return "\(key.channel): the servers have \(record == nil ? 0 : 1) in the end, "
+              + "daemon \(daemon.number) \(mine.count)"
+          }
+          guard let record, let copy = mine.first else { continue }
+          let time = FleetWorld.clockStart + world.agenda.now
+          let outcome = specification.apply(
+            ["\(kind.name)".uppercased(), "GET", key.name], about: key, record.bytes, at: time)
+          for field in ["generation", "state", "sends", "payload", "result", "action", "calls"]
+          where copy[field] != outcome.reply?[field] {
+            return "\(key.channel): daemon \(daemon.number) has \(plain(copy)) in the end, the servers "
+              + "\(outcome.reply.map(plain) ?? "nothing")"
+          }
+        }
+      }
+    }
+    return nil
+  }
+}
+
+extension HeardEvent {
+  /// Whether all hosts hear of it.
+  fileprivate var isShared: Bool {
+    !["tick", "snapshot", "refused"].contains(name)
+  }
+
+  fileprivate var due: Int64? { Int64(facts.prefix { $0 != " " }) }
+}
+
+/// Pairs, each of two sides, as many as can be (Kuhn's algorithm).
+struct Matching {
+  private let edges: [[Int]]
+  private let reversed: [[Int]]
+  private(set) var rightOfLeft: [Int?]
+  private var leftOfRight: [Int?]
+
+  init(_ edges: [[Int]], rightCount: Int) {
+    self.edges = edges
+    var reversed = Array(repeating: [Int](), count: rightCount)
+    for (left, all) in edges.enumerated() { for right in all { reversed[right].append(left) } }
+    self.reversed = reversed
+    rightOfLeft = Array(repeating: nil, count: edges.count)
+    leftOfRight = Array(repeating: nil, count: rightCount)
+  }
+
+  /// Pairs it, if all that are paired can stay so.
+  mutating func matchLeft(_ left: Int) -> Bool {
+    var seen: Set<Int> = []
+    return rightOfLeft[left] != nil || tryLeft(left, &seen)
+  }
+
+  private mutating func tryLeft(_ left: Int, _ seen: inout Set<Int>) -> Bool {
+    for right in edges[left] where seen.insert(right).inserted {
+      guard leftOfRight[right].map({ tryLeft($0, &seen) }) ?? true else { continue }
+      rightOfLeft[left] = right
+      leftOfRight[right] = left
+      return true
+    }
+    return false
+  }
+
+  /// Pairs it, at the cost of one that need not be: all of the left side stay paired.
+  mutating func matchRight(_ right: Int, keeping isNeeded: (Int) -> Bool) -> Bool {
+    if leftOfRight[right] != nil { return true }
+    var seen: Set<Int> = []
+    func search(_ right: Int) -> [(left: Int, right: Int)]? {
+      for left in reversed[right] where seen.insert(left).inserted {
+        guard let other = rightOfLeft[left] else { return [(left, right)] }
+        if !isNeeded(other) { return [(left, right)] }
+        if let path = search(other) { return path + [(left, right)] }
+      }
+      return nil
+    }
+    guard let path = search(right) else { return false }
+    for (left, right) in path {
+      if let old = rightOfLeft[left], leftOfRight[old] == left { leftOfRight[old] = nil }
+      rightOfLeft[left] = right
+      leftOfRight[right] = left
+    }
+    return true
+  }
+}

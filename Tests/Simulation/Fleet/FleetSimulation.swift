@@ -1,0 +1,343 @@
+import Countdowns
+import SeededRandom
+
+/// One seeded random history of a fleet: daemons on several hosts, clients that send them commands,
+/// servers that they share, and trouble. What came of it is checked by `FleetCheck`.
+package final class FleetSimulation {
+  /// What there is for the faults that must be found.
+  package enum Fault: CaseIterable {
+    /// Changes are confirmed though no replica has them, and one that lacks them takes over.
+    case noReplicas
+    /// The servers make changes whatever version they were decided on.
+    case ignoredVersions
+  }
+
+  private let seed: UInt64
+  let world: FleetWorld
+  let settings: FleetSettings
+  let engineSettings: EngineSettings
+  private(set) var daemons: [ModelDaemon] = []
+  /// Those that have ended, too.
+  private(set) var allDaemons: [ModelDaemon] = []
+  private(set) var commands: [ClientCommand] = []
+  private var repeatable: [ClientCommand] = []
+  private var lastToken = 0
+  /// Entries of a stream were lost, or may not have been read.
+  private(set) var hasLostStream = false
+  private(set) var wasFlushed = false
+  /// A subscriber may miss events: what it has missed of a stream is gone.
+  var mayMissEvents: Bool { hasLostStream || world.settings.streamLength < 1_000 }
+
+  static let policies: [SendPolicy] = {
+    var first = SendPolicy.Rules()
+    first.every = .milliseconds(100)
+    first.ladder = [.milliseconds(300), .milliseconds(900)]
+    first.windows = [SendPolicy.Window(limit: 3, length: .milliseconds(6_000))]
+    first.validity = .milliseconds(2_000)
+    first.attempts = 3
+    var second = SendPolicy.Rules()
+    second.every = .milliseconds(100)
+    second.count = 2
+    second.windows = [
+      SendPolicy.Window(limit: 2, length: .milliseconds(1_500)),
+      SendPolicy.Window(limit: 5, length: .milliseconds(12_000)),
+    ]
+    second.channels = ["sms", "call", "mail", "post"]
+    do {
+      return [try SendPolicy(name: "first", first), try SendPolicy(name: "second", second)]
+    } catch {
+      preconditionFailure("\(error)")
+    }
+  }()
+
+  package init(seed: UInt64, fault: Fault? = nil) {
+    self.seed = seed
+    var random = SeededGenerator(seed: seed ^ 0xF1EE7)
+    func chance(oneIn n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
+    var settings = FleetWorldSettings()
+    settings.daemons = Int.random(in: 2...4, using: &random)
+    settings.shards = Int.random(in: 1...2, using: &random)
+    settings.replicasPerShard = Int.random(in: 1...2, using: &random)
+    settings.partitions = settings.shards * Int.random(in: 1...2, using: &random)
+    settings.streamLength = chance(oneIn: 5) ? Int.random(in: 1...20, using: &random) : 10_000
+    // Half of the histories have little trouble: what goes wrong there is easy to understand.
+    if chance(oneIn: 2) {
+      settings.trouble.connections = chance(oneIn: 2)
+      settings.trouble.stops = chance(oneIn: 2)
+      settings.trouble.delays = chance(oneIn: 2)
+      settings.trouble.failovers = chance(oneIn: 2)
+      settings.trouble.splitBrain = settings.trouble.failovers && chance(oneIn: 2)
+      settings.trouble.clocks = chance(oneIn: 3)
+      settings.trouble.restarts = chance(oneIn: 3)
+      settings.trouble.flushes = chance(oneIn: 6)
+    } else if chance(oneIn: 2) {
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: settings.trouble.connections = true
+      case 1: settings.trouble.stops = true
+      case 2: settings.trouble.delays = true
+      case 3: settings.trouble.failovers = true
+      case 4: settings.trouble.clocks = true
+      default: settings.trouble.restarts = true
+      }
+    }
+    switch fault {
+    case .noReplicas:
+      settings.replicas = 0
+      settings.trouble = FleetTrouble()
+      settings.trouble.failovers = true
+      settings.trouble.losesConfirmed = true
+    case .ignoredVersions: settings.ignoresVersions = true
+    case nil: break
+    }
+    world = FleetWorld(settings, seed: seed)
+
+    var fleet = FleetSettings()
+    fleet.partitions = settings.partitions
+    fleet.replicas = settings.replicas
+    self.settings = fleet
+    var engine = EngineSettings()
+    for policy in Self.policies { engine.policies[policy.name] = policy }
+    engine.keepReady = .seconds(2)
+    engine.keepPending = .seconds(3)
+    engineSettings = engine
+  }
+
+  package func play(steps: Int) throws(Disagreement) {
+    for _ in 0..<world.settings.daemons { addDaemon() }
+    if world.settings.trouble.clocks { setClocks() }
+    world.agenda.run(until: 1_000_000) { world.problem != nil }
+    for _ in 0..<steps where world.problem == nil { step() }
+    if world.problem == nil { calmDown() }
+    let check = FleetCheck(self)
+    if let problem = world.problem ?? check.problem() {
+      throw Disagreement(description: "fleet, seed \(seed): \(problem)")
+    }
+  }
+
+  private func addDaemon() {
+    let daemon = ModelDaemon(
+      UInt64(allDaemons.count + 1), settings, engine: engineSettings, world)
+    daemons.append(daemon)
+    allDaemons.append(daemon)
+  }
+
+  private func step() {
+    let pause =
+      switch Int.random(in: 0..<20, using: &world.random) {
+      case 0..<8: world.number(0...3_000)
+      case 8..<18: world.number(0...60_000)
+      default: world.number(0...1_200_000)
+      }
+    world.agenda.run(until: world.agenda.now + pause) { world.problem != nil }
+    switch Int.random(in: 0..<40, using: &world.random) {
+    case 0: subscribe()
+    case 1: makeTrouble()
+    default: command()
+    }
+  }
+
+  /// Trouble ends, and what it has left is seen to.
+  private func calmDown() {
+    world.isCalm = true
+    for shard in world.shards {
+      for server in shard.servers {
+        server.clockError = 0
+        if !server.isUp { server.start(serving: server === shard.primary) }
+        server.cutReplication(false)
+      }
+      shard.demote()
+    }
+    world.agenda.run(until: world.agenda.now + 6_000_000) { world.problem != nil }
+  }
+
+  // MARK: Clients
+
+  private func command() {
+    let daemon = world.pick(daemons)
+    let session = world.pick(daemon.sessions)
+    guard session.commandsUnderWay < 12 else { return }
+    let command: ClientCommand
+    repeatable.removeAll { if case .unsure = $0.result { false } else { $0.reply != nil } }
+    if let old = repeatable.first, old.reply != nil, world.chance(oneIn: 3) {
+      // Whoever does not know asks again, by way of any daemon.
+      repeatable.removeFirst()
+      command = daemon.submit(old.words, about: old.key, by: session)
+    } else {
+      let (key, words) = randomCommand()
+      command = daemon.submit(words, about: key, by: session)
+    }
+    commands.append(command)
+    if command.words.contains("TOKEN") { repeatable.append(command) }
+  }
+
+  static let keys: [FleetKey] = [
+    FleetKey(.countdown, Array("first-a".utf8)), FleetKey(.countdown, Array("first-b".utf8)),
+    FleetKey(.countdown, Array("second-a".utf8)), FleetKey(.countdown, Array("plain".utf8)),
+    FleetKey(.timer, Array("timer".utf8)), FleetKey(.timer, Array("every".utf8)),
+    FleetKey(.throttle, Array("rate".utf8)), FleetKey(.once, Array("once".utf8)),
+    FleetKey(.gate, Array("gate".utf8)), FleetKey(.debounce, Array("burst".utf8)),
+  ]
+
+  /// Policies have names that their keys begin with.
+  static func policy(of key: FleetKey) -> SendPolicy? {
+    policies.first { key.kind == .countdown && key.name.hasPrefix($0.name) }
+  }
+
+  static let throttle = (burst: 3, count: 2, milliseconds: 1_000)
+
+  private func randomCommand() -> (FleetKey, [String]) {
+    let key = world.pick(Self.keys)
+    let name = key.name
+    func choice(_ commands: [String]) -> [String] {
+      world.pick(commands).split(separator: " ").map(String.init)
+    }
+    lastToken += 1
+    let generation = world.chance(oneIn: 3) ? "" : " GENERATION \(someGeneration(of: key))"
+    let words: [String]
+    switch key.kind {
+    case .countdown:
+      let policy = Self.policy(of: key).map { "POLICY \($0.name)" } ?? "COUNT 4 EVERY 100ms"
+      let start = "COUNTDOWN START \(name) \(policy)"
+      let others =
+        policy.hasPrefix("POLICY")
+        ? [
+          "COUNTDOWN REFUND \(name) GENERATION \(someGeneration(of: key))",
+          "COUNTDOWN ATTEMPT \(name)\(generation)", "COUNTDOWN PASS \(name)\(generation)",
+        ]
+        : [
+          "COUNTDOWN PAUSE \(name)\(generation)", "COUNTDOWN RESUME \(name)\(generation)",
+          "COUNTDOWN RETIME \(name) 700ms\(generation)",
+        ]
+      words =
+        world.chance(oneIn: 3)
+        ? choice(
+          others + [
+            "COUNTDOWN GET \(name)", "COUNTDOWN CANCEL \(name)\(generation)",
+            "COUNTDOWN RESEND \(name)", "COUNTDOWN RESEND \(name) TOKEN r\(lastToken)",
+          ])
+        : choice([start, start + " TOKEN t\(lastToken)", start + " TOKEN t\(lastToken)"])
+    case .timer:
+      let every = name == "every" ? " EVERY 400ms" : ""
+      words = choice([
+        "TIMER SET \(name) 300ms\(every)", "TIMER SET \(name) 900ms\(every) PAYLOAD p\(lastToken)",
+        "TIMER GET \(name)", "TIMER DEL \(name)\(generation)", "TIMER PAUSE \(name)\(generation)",
+        "TIMER RESUME \(name)\(generation)", "TIMER RETIME \(name) 500ms\(generation)",
+      ])
+    case .throttle:
+      let limit = "BURST \(Self.throttle.burst) RATE \(Self.throttle.count)/\(Self.throttle.milliseconds)ms"
+      words = choice([
+        "THROTTLE TAKE \(name) \(limit)", "THROTTLE TAKE \(name) \(limit) COST 2",
+        "THROTTLE TAKE \(name) \(limit) PEEK", "THROTTLE GET \(name)",
+      ])
+    case .once:
+      words = choice([
+        "ONCE BEGIN \(name) TTL 1500ms", "ONCE BEGIN \(name) TTL 1500ms",
+        "ONCE DONE \(name) result-\(lastToken)\(generation)", "ONCE CANCEL \(name)\(generation)",
+        "ONCE GET \(name)",
+      ])
+    case .gate:
+      words = choice([
+        "GATE CHECK \(name) action-\(lastToken)", "GATE CHECK \(name) action-\(lastToken) TTL 400ms",
+        "GATE OPEN \(name) TTL 800ms", "GATE OPEN \(name)", "GATE CLOSE \(name)\(generation)",
+        "GATE CANCEL \(name)\(generation)", "GATE GET \(name)",
+      ])
+    default:
+      words = choice([
+        "DEBOUNCE CALL \(name) 200ms PAYLOAD p\(lastToken)", "DEBOUNCE CALL \(name) 200ms LEADING",
+        "DEBOUNCE CALL \(name) 200ms MAXWAIT 500ms", "DEBOUNCE CANCEL \(name)\(generation)",
+        "DEBOUNCE FLUSH \(name)\(generation)", "DEBOUNCE GET \(name)",
+      ])
+    }
+    return (key, words)
+  }
+
+  /// Of one of the newest answers about a key.
+  private func someGeneration(of key: FleetKey) -> Int {
+    let known = commands.suffix(200).filter { $0.key == key }.compactMap {
+      $0.reply?["generation"]?.int
+    }
+    return known.suffix(4).randomElement(using: &world.random) ?? 1
+  }
+
+  private func subscribe() {
+    let daemon = world.pick(daemons)
+    daemon.subscribe(world.pick(daemon.sessions), to: world.pick(Self.keys))
+  }
+
+  // MARK: Trouble
+
+  private func makeTrouble() {
+    let trouble = world.settings.trouble
+    let shard = world.pick(world.shards)
+    let shardIndex = world.shards.firstIndex { $0 === shard }!
+    let daemon = world.pick(daemons)
+    var kinds: [() -> Void] = []
+    if trouble.connections {
+      kinds.append { daemon.link.connection(shardIndex)?.end() }
+      kinds.append { daemon.link.connection(shardIndex)?.isSilent = true }
+    }
+    if trouble.stops {
+      kinds.append { [world] in shard.primary.stop(for: world.number(5_000...1_500_000)) }
+      kinds.append { [world] in daemon.pause(for: world.number(5_000...800_000)) }
+      kinds.append { [self] in cutReplication(of: shard) }
+    }
+    if trouble.failovers {
+      kinds.append { [self] in failOver(shard) }
+      kinds.append { [self] in failOver(shard) }
+      if trouble.losesConfirmed { kinds.append { [self] in cutReplication(of: shard) } }
+    }
+    if trouble.clocks { kinds.append { [self] in setClocks() } }
+    if trouble.flushes {
+      kinds.append { [self] in
+        shard.primary.flushAll()
+        hasLostStream = true
+        wasFlushed = true
+      }
+    }
+    if trouble.restarts {
+      kinds.append { [self] in
+        daemons.removeAll { $0 === daemon }
+        daemon.end()
+        addDaemon()
+      }
+    }
+    if !kinds.isEmpty { world.pick(kinds)() }
+  }
+
+  private func setClocks() {
+    for server in world.shards.flatMap(\.servers) where world.chance(oneIn: 2) {
+      server.clockError = world.number(-300_000...300_000)
+    }
+  }
+
+  private func cutReplication(of shard: ModelShard) {
+    let primary = shard.primary
+    primary.cutReplication(true)
+    world.agenda.after(world.number(10_000...1_000_000)) { primary.cutReplication(false) }
+  }
+
+  /// A replica takes over, if one can.
+  private func failOver(_ shard: ModelShard) {
+    guard shard.former.isEmpty, shard.primary.isUp else { return }
+    let old = shard.primary
+    let hasEnded = !world.settings.trouble.splitBrain || world.chance(oneIn: 2)
+    if hasEnded { old.crash() }
+    world.agenda.after(world.number(100_000...1_500_000)) { [self] in
+      guard shard.primary === old else { return }
+      let replicas = shard.servers.filter { $0 !== old && $0.isUp }
+      let candidates =
+        world.settings.trouble.losesConfirmed
+        ? replicas : replicas.filter { $0.log.count >= old.lastConfirmed }
+      guard let next = candidates.max(by: { $0.log.count < $1.log.count }) else {
+        if hasEnded { old.start(serving: true) }
+        return
+      }
+      if next.log.count < old.log.count || !hasEnded { hasLostStream = true }
+      shard.promote(next)
+      world.agenda.after(world.number(100_000...2_000_000)) {
+        if !old.isUp { old.start(serving: false) }
+        shard.demote()
+      }
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Countdowns
+import Wire
+
+/// What one daemon alone does with an entity: what a fleet must do as if it were one.
+struct FleetSpecification {
+  struct Outcome {
+    var record: [UInt8]?
+    var reply: RESPValue?
+    var events: [HeardEvent]
+  }
+
+  let settings: EngineSettings
+  private let host = ModelHost { Moment(boot: .zero, wall: .zero) }
+
+  init(_ settings: EngineSettings) { self.settings = settings }
+
+  /// What becomes of a record by time, and by a command.
+  func apply(
+    _ words: [String]?, about key: FleetKey, _ record: [UInt8]?, at time: Int64
+  ) -> Outcome {
+    var settings = settings
+    settings.firstGeneration = time + 1
+    let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
+    let engine = Engine(settings: settings, at: now)
+    let dispatcher = Dispatcher(engine: engine, host: host)
+    let session = Session(
+      connection: 1, peer: Peer(uid: ModelDaemon.uid, pid: 1), address: "", at: now)
+    session.output.version = .resp3
+    dispatcher.open(session)
+    engine.noteChanges()
+    if let record { precondition(restore(record, key.kind, in: engine, at: now), "no record") }
+    execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session, at: now)
+    _ = session.takeOutput()
+    while !dispatcher.advance(to: now, budget: 100) {}
+    if let words { execute(words, on: dispatcher, for: session, at: now) }
+    while !dispatcher.advance(to: now, budget: 100) {}
+
+    var outcome = Outcome(record: record, events: [])
+    let batch = ChangeWriter(offset: 0)
+    engine.takeChanges(into: batch)
+    _ = ChangeEntry.forEach(of: batch.bytes[...]) { entry in
+      switch entry {
+      case .current(_, _, let bytes): outcome.record = Array(bytes)
+      case .gone: outcome.record = nil
+      case .events, .clocks: break
+      }
+    }
+    session.outbound.append(session.takeOutput())
+    var decoder = ReplyDecoder()
+    while let piece = session.outbound.take() { decoder.feed(piece) }
+    while let value = try? decoder.next() {
+      guard case .push(let parts) = value else {
+        outcome.reply = value
+        continue
+      }
+      if parts.count == 3, let line = parts[2].string { outcome.events.append(HeardEvent(line)) }
+    }
+    return outcome
+  }
+
+  private func restore(
+    _ record: [UInt8], _ kind: EntityKind, in engine: Engine, at now: Moment
+  ) -> Bool {
+    func restore<Record: StoredRecord>(_ type: Record.Type) -> Bool {
+      Record(bytes: record, offset: 0)?.restore(in: engine, at: 0, now: now) ?? false
+    }
+    return switch kind {
+    case .countdown: restore(DurableCountdown.self)
+    case .timer: restore(DurableTimer.self)
+    default: restore(DurableGuard.self)
+    }
+  }
+}
+
+extension FleetKey {
+  var channel: String { "\(kind.name):" + name }
+  var name: String { String(decoding: key, as: UTF8.self) }
+}

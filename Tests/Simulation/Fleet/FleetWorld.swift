@@ -1,0 +1,105 @@
+import Countdowns
+import SeededRandom
+
+/// What goes wrong in a history, and how often.
+struct FleetTrouble {
+  /// Connections are closed, or nothing comes through any more.
+  var connections = false
+  /// Servers and daemons do nothing for a while.
+  var stops = false
+  /// Servers end, and a replica takes over.
+  var failovers = false
+  /// The old primary answers for a while after that.
+  var splitBrain = false
+  /// The replica that takes over may lack what was confirmed.
+  var losesConfirmed = false
+  /// Servers' clocks differ, and are set.
+  var clocks = false
+  /// Everything on the servers is deleted.
+  var flushes = false
+  /// Daemons end, and others begin.
+  var restarts = false
+  /// Answers, entries and replication take long at times.
+  var delays = false
+}
+
+struct FleetWorldSettings {
+  var daemons = 3
+  var shards = 1
+  var replicasPerShard = 1
+  var partitions = 2
+  /// How many replicas have a change before it is confirmed.
+  var replicas = 1
+  /// Entries of a stream, before older ones are removed.
+  var streamLength = 1_000
+  var trouble = FleetTrouble()
+  /// The servers do not compare versions: a fault that must be found.
+  var ignoresVersions = false
+  /// How long a daemon's connection waits for an answer before it is closed.
+  var patience: Int64 = 1_000_000
+}
+
+/// The servers, the network and time.
+final class FleetWorld {
+  /// Microseconds from 1970 to the beginning.
+  static let clockStart: Int64 = 1_790_000_000_000_000
+
+  let settings: FleetWorldSettings
+  let agenda = Agenda()
+  let journal = Journal()
+  var random: SeededGenerator
+  private(set) var shards: [ModelShard] = []
+  var lastWrite = 0
+  /// The first thing that was found wrong.
+  private(set) var problem: String?
+  /// Everything goes well from now on.
+  var isCalm = false
+
+  init(_ settings: FleetWorldSettings, seed: UInt64) {
+    self.settings = settings
+    random = SeededGenerator(seed: seed)
+    journal.world = self
+    shards = (0..<settings.shards).map { shard in
+      ModelShard((0...settings.replicasPerShard).map { ModelServer("\(shard).\($0)", self) })
+    }
+  }
+
+  func fail(_ problem: String) {
+    if self.problem == nil { self.problem = "at \(agenda.now) µs: \(problem)" }
+  }
+
+  // MARK: Partitions
+
+  func shardIndex(of partition: Int) -> Int { partition % settings.shards }
+
+  func partitions(of shard: Int) -> [Int] {
+    (0..<settings.partitions).filter { shardIndex(of: $0) == shard }
+  }
+
+  /// The record that counts.
+  func record(_ key: FleetKey) -> FleetRecord? {
+    for (index, shard) in shards.enumerated() {
+      for partition in partitions(of: index) {
+        if let record = shard.primary.partitions[partition]?.records[key] { return record }
+      }
+    }
+    return nil
+  }
+
+  // MARK: Chance
+
+  func chance(oneIn n: Int) -> Bool { Int.random(in: 0..<n, using: &random) == 0 }
+  func pick<T>(_ choices: [T]) -> T { choices.randomElement(using: &random)! }
+  func number(_ range: ClosedRange<Int64>) -> Int64 { Int64.random(in: range, using: &random) }
+
+  private func delay(_ usual: ClosedRange<Int64>, upTo long: Int64) -> Int64 {
+    guard settings.trouble.delays, !isCalm, chance(oneIn: 40) else { return number(usual) }
+    return number(usual.upperBound...long)
+  }
+
+  /// One way between a daemon and a server.
+  func latency() -> Int64 { delay(50...1_500, upTo: 400_000) }
+  func streamDelay() -> Int64 { delay(50...3_000, upTo: 1_500_000) }
+  func replicationDelay() -> Int64 { delay(50...2_000, upTo: 150_000) }
+  func connectionDelay() -> Int64 { number(1_000...300_000) }
+}

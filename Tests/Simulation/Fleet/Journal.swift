@@ -1,0 +1,70 @@
+import Countdowns
+
+/// A change that a server has made.
+struct Execution {
+  let key: FleetKey
+  let partition: Int
+  let number: Int64
+  /// Of the server's log.
+  let write: Int
+  /// In true time.
+  let at: Int64
+  /// On the server's clock.
+  let clock: Int64
+  let before: FleetRecord?
+  let change: FleetChange
+}
+
+/// What the servers did, as somebody who sees all of them at once writes it down.
+final class Journal {
+  /// A record as a server had it for a while.
+  struct Segment {
+    let server: ModelServer
+    let from: Int64
+    var until = Int64.max
+    let record: FleetRecord?
+  }
+
+  unowned var world: FleetWorld!
+  private(set) var executions: [FleetKey: [Execution]] = [:]
+  private(set) var segments: [FleetKey: [Segment]] = [:]
+
+  func note(_ execution: Execution, on server: ModelServer) {
+    executions[execution.key, default: []].append(execution)
+  }
+
+  func observe(_ server: ModelServer, _ key: FleetKey, _ record: FleetRecord?) {
+    close(server, key)
+    segments[key, default: []].append(
+      Segment(server: server, from: world.agenda.now, record: record))
+  }
+
+  /// A server is asked from now on, with what it has.
+  func begin(_ server: ModelServer) {
+    var all = Dictionary(uniqueKeysWithValues: segments.keys.map { ($0, FleetRecord?.none) })
+    for partition in server.partitions.values { all.merge(partition.records) { $1 } }
+    for (key, record) in all { observe(server, key, record) }
+  }
+
+  func end(_ server: ModelServer) { for key in segments.keys { close(server, key) } }
+
+  private func close(_ server: ModelServer, _ key: FleetKey) {
+    guard let index = segments[key]?.lastIndex(where: { $0.server === server }),
+      segments[key]![index].until == .max
+    else { return }
+    segments[key]![index].until = world.agenda.now
+  }
+
+  /// What servers had of a key at some time between these, nothing included.
+  func records(_ key: FleetKey, from: Int64, until: Int64) -> [FleetRecord?] {
+    var found: [FleetRecord?] = []
+    let all = segments[key] ?? []
+    if all.first.map({ $0.from >= from }) ?? true { found.append(nil) }
+    for segment in all where segment.from <= until && segment.until >= from {
+      if !found.contains(where: { $0?.version == segment.record?.version }) {
+        found.append(segment.record)
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,307 @@
+import Countdowns
+import Wire
+
+/// A command of a client, and what it was answered.
+final class ClientCommand {
+  let key: FleetKey
+  let words: [String]
+  let daemon: UInt64
+  /// In true time.
+  let began: Int64
+  fileprivate(set) var ended: Int64?
+  fileprivate(set) var reply: RESPValue?
+
+  init(_ key: FleetKey, _ words: [String], daemon: UInt64, at began: Int64) {
+    self.key = key
+    self.words = words
+    self.daemon = daemon
+    self.began = began
+  }
+
+  enum Result {
+    /// It was done, or refused for what the entity is.
+    case done(RESPValue)
+    case notDone
+    case unsure
+  }
+
+  var result: Result {
+    guard let reply else { return .unsure }
+    guard case .error(let text) = reply else { return .done(reply) }
+    switch text.prefix(while: { $0 != " " }) {
+    case "UNAVAILABLE", "LOADING": return .notDone
+    case "UNSURE": return .unsure
+    default: return .done(reply)
+    }
+  }
+
+  var text: String {
+    let reply = reply.map { "\(plain($0))" } ?? "nothing"
+    return "\(began)…\(ended.map(String.init) ?? "") daemon \(daemon): "
+      + "\(words.joined(separator: " ")) → \(reply)"
+  }
+}
+
+/// An event that a subscriber received.
+struct HeardEvent: Equatable {
+  let name: String
+  let generation: Int
+  /// What the event is about, as far as it does not depend on who sends it.
+  let facts: String
+}
+
+/// A client's connection.
+final class ModelSession {
+  let session: Session
+  /// Sent, but not answered.
+  fileprivate var awaited: [ClientCommand] = []
+  /// Not yet taken by the daemon.
+  fileprivate var waiting: [ClientCommand] = []
+  private var decoder = ReplyDecoder()
+  private(set) var heard: [FleetKey: [(at: Int64, event: HeardEvent, json: String)]] = [:]
+  /// Since when.
+  fileprivate(set) var subscriptions: [FleetKey: Int64] = [:]
+
+  init(_ session: Session) { self.session = session }
+
+  var isBusy: Bool { !awaited.isEmpty || !waiting.isEmpty }
+  var commandsUnderWay: Int { awaited.count + waiting.count }
+
+  /// - Returns: what is wrong with it.
+  fileprivate func read(_ bytes: [UInt8], at now: Int64) -> String? {
+    decoder.feed(bytes)
+    do {
+      while let value = try decoder.next() {
+        if case .push(let parts) = value {
+          hear(parts, at: now)
+        } else if awaited.isEmpty, case .error(let text) = value, text.hasPrefix("LOADING") {
+          subscriptions = [:]
+        } else if awaited.isEmpty {
+          return "a reply to nothing: \(plain(value))"
+        } else {
+          let command = awaited.removeFirst()
+          command.reply = value
+          command.ended = now
+        }
+      }
+      return nil
+    } catch {
+      return "bytes that are no reply: \(error)"
+    }
+  }
+
+  private func hear(_ parts: [RESPValue], at now: Int64) {
+    guard parts.count == 3, parts[0].string == "message", let channel = parts[1].string,
+      let line = parts[2].string, let colon = channel.firstIndex(of: ":"),
+      let kind = EntityKind.allCases.first(where: { "\($0.name)" == channel[..<colon] })
+    else { return }
+    let key = FleetKey(kind, Array(channel[channel.index(after: colon)...].utf8))
+    heard[key, default: []].append((now, HeardEvent(line), line))
+  }
+}
+
+extension HeardEvent {
+  /// Of a line of JSON, whose first fields are always the same.
+  init(_ line: String) {
+    func field(_ name: String) -> Substring? {
+      guard let found = line.ranges(of: "\"\(name)\":").first else { return nil }
+      return line[found.upperBound...].prefix { $0 != "," && $0 != "}" }
+    }
+    name = field("event").map { $0.filter { $0 != "\"" } } ?? ""
+    generation = field("generation").flatMap { Int($0) } ?? 0
+    facts = ["due_unix_ms", "state", "deadline_unix_ms", "payload", "action", "reason"]
+      .map { "\(field($0) ?? "-")" }.joined(separator: " ")
+  }
+}
+
+/// A reply as words, without the time at which it was given.
+func plain(_ value: RESPValue) -> String {
+  switch value {
+  case .map(let pairs):
+    pairs.filter { $0.key.string != "now_unix_ms" }
+      .map { "\(plain($0.key))=\(plain($0.value))" }.joined(separator: " ")
+  case .array(let values): "[" + values.map(plain).joined(separator: " ") + "]"
+  case .error(let text): "-" + text
+  case .null: "null"
+  case .integer(let number): "\(number)"
+  case .boolean(let value): "\(value)"
+  default: value.string ?? "\(value)"
+  }
+}
+
+/// A daemon's logic, with the network and the clients that it does not have.
+final class ModelDaemon {
+  static let uid: UInt32 = 1_000
+
+  let number: UInt64
+  private let world: FleetWorld
+  private let bootStart: Int64
+  /// Its boot clock runs faster by so many parts in a million.
+  private let drift: Int64
+  private var host: ModelHost!
+  private(set) var dispatcher: Dispatcher!
+  private(set) var fleet: Fleet!
+  private(set) var link: ModelLink!
+  private(set) var sessions: [ModelSession] = []
+  private var pausedUntil: Int64 = 0
+  private(set) var pauses: [(begin: Int64, end: Int64)] = []
+  private var wake = 0
+  private(set) var isOver = false
+  var isCutOff = false
+
+  init(
+    _ number: UInt64, _ settings: FleetSettings, engine: EngineSettings, _ world: FleetWorld
+  ) {
+    self.number = number
+    self.world = world
+    bootStart = world.number(0...100_000_000_000)
+    drift = world.number(-50...50)
+    link = ModelLink(self, world)
+    host = ModelHost { [unowned self] in now }
+    var access = Dispatcher.Settings()
+    access.access.daemonUser = Self.uid
+    dispatcher = Dispatcher(
+      engine: Engine(settings: engine, at: now), settings: access, host: host)
+    fleet = Fleet(settings, daemon: number, dispatcher: dispatcher, link: link)
+    dispatcher.fleet = fleet
+    for _ in 0..<3 { openSession() }
+    for shard in world.shards.indices { link.connect(shard) }
+  }
+
+  private func openSession() {
+    let peer = Peer(uid: Self.uid, pid: 1)
+    let session = Session(
+      connection: UInt64(sessions.count + 1), peer: peer, address: "", at: now)
+    session.output.version = .resp3
+    dispatcher.open(session)
+    sessions.append(ModelSession(session))
+  }
+
+  /// What it has of a kind, without asking the servers.
+  func list(_ kind: EntityKind) -> [RESPValue] {
+    let session = Session(
+      connection: 1_000, peer: Peer(uid: Self.uid, pid: 1), address: "", at: now)
+    session.output.version = .resp3
+    execute(["\(kind.name)".uppercased(), "LIST"], on: dispatcher, for: session, at: now)
+    var decoder = ReplyDecoder()
+    decoder.feed(session.takeOutput())
+    guard let reply = try? decoder.next(), let parts = reply.elements, parts.count == 2 else {
+      return []
+    }
+    return parts[1].elements ?? []
+  }
+
+  // MARK: Time
+
+  var now: Moment {
+    let time = world.agenda.now
+    return Moment(
+      boot: Instant(microseconds: bootStart + time + time / 1_000_000 * drift),
+      wall: Instant(microseconds: FleetWorld.clockStart + time))
+  }
+
+  func pause(for interval: Int64) {
+    guard !isPaused else { return }
+    pausedUntil = world.agenda.now + interval
+    pauses.append((world.agenda.now, pausedUntil))
+  }
+
+  var isPaused: Bool { pausedUntil > world.agenda.now }
+
+  /// Something comes in: a batch of its own.
+  func run(_ body: @escaping (_ fleet: Fleet, _ boot: Int64) -> Void) {
+    guard !isOver else { return }
+    guard !isPaused else { return world.agenda.at(pausedUntil) { [self] in run(body) } }
+    body(fleet, now.boot.microseconds)
+    endBatch()
+  }
+
+  func submit(_ words: [String], about key: FleetKey, by session: ModelSession) -> ClientCommand {
+    let command = ClientCommand(key, words, daemon: number, at: world.agenda.now)
+    session.waiting.append(command)
+    run { _, _ in }
+    return command
+  }
+
+  func subscribe(_ session: ModelSession, to key: FleetKey) {
+    guard !session.isBusy, !isPaused else { return }
+    session.subscriptions[key] = world.agenda.now
+    run { [self] _, _ in
+      execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session.session, at: now)
+    }
+  }
+
+  private func endBatch() {
+    var hasMore = true
+    while hasMore {
+      while !dispatcher.advance(to: now, budget: 100) {}
+      hasMore = false
+      for session in sessions where takeCommand(of: session) { hasMore = true }
+    }
+    for session in sessions {
+      while dispatcher.continueSnapshots(for: session.session, budget: 100, at: now) {}
+    }
+    fleet.flush()
+    for session in sessions {
+      session.session.outbound.append(session.session.takeOutput())
+      while let piece = session.session.outbound.take() {
+        if let problem = session.read(piece, at: world.agenda.now) {
+          world.fail("daemon \(number): \(problem)")
+        }
+      }
+    }
+    _ = dispatcher.takeTouched()
+    schedule()
+  }
+
+  /// - Returns: whether there was one that could be taken.
+  private func takeCommand(of session: ModelSession) -> Bool {
+    guard !session.session.isWaiting, !session.session.isClosing else { return false }
+    if session.session.isUnfinished {
+      dispatcher.goOn(session.session, at: now)
+      return true
+    }
+    guard !session.waiting.isEmpty else { return false }
+    let command = session.waiting.removeFirst()
+    session.awaited.append(command)
+    execute(command.words, on: dispatcher, for: session.session, at: now)
+    return true
+  }
+
+  private func schedule() {
+    let (boot, wall) = dispatcher.engine.nextDeadline
+    let moment = now
+    let due = [
+      boot, wall.map { moment.boot + ($0 - moment.wall) },
+      fleet.nextWake.map(Instant.init(microseconds:)),
+    ].compactMap { $0 }.min()
+    wake += 1
+    guard let due else { return }
+    let id = wake
+    // An alarm is late by a little.
+    let late = world.number(0...800)
+    let delay = max((due - moment.boot).microseconds, 0)
+    world.agenda.after(delay + delay / 1_000_000 * 60 + late) { [self] in
+      guard wake == id else { return }
+      run { _, _ in }
+    }
+  }
+
+  /// It ends without warning.
+  func end() {
+    isOver = true
+    link.end()
+  }
+}
+
+/// Hands a dispatcher a command.
+func execute(
+  _ words: [String], on dispatcher: Dispatcher, for session: Session, at now: Moment
+) {
+  var request: [UInt8] = []
+  RESPRequest.append(words.map { Array($0.utf8) }, to: &request)
+  var decoder = RequestDecoder()
+  decoder.append(request.span.bytes)
+  guard (try? decoder.next()) == true else { preconditionFailure("no command: \(words)") }
+  decoder.withArguments { _ = dispatcher.execute($0, for: session, at: now) }
+}

@@ -1,0 +1,32 @@
+import Countdowns
+
+/// The host of a dispatcher that has no connections: it tells the time.
+final class ModelHost: CommandHost {
+  private let time: () -> Moment
+  private(set) var closed: [CloseReason] = []
+
+  init(_ time: @escaping () -> Moment) { self.time = time }
+
+  var now: Moment { time() }
+  var stopwatch: () -> Int64 { { 0 } }
+  var configuration: [(name: String, value: String)] { [] }
+  func facts(_ section: InfoSection) -> [(name: String, value: String)] { [] }
+  var metrics: HostMetrics { HostMetrics() }
+  func transport(of connection: UInt64) -> TransportFacts {
+    TransportFacts(descriptor: 0, path: "", unreadInput: 0)
+  }
+  func close(_ connection: UInt64, _ reason: CloseReason) { closed.append(reason) }
+  func limitReached(_ name: String, _ value: Int, by client: Client, key: [UInt8]?) {}
+  func reload(_ done: @escaping (ReloadOutcome) -> Void) {}
+  func setLogLevel(_ level: String) -> Bool { false }
+  func shutDown() {}
+  func restart(after pause: Interval, inNextBoot isReboot: Bool) -> Bool { false }
+  func beginBackup(for connection: UInt64) throws(BackupError) -> Int64 { 0 }
+  func backupSize(_ id: Int64, of connection: UInt64) throws(BackupError) -> Int64? { nil }
+  func readBackup(
+    _ id: Int64, of connection: UInt64, at offset: Int64, count: Int
+  ) throws(BackupError) -> [UInt8] { [] }
+  func endBackup(_ id: Int64, of connection: UInt64) throws(BackupError) {}
+  func endBackup(of connection: UInt64) {}
+  var virtualClock: VirtualClock? { nil }
+}

@@ -1,0 +1,271 @@
+import Countdowns
+
+/// A daemon's connection to a server: requests and answers in their order, both with delays; and the
+/// streams that are followed.
+final class ModelConnection {
+  struct Sent {
+    let id: UInt64
+    let request: FleetRequest
+    let partition: Int
+    let boot: Int64
+  }
+
+  let server: ModelServer
+  private let world: FleetWorld
+  private let link: ModelLink
+  /// From the daemon's side.
+  private(set) var isOpen = true
+  /// How many requests on their way are done all the same after it was closed.
+  private var doneAfterEnd = 0
+  /// Nothing comes through, and nobody is told.
+  var isSilent = false
+  private var lastArrival: Int64 = 0
+  private var lastAnswer: Int64 = 0
+  private var arrived: [[Sent]] = []
+  private var isWaiting = false
+  private var outstanding: [(sent: Sent, since: Int64)] = []
+  /// What was read of each stream that is followed.
+  private var followed: [Int: (position: Int64, id: Int)] = [:]
+  private var lastFollowing = 0
+  private var lastEntries: Int64 = 0
+
+  init(_ link: ModelLink, to server: ModelServer, _ world: FleetWorld) {
+    self.link = link
+    self.server = server
+    self.world = world
+    server.connections.append(self)
+  }
+
+  // MARK: Requests
+
+  func send(_ batch: [Sent]) {
+    outstanding += batch.map { ($0, world.agenda.now) }
+    watch()
+    lastArrival = max(lastArrival, world.agenda.now + world.latency())
+    world.agenda.at(lastArrival) { [self] in
+      guard !isSilent || doneAfterEnd > 0 else { return }
+      arrived.append(batch)
+      pump()
+    }
+  }
+
+  /// Does what has arrived. A connection that waits for replicas does nothing else.
+  private func pump() {
+    server.whenRunning { [self] in
+      guard server.isServing, !isWaiting, !arrived.isEmpty else { return }
+      let batch = arrived.removeFirst()
+      var answers: [(id: UInt64, answer: FleetAnswer)] = []
+      for sent in batch {
+        if !isOpen {
+          guard doneAfterEnd > 0 else { break }
+          doneAfterEnd -= 1
+        }
+        let (body, engine) = server.execute(sent.request, on: sent.partition)
+        answers.append((sent.id, FleetAnswer(body, engine: engine, sent: sent.boot)))
+      }
+      let hasChanges = batch.contains { if case .change = $0.request { true } else { false } }
+      guard world.settings.replicas > 0, hasChanges, isOpen else { return answer(answers) }
+      isWaiting = true
+      answer(answers.filter { !$0.answer.isChanged })
+      server.wait(for: world.settings.replicas) { [self] replicas in
+        isWaiting = false
+        answer(
+          answers.compactMap { id, answer in
+            guard case .changed(let number, _) = answer.body else { return nil }
+            var answer = answer
+            answer.body = .changed(number: number, replicas: replicas)
+            return (id, answer)
+          })
+        pump()
+      }
+    }
+  }
+
+  private func answer(_ answers: [(id: UInt64, answer: FleetAnswer)]) {
+    guard isOpen, !isSilent, !answers.isEmpty else { return pump() }
+    lastAnswer = max(lastAnswer, world.agenda.now + world.latency())
+    world.agenda.at(lastAnswer) { [self] in
+      guard isOpen, !isSilent else { return }
+      outstanding.removeAll { sent, _ in answers.contains { $0.id == sent.id } }
+      link.daemon.run { fleet, boot in
+        for (id, answer) in answers { fleet.receive(answer, to: id, at: boot) }
+      }
+    }
+    pump()
+  }
+
+  /// A connection that does not answer for so long is given up.
+  private func watch() {
+    world.agenda.after(world.settings.patience) { [self] in
+      let given = world.agenda.now - world.settings.patience
+      if isOpen, outstanding.contains(where: { $0.since <= given }) { end() }
+    }
+  }
+
+  /// Is closed. Requests may be lost, or done later.
+  func end() {
+    guard isOpen else { return }
+    isOpen = false
+    server.connections.removeAll { $0 === self }
+    doneAfterEnd = world.chance(oneIn: 2) ? 0 : Int.random(in: 0...4, using: &world.random)
+    let lost = outstanding.map(\.sent)
+    outstanding = []
+    followed = [:]
+    link.ended(self, lost)
+  }
+
+  // MARK: Streams
+
+  func follow(_ partition: Int, after number: Int64) {
+    lastFollowing += 1
+    let id = lastFollowing
+    followed[partition] = (.max, id)
+    world.agenda.after(world.latency()) { [self] in
+      guard isOpen, followed[partition]?.id == id else { return }
+      followed[partition]!.position = number
+      pumpStreams()
+    }
+  }
+
+  func pumpStreams() {
+    server.whenRunning { [self] in
+      guard isOpen, !isSilent else { return }
+      for partition in followed.keys.sorted() { pumpStream(partition, followed[partition]!) }
+    }
+  }
+
+  private func pumpStream(_ partition: Int, _ following: (position: Int64, id: Int)) {
+    let next = server.partitions[partition]?.stream.filter { $0.number > following.position } ?? []
+    guard let last = next.last?.number else { return }
+    followed[partition]!.position = last
+    lastEntries = max(lastEntries, world.agenda.now + world.streamDelay())
+    world.agenda.at(lastEntries) { [self] in
+      guard isOpen, !isSilent, followed[partition]?.id == following.id else { return }
+      link.daemon.run { fleet, _ in fleet.receive(next, of: partition) }
+    }
+  }
+
+  /// Looks through the records bit by bit, as SCAN does.
+  func load(_ partition: Int) {
+    world.agenda.after(world.latency()) { [self] in
+      guard isOpen else { return }
+      let keys = (server.partitions[partition]?.records.keys).map(Array.init) ?? []
+      loadNext(keys.sorted { $0.order < $1.order }.shuffled(using: &world.random)[...], partition)
+    }
+  }
+
+  private func loadNext(_ keys: ArraySlice<FleetKey>, _ partition: Int) {
+    server.whenRunning { [self] in
+      guard isOpen, !isSilent else { return }
+      let now = keys.prefix(3)
+      let records = now.compactMap { key in
+        server.partitions[partition]?.records[key].map { (key, $0) }
+      }
+      let rest = keys.dropFirst(now.count)
+      world.agenda.after(world.latency()) { [self] in
+        guard isOpen, !isSilent else { return }
+        link.daemon.run { fleet, _ in
+          fleet.load(records, of: partition)
+          if rest.isEmpty { fleet.endLoading(partition) }
+        }
+        if !rest.isEmpty { loadNext(rest, partition) }
+      }
+    }
+  }
+}
+
+extension FleetAnswer {
+  fileprivate var isChanged: Bool { if case .changed = body { true } else { false } }
+}
+
+extension FleetKey {
+  /// Always the same for the same keys, as that of a set is not.
+  var order: String { "\(kind.rawValue) " + String(decoding: key, as: UTF8.self) }
+}
+
+/// A daemon's way to the model servers.
+final class ModelLink: FleetLink {
+  unowned let daemon: ModelDaemon
+  private let world: FleetWorld
+  private var connections: [Int: ModelConnection] = [:]
+  private var unsent: [Int: [ModelConnection.Sent]] = [:]
+  /// The daemon has ended.
+  private var isOver = false
+
+  init(_ daemon: ModelDaemon, _ world: FleetWorld) {
+    self.daemon = daemon
+    self.world = world
+  }
+
+  func send(_ request: FleetRequest, id: UInt64, to partition: Int) {
+    let shard = world.shardIndex(of: partition)
+    let boot = daemon.now.boot.microseconds
+    guard connections[shard] != nil else {
+      world.agenda.after(0) { [self] in
+        daemon.run { fleet, boot in
+          fleet.receive(
+            FleetAnswer(.failed(mayBeDone: false, "not connected"), engine: nil, sent: boot),
+            to: id, at: boot)
+        }
+      }
+      return
+    }
+    unsent[shard, default: []].append(
+      ModelConnection.Sent(id: id, request: request, partition: partition, boot: boot))
+  }
+
+  func flush() {
+    for shard in unsent.keys.sorted() { connections[shard]?.send(unsent[shard]!) }
+    unsent = [:]
+  }
+
+  func follow(_ partition: Int, after number: Int64) {
+    connections[world.shardIndex(of: partition)]?.follow(partition, after: number)
+  }
+
+  func load(_ partition: Int) { connections[world.shardIndex(of: partition)]?.load(partition) }
+
+  // MARK: Connections
+
+  /// Connects to whoever it takes for the primary, sooner or later.
+  func connect(_ shard: Int) {
+    world.agenda.after(world.connectionDelay()) { [self] in
+      guard !isOver, connections[shard] == nil else { return }
+      let primary = world.shards[shard].primary
+      guard primary.isUp, primary.stoppedUntil <= world.agenda.now,
+        !daemon.isCutOff
+      else { return connect(shard) }
+      let partitions = world.partitions(of: shard)
+      connections[shard] = ModelConnection(self, to: primary, world)
+      daemon.run { fleet, boot in fleet.connected(partitions, at: boot) }
+    }
+  }
+
+  func connection(_ shard: Int) -> ModelConnection? { connections[shard] }
+
+  func ended(_ connection: ModelConnection, _ lost: [ModelConnection.Sent]) {
+    guard !isOver, let shard = connections.first(where: { $0.value === connection })?.key else {
+      return
+    }
+    connections[shard] = nil
+    let unsent = unsent.removeValue(forKey: shard) ?? []
+    let partitions = world.partitions(of: shard)
+    daemon.run { fleet, boot in
+      for (sent, mayBeDone) in lost.map({ ($0, true) }) + unsent.map({ ($0, false) }) {
+        fleet.receive(
+          FleetAnswer(
+            .failed(mayBeDone: mayBeDone, "the connection was closed"), engine: nil,
+            sent: sent.boot), to: sent.id, at: boot)
+      }
+      fleet.disconnected(partitions)
+    }
+    connect(shard)
+  }
+
+  /// The daemon ends: what is on its way may still be done.
+  func end() {
+    isOver = true
+    for shard in connections.keys.sorted() { connections[shard]!.end() }
+    connections = [:]
+  }
+}

@@ -1,0 +1,311 @@
+import Countdowns
+
+/// What a server has of a partition.
+struct ModelPartition {
+  struct Epoch: Equatable {
+    var id: [UInt8]
+    /// Of the newest entry of the stream.
+    var number: Int64
+    var refusedUntil: Int64
+  }
+
+  var epoch: Epoch?
+  var records: [FleetKey: FleetRecord] = [:]
+  var stream: [FleetEntry] = []
+}
+
+/// What a primary does to its data, and its replicas after it.
+struct ModelWrite {
+  enum Effect {
+    case changed(partition: Int, FleetEntry)
+    case opened(partition: Int, ModelPartition.Epoch)
+    case flushed
+  }
+
+  /// No two writes have the same, so that two logs are told apart by their last one.
+  let id: Int
+  let effect: Effect
+}
+
+/// A server: its data, its clock, and the replicas that follow it.
+final class ModelServer {
+  /// A replica on its way behind this server.
+  private final class Follower {
+    let server: ModelServer
+    /// When the last of what is on its way arrives.
+    var lastArrival: Int64 = 0
+    var confirmed = 0
+    var isCut = false
+
+    init(_ server: ModelServer) { self.server = server }
+  }
+
+  private struct Waiter {
+    let id: Int
+    let count: Int
+    let written: Int
+    let done: (_ replicas: Int) -> Void
+  }
+
+  let name: String
+  private let world: FleetWorld
+  /// How far its clock is ahead of true time, besides `FleetWorld.clockStart`.
+  var clockError: Int64 = 0
+  private(set) var partitions: [Int: ModelPartition] = [:]
+  private(set) var log: [ModelWrite] = []
+  private(set) var isUp = true
+  /// It answers as a primary.
+  private(set) var isServing = false
+  /// It does nothing until then.
+  private(set) var stoppedUntil: Int64 = 0
+  private var followers: [Follower] = []
+  private var waiters: [Waiter] = []
+  private var lastWaiter = 0
+  /// How much of the log is confirmed by as many replicas as were waited for.
+  fileprivate(set) var lastConfirmed = 0
+  var connections: [ModelConnection] = []
+
+  init(_ name: String, _ world: FleetWorld) {
+    self.name = name
+    self.world = world
+  }
+
+  var clock: Int64 { FleetWorld.clockStart + world.agenda.now + clockError }
+
+  // MARK: The scripts
+
+  func execute(_ request: FleetRequest, on number: Int) -> (body: FleetAnswer.Body, engine: Int64) {
+    let time = clock
+    let partition = partitions[number, default: ModelPartition()]
+    switch request {
+    case .read(let key):
+      return (.record(partition.records[key]), time)
+    case .open(let opening):
+      var epoch: ModelPartition.Epoch
+      if let old = partition.epoch {
+        epoch = old
+        if !opening.known.isEmpty, old.id != opening.known {
+          epoch.refusedUntil = max(old.refusedUntil, time + opening.refusal)
+        }
+      } else {
+        let refusedUntil = opening.known.isEmpty ? 0 : time + opening.refusal
+        epoch = ModelPartition.Epoch(id: opening.new, number: time, refusedUntil: refusedUntil)
+      }
+      if epoch != partition.epoch { write(.opened(partition: number, epoch)) }
+      return (
+        .opened(
+          epoch: epoch.id, number: epoch.number, refusedUntil: epoch.refusedUntil,
+          atPosition: partition.stream.last { $0.number == opening.position }?.version), time
+      )
+    case .change(let key, let change):
+      guard let epoch = partition.epoch, epoch.id == change.epoch, time >= epoch.refusedUntil
+      else { return (.epoch, time) }
+      let current = partition.records[key]
+      guard current?.version == change.expected || world.settings.ignoresVersions else {
+        return (.differs(current), time)
+      }
+      guard (change.earliest...max(change.earliest, change.latest)).contains(time) else {
+        return (.clock, time)
+      }
+      let entry = FleetEntry(
+        number: epoch.number + 1, key: key, version: change.version, record: change.record,
+        events: change.events)
+      write(.changed(partition: number, entry))
+      world.journal.note(
+        Execution(
+          key: key, partition: number, number: entry.number, write: log.last!.id,
+          at: world.agenda.now, clock: time, before: current, change: change), on: self)
+      return (.changed(number: entry.number, replicas: 0), time)
+    }
+  }
+
+  func flushAll() { write(.flushed) }
+
+  private func write(_ effect: ModelWrite.Effect) {
+    world.lastWrite += 1
+    apply(ModelWrite(id: world.lastWrite, effect: effect))
+    for connection in connections { connection.pumpStreams() }
+    for follower in followers { ship(to: follower) }
+  }
+
+  private func apply(_ write: ModelWrite) {
+    log.append(write)
+    switch write.effect {
+    case .flushed:
+      partitions = [:]
+    case .opened(let number, let epoch):
+      partitions[number, default: ModelPartition()].epoch = epoch
+    case .changed(let number, let entry):
+      var partition = partitions.removeValue(forKey: number) ?? ModelPartition()
+      partition.epoch?.number = entry.number
+      partition.records[entry.key] = entry.record.map { FleetRecord(entry.version, $0) }
+      partition.stream.append(entry)
+      let excess = partition.stream.count - world.settings.streamLength
+      if excess > 0 { partition.stream.removeFirst(excess) }
+      partitions[number] = partition
+    }
+    guard isServing else { return }
+    switch write.effect {
+    case .flushed: world.journal.begin(self)
+    case .opened: break
+    case .changed(let number, let entry):
+      world.journal.observe(self, entry.key, partitions[number]!.records[entry.key])
+    }
+  }
+
+  /// Answers as a primary from now on, or no longer.
+  func serve(_ isServing: Bool) {
+    self.isServing = isServing
+    if isServing { world.journal.begin(self) } else { world.journal.end(self) }
+  }
+
+  // MARK: Replication
+
+  func attach(_ replica: ModelServer) {
+    guard !followers.contains(where: { $0.server === replica }) else { return }
+    let follower = Follower(replica)
+    // What is not a beginning of this one's log is replaced as a whole.
+    let count = replica.log.count
+    if count > log.count || count > 0 && replica.log[count - 1].id != log[count - 1].id {
+      replica.log = []
+      replica.partitions = [:]
+    }
+    followers.append(follower)
+    ship(to: follower)
+  }
+
+  func detach(_ replica: ModelServer) { followers.removeAll { $0.server === replica } }
+  func detachAll() { followers = [] }
+
+  /// Whether what is written reaches a replica.
+  func cutReplication(_ isCut: Bool) {
+    for follower in followers {
+      follower.isCut = isCut
+      if !isCut { ship(to: follower) }
+    }
+  }
+
+  private func ship(to follower: Follower) {
+    guard !follower.isCut else { return }
+    let count = log.count
+    let arrival = max(follower.lastArrival, world.agenda.now + world.replicationDelay())
+    follower.lastArrival = arrival
+    world.agenda.at(arrival) { [self] in take(count, follower) }
+  }
+
+  private func take(_ count: Int, _ follower: Follower) {
+    let replica = follower.server
+    guard followers.contains(where: { $0 === follower }), !follower.isCut, isUp, replica.isUp else {
+      return
+    }
+    guard replica.stoppedUntil <= world.agenda.now else {
+      world.agenda.at(replica.stoppedUntil) { [self] in take(count, follower) }
+      return
+    }
+    while replica.log.count < count { replica.apply(log[replica.log.count]) }
+    world.agenda.after(world.replicationDelay()) { [self] in
+      follower.confirmed = max(follower.confirmed, count)
+      guard followers.contains(where: { $0 === follower }), isUp else { return }
+      awaken()
+    }
+  }
+
+  /// Calls back once so many replicas have what is written by now, or after 100 ms.
+  func wait(for count: Int, _ done: @escaping (_ replicas: Int) -> Void) {
+    lastWaiter += 1
+    let id = lastWaiter
+    waiters.append(Waiter(id: id, count: count, written: log.count, done: done))
+    awaken()
+    world.agenda.after(100_000) { [self] in
+      whenRunning { [self] in
+        guard let index = waiters.firstIndex(where: { $0.id == id }) else { return }
+        finish(waiters.remove(at: index))
+      }
+    }
+  }
+
+  private func confirmations(of count: Int) -> Int { followers.count { $0.confirmed >= count } }
+
+  private func awaken() {
+    whenRunning { [self] in
+      let met = waiters.filter { confirmations(of: $0.written) >= $0.count }
+      waiters.removeAll { waiter in met.contains { $0.id == waiter.id } }
+      for waiter in met { finish(waiter) }
+    }
+  }
+
+  private func finish(_ waiter: Waiter) {
+    let replicas = confirmations(of: waiter.written)
+    if replicas >= waiter.count { lastConfirmed = max(lastConfirmed, waiter.written) }
+    waiter.done(replicas)
+  }
+
+  // MARK: Trouble
+
+  /// Now, or when it goes on.
+  func whenRunning(_ body: @escaping () -> Void) {
+    if stoppedUntil <= world.agenda.now {
+      if isUp { body() }
+    } else {
+      world.agenda.at(stoppedUntil) { [self] in whenRunning(body) }
+    }
+  }
+
+  func stop(for interval: Int64) { stoppedUntil = world.agenda.now + interval }
+
+  /// Ends without warning; its data stay.
+  func crash() {
+    isUp = false
+    if isServing { serve(false) }
+    waiters = []
+    stoppedUntil = 0
+    closeConnections()
+  }
+
+  func start(serving: Bool) {
+    isUp = true
+    if serving { serve(true) }
+  }
+
+  func closeConnections() {
+    for connection in connections { connection.end() }
+  }
+}
+
+/// A primary and its replicas.
+final class ModelShard {
+  let servers: [ModelServer]
+  private(set) var primary: ModelServer
+  /// The primaries that were, and still answer those who have not been told.
+  private(set) var former: [ModelServer] = []
+
+  init(_ servers: [ModelServer]) {
+    self.servers = servers
+    primary = servers[0]
+    primary.serve(true)
+    for replica in servers.dropFirst() { primary.attach(replica) }
+  }
+
+  /// Promotes a replica. The old primary goes on as if it were one until `demote`.
+  func promote(_ replica: ModelServer) {
+    let old = primary
+    old.detachAll()
+    former.append(old)
+    primary = replica
+    replica.lastConfirmed = old.lastConfirmed
+    replica.serve(true)
+    for server in servers where server !== replica && !former.contains(where: { $0 === server }) {
+      replica.attach(server)
+    }
+  }
+
+  /// The old primaries learn that they are not.
+  func demote() {
+    for old in former where old.isUp {
+      former.removeAll { $0 === old }
+      if old.isServing { old.serve(false) }
+      old.closeConnections()
+      primary.attach(old)
+    }
+  }
+}
