@@ -169,6 +169,10 @@ STEPS ?= 1000000
 simulate: build ## Play random histories of the whole engine against naive models (SEED=0, STEPS=1000000)
 	@$(RELEASE)/simulate $(SEED) $(STEPS)
 
+.PHONY: simulate-fleet
+simulate-fleet: build ## Play random histories of daemons that share servers, with all that can go wrong (SEED=0, STEPS=1000000)
+	@$(RELEASE)/simulate $(SEED) $(STEPS) fleet
+
 .PHONY: sanitize
 sanitize: packages ## Timers under the Thread and Address Sanitizers, all of `make fuzz` under the latter
 	@for s in thread address; do \

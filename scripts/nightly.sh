@@ -19,6 +19,7 @@ step test-deb
 step check-tarball
 step walk
 step simulate STEPS=1000000 SEED="$seed"
+step simulate-fleet STEPS=1000000 SEED="$seed"
 step fuzz SECONDS_OF_FUZZ=480 SEED="$seed"
 step torture ROUNDS=200 SEED="$seed"
 step every-call

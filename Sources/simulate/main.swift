@@ -1,10 +1,11 @@
 // Plays random histories of the engine against naive models of what it must do.
 //
-//     simulate [SEED=0] [STEPS=1000000]
+//     simulate [SEED=0] [STEPS=1000000] [engine|fleet]
 //
-// A history has 2,000 steps; each next one has the next seed. Prints how much was played. Where the
-// engine and a model disagree it prints the seed that plays that history again, the step, the last
-// commands on the key and both answers, and ends with status 1.
+// A history has 2,000 steps, one of a fleet 500; each next one has the next seed. Prints how much was
+// played. Where the engine and a model disagree it prints the seed that plays that history again, the
+// step, the last commands on the key and both answers, and ends with status 1. `fleet` plays
+// histories of several daemons that share what they have by way of servers.
 
 import Glibc
 import Simulation
@@ -18,26 +19,37 @@ if getenv("SWIFT_DETERMINISTIC_HASHING") == nil {
 func number<T: FixedWidthInteger>(_ index: Int, _ what: String, else other: T) -> T {
   guard CommandLine.arguments.count > index else { return other }
   if let number = T(CommandLine.arguments[index]), number >= 0 { return number }
-  print("\(what) '\(CommandLine.arguments[index])' is not a number: simulate [SEED] [STEPS]")
+  print(
+    "\(what) '\(CommandLine.arguments[index])' is not a number: simulate [SEED] [STEPS] [engine|fleet]"
+  )
   exit(2)
 }
 
 let firstSeed: UInt64 = number(1, "SEED", else: 0)
 let steps: Int = number(2, "STEPS", else: 1_000_000)
-let stepsOfHistory = 2_000
+let isFleet = CommandLine.arguments.dropFirst(3).first == "fleet"
+let stepsOfHistory = isFleet ? 500 : 2_000
+
+func play(seed: UInt64, steps: Int) throws(Disagreement) {
+  if isFleet {
+    try FleetSimulation(seed: seed).play(steps: steps)
+  } else {
+    var history = Simulation(seed: seed)
+    var interactions = InteractionSimulation(seed: seed)
+    try history.play(steps: steps)
+    try interactions.play(steps: steps)
+  }
+}
 
 var played = 0
 var seed = firstSeed
 while played < steps {
-  var history = Simulation(seed: seed)
-  var interactions = InteractionSimulation(seed: seed)
   let next = min(stepsOfHistory, steps - played)
   do {
-    try history.play(steps: next)
-    try interactions.play(steps: next)
+    try play(seed: seed, steps: next)
   } catch {
     print(error)
-    print("again: make simulate SEED=\(seed) STEPS=\(next)")
+    print("again: make simulate\(isFleet ? "-fleet" : "") SEED=\(seed) STEPS=\(next)")
     exit(1)
   }
   played += next

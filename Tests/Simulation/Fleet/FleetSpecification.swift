@@ -45,9 +45,8 @@ struct FleetSpecification {
       case .events, .clocks: break
       }
     }
-    session.outbound.append(session.takeOutput())
     var decoder = ReplyDecoder()
-    while let piece = session.outbound.take() { decoder.feed(piece) }
+    decoder.feed(session.takeOutput())
     while let value = try? decoder.next() {
       guard case .push(let parts) = value else {
         outcome.reply = value

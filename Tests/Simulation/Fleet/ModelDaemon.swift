@@ -243,11 +243,8 @@ final class ModelDaemon {
     }
     fleet.flush()
     for session in sessions {
-      session.session.outbound.append(session.session.takeOutput())
-      while let piece = session.session.outbound.take() {
-        if let problem = session.read(piece, at: world.agenda.now) {
-          world.fail("daemon \(number): \(problem)")
-        }
+      if let problem = session.read(session.session.takeOutput(), at: world.agenda.now) {
+        world.fail("daemon \(number): \(problem)")
       }
     }
     _ = dispatcher.takeTouched()
