@@ -170,6 +170,12 @@ struct FleetCheck {
         return "decided at \(execution.change.earliest), before it was so late: \(execution.clock)"
       }
       if causes[index].isByTime { continue }
+      let generation = FleetSpecification.generation(execution.change.record, key.kind)
+      if let generation,
+        let old = FleetSpecification.generation(execution.before?.bytes, key.kind), generation < old
+      {
+        return "generation \(old) is followed by \(generation), at \(execution.at) µs"
+      }
       var near: [String] = []
       for (number, command) in commands.enumerated()
       where command.daemon == execution.change.version.daemon && command.began <= execution.at {
@@ -179,7 +185,8 @@ struct FleetCheck {
         case .done: guard command.ended! >= execution.at else { continue }
         }
         let outcome = specification.apply(
-          command.words, about: key, execution.before?.bytes, at: execution.change.earliest)
+          command.words, about: key, execution.before?.bytes, at: execution.change.earliest,
+          generation: generation ?? 1)
         guard outcome.record == execution.change.record else {
           near.append(command.text)
           continue
@@ -325,8 +332,9 @@ struct FleetCheck {
       guard let index = made[next...].firstIndex(where: { $0.event == event && $0.at <= at })
       else {
         let isOld = made[..<next].contains { $0.event == event }
+        let like = made.filter { $0.event.name == event.name && $0.event.generation == event.generation }
         return (isOld ? "a second time or in the wrong order" : "of no change")
-          + ", at \(at) µs: \(event)"
+          + ", at \(at) µs: \(event)" + like.map { "\n  made at \($0.at): \($0.event)" }.joined()
       }
       missed += made[next..<index].filter { $0.at > since }.map(\.event)
       next = index + 1

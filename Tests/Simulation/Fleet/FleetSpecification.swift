@@ -15,11 +15,14 @@ struct FleetSpecification {
   init(_ settings: EngineSettings) { self.settings = settings }
 
   /// What becomes of a record by time, and by a command.
+  ///
+  /// - Parameter generation: what comes next is numbered from there.
   func apply(
-    _ words: [String]?, about key: FleetKey, _ record: [UInt8]?, at time: Int64
+    _ words: [String]?, about key: FleetKey, _ record: [UInt8]?, at time: Int64,
+    generation: Int64 = 1
   ) -> Outcome {
     var settings = settings
-    settings.firstGeneration = time + 1
+    settings.firstGeneration = generation
     let now = Moment(boot: Instant(microseconds: time), wall: Instant(microseconds: time))
     let engine = Engine(settings: settings, at: now)
     let dispatcher = Dispatcher(engine: engine, host: host)
@@ -28,9 +31,8 @@ struct FleetSpecification {
     session.output.version = .resp3
     dispatcher.open(session)
     engine.noteChanges()
-    if let record { precondition(restore(record, key.kind, in: engine, at: now), "no record") }
     execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session, at: now)
-    _ = session.takeOutput()
+    if let record { precondition(restore(record, key.kind, in: engine, at: now), "no record") }
     while !dispatcher.advance(to: now, budget: 100) {}
     if let words { execute(words, on: dispatcher, for: session, at: now) }
     while !dispatcher.advance(to: now, budget: 100) {}
@@ -68,6 +70,18 @@ struct FleetSpecification {
     case .timer: restore(DurableTimer.self)
     default: restore(DurableGuard.self)
     }
+  }
+
+  /// That of a record.
+  static func generation(_ record: [UInt8]?, _ kind: EntityKind) -> Int64? {
+    guard let record else { return nil }
+    let generation =
+      switch kind {
+      case .countdown: DurableCountdown(bytes: record, offset: 0)?.generation
+      case .timer: DurableTimer(bytes: record, offset: 0)?.generation
+      default: DurableGuard(bytes: record, offset: 0)?.generation
+      }
+    return generation?.value
   }
 }
 
