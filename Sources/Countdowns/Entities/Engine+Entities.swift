@@ -176,7 +176,8 @@ extension Engine {
       name, generation ?? entity.generation, due: due, on: K.clock(of: entity), reason: reason,
       at: now)
     publish(
-      K.kind, entity.key, head, isLogged: K.isLogged && name.tellsOfChange && entity.owner == .none
+      K.kind, entity.key, head,
+      isLogged: decidesForFleet || K.isLogged && name.tellsOfChange && entity.owner == .none
     ) { view(entity) }
   }
 

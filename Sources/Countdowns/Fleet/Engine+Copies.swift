@@ -1,6 +1,6 @@
 /// A kind that daemons can share. Each has copies of all that is shared: for listings, snapshots
 /// and ticks. Nothing changes a copy but what the servers say.
-protocol SharedKind: DurableKind {
+protocol SharedKind: DurableKind where Record: SharedRecord {
   /// Where a new one can be.
   static func freeIndex(in engine: Engine) -> UInt32
   /// Forgets it, without an event.
@@ -8,6 +8,14 @@ protocol SharedKind: DurableKind {
   /// Its alarm has gone off.
   static func expireCopy(_ index: UInt32, due: Instant, in engine: Engine, at now: Moment)
 }
+
+protocol SharedRecord: StoredRecord {
+  var generation: Generation { get }
+}
+
+extension DurableCountdown: SharedRecord {}
+extension DurableTimer: SharedRecord {}
+extension DurableGuard: SharedRecord {}
 
 extension SharedKind {
   /// Puts a record there; false if it is none.
@@ -17,6 +25,8 @@ extension SharedKind {
     guard let record = Record(bytes: bytes, offset: offset), record.kind == kind,
       find(record.key.span, in: engine) == nil
     else { return false }
+    // Generations rise, also if the clock that they come from was set back.
+    if engine.decidesForFleet { engine.raiseNumbers(to: record.generation.value) }
     return record.restore(in: engine, at: index, now: now)
   }
 
@@ -78,9 +88,9 @@ extension Engine {
     _ = EventCoding.forEach(events) { event in
       let sequence = newSequence()
       let audience = self.audience(event.kind, event.key.span)
-      guard eventLog.isOn || audience != nil else { return true }
       guard let name = event.name, let line = event.encoded(as: sequence) else { return false }
-      if eventLog.isOn { eventLog.append(event, as: sequence) }
+      let isLogged = eventLog.isOn && event.kind != .throttle && name.tellsOfChange
+      if isLogged { eventLog.append(event, as: sequence) }
       if let audience {
         statistics.publications += 1
         outbox.append(

@@ -176,7 +176,9 @@ extension Fleet {
     if let operation = question.operation {
       receive(answer, for: operation, at: index)
     } else if case .opened(let epoch, let number, let until, let version) = answer.body {
-      opened(index, epoch: epoch, number: number, refusedUntil: until, atPosition: version)
+      opened(
+        index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
+        atPosition: version)
     }
     dispatcher.deliver()
   }
@@ -259,7 +261,12 @@ extension Fleet {
   // MARK: Replies
 
   private func confirm(_ operation: FleetOperation) {
-    if operation.outcome.change != .none { statistics.confirmed += 1 }
+    if operation.outcome.change != .none {
+      statistics.confirmed += 1
+    } else if !operation.outcome.events.isEmpty {
+      // A refusal: who listens here receives it.
+      dispatcher.engine.publishShared(operation.outcome.events)
+    }
     dispatcher.engine.statistics.add(operation.outcome.statistics)
     end(operation, operation.outcome.reply)
   }

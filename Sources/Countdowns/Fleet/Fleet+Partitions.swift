@@ -13,6 +13,9 @@ final class FleetPartition {
   /// The entry of the stream that was read last, and its version, where there was one.
   var position: Int64 = 0
   var lastVersion: FleetVersion?
+  var place: FleetPlace {
+    FleetPlace(position: position, version: lastVersion, loading: loading)
+  }
   var isFollowed = false
   /// All that is shared, as far as is known here.
   var copies: [FleetKey: FleetCopy] = [:]
@@ -31,6 +34,13 @@ final class FleetPartition {
   init(_ clock: ServerClock) { self.clock = clock }
 
   var isBroken: Bool { failures >= Fleet.mostFailures }
+}
+
+/// Where in a stream a daemon is.
+struct FleetPlace {
+  let position: Int64
+  let version: FleetVersion?
+  let loading: Int
 }
 
 /// Partitions are opened, followed and loaded.
@@ -121,7 +131,8 @@ extension Fleet {
   }
 
   func opened(
-    _ index: Int, epoch: [UInt8], number: Int64, refusedUntil: Int64, atPosition: FleetVersion?
+    _ index: Int, from place: FleetPlace, epoch: [UInt8], number: Int64, refusedUntil: Int64,
+    atPosition: FleetVersion?
   ) {
     guard partitions[index].isConnected else { return }
     let partition = partitions[index]
@@ -132,11 +143,13 @@ extension Fleet {
     if isLost { dispatcher.host.note(.lost(partition: index, refusedUntil: refusedUntil)) }
     // The stream continues elsewhere: another server has taken over that lacks the last entries.
     let hasFork =
-      number < partition.position
-      || (partition.lastVersion != nil && atPosition != partition.lastVersion)
+      place.loading == partition.loading
+      && (number < place.position || place.version != nil && atPosition != place.version)
     partition.epoch = epoch
-    if isNew || isLost || hasFork || partition.hasLocalChanges {
+    if isNew || isLost || hasFork {
       reload(index, after: number)
+    } else if partition.hasLocalChanges {
+      reload(index, after: max(number, partition.position))
     } else if !partition.isFollowed {
       follow(index)
     }

@@ -127,7 +127,8 @@ package final class Fleet {
 
   func send(_ request: FleetRequest, to partition: Int, for operation: FleetOperation?) {
     lastRequest += 1
-    requests[lastRequest] = FleetQuestion(partition: partition, operation: operation)
+    requests[lastRequest] = FleetQuestion(
+      partition: partition, operation: operation, place: partitions[partition].place)
     operation?.request = lastRequest
     hasUnsent = true
     statistics.requests += 1
@@ -144,6 +145,8 @@ package final class Fleet {
 struct FleetQuestion {
   let partition: Int
   let operation: FleetOperation?
+  /// Where the stream was read to when it was asked.
+  let place: FleetPlace
 }
 
 /// What this daemon knows of something that is shared.

@@ -24,8 +24,8 @@ final class Workbench {
 
   init(host: any CommandHost) {
     var settings = EngineSettings()
-    // They are taken out at once.
-    settings.eventsKept = 1
+    // More than a command causes; they are taken out at once.
+    settings.eventsKept = 1_000
     let engine = Engine(
       settings: settings, at: Moment(boot: .zero, wall: .zero))
     engine.noteChanges()

@@ -110,7 +110,8 @@ package final class FleetSimulation {
     if world.problem == nil { calmDown() }
     let check = FleetCheck(self)
     if let problem = world.problem ?? check.problem() {
-      throw Disagreement(description: "fleet, seed \(seed): \(problem)")
+      throw Disagreement(
+        description: "fleet, seed \(seed) (\(world.settings.text)): \(problem)")
     }
   }
 
@@ -148,6 +149,10 @@ package final class FleetSimulation {
       shard.demote()
     }
     world.agenda.run(until: world.agenda.now + 6_000_000) { world.problem != nil }
+    // Something may be due at this very moment.
+    for _ in 0..<5 where FleetCheck(self).checkCopies() != nil {
+      world.agenda.run(until: world.agenda.now + 410_000) { world.problem != nil }
+    }
   }
 
   // MARK: Clients

@@ -39,6 +39,15 @@ struct FleetWorldSettings {
   var patience: Int64 = 1_000_000
 }
 
+extension FleetWorldSettings {
+  var text: String {
+    let trouble = Mirror(reflecting: trouble).children.filter { $0.value as? Bool == true }
+      .compactMap(\.label)
+    return "\(daemons) daemons, \(shards) shards of \(1 + replicasPerShard), \(partitions) partitions, "
+      + "streams of \(streamLength), trouble: " + trouble.joined(separator: ", ")
+  }
+}
+
 /// The servers, the network and time.
 final class FleetWorld {
   /// Microseconds from 1970 to the beginning.

@@ -504,7 +504,7 @@ extension Engine {
   }
 
   private func isLogged(_ name: Event.Name, ofCountdown index: UInt32) -> Bool {
-    name.tellsOfChange && countdowns.owner(index) == .none
+    decidesForFleet || name.tellsOfChange && countdowns.owner(index) == .none
   }
 
   /// Publishes what time has done.
