@@ -109,6 +109,9 @@ struct FleetCheck {
         return "\(window.limit + 1) sends in \(last.decided - first.decided) µs, allowed are "
           + "\(window.limit) in \(window.length.microseconds): generations "
           + "\(counted[(index - window.limit)...index].map(\.generation))"
+          + counted[(index - window.limit)...index].flatMap { send in
+            commands.filter { $0.reply?["generation"]?.int == send.generation }
+          }.map { "\n  " + $0.text }.joined()
       }
     }
     return nil
@@ -129,7 +132,8 @@ struct FleetCheck {
           command.ended! - accepted[first].began
           + simulation.settings.maximumClockSkew.microseconds
         let allowed =
-          Double(limit.burst) + Double(limit.count) * Double(time) / Double(limit.milliseconds * 1_000)
+          Double(limit.burst) + Double(limit.count) * Double(time)
+          / Double(limit.milliseconds * 1_000)
         // Those in between may have ended later.
         let last = accepted[first...].prefix { $0.began <= command.began }.map { $0.ended! }.max()!
         if last <= command.ended!, Double(cost) > allowed + 1e-6,
@@ -333,7 +337,9 @@ struct FleetCheck {
       guard let index = made[next...].firstIndex(where: { $0.event == event && $0.at <= at })
       else {
         let isOld = made[..<next].contains { $0.event == event }
-        let like = made.filter { $0.event.name == event.name && $0.event.generation == event.generation }
+        let like = made.filter {
+          $0.event.name == event.name && $0.event.generation == event.generation
+        }
         return (isOld ? "a second time or in the wrong order" : "of no change")
           + ", at \(at) µs: \(event)" + like.map { "\n  made at \($0.at): \($0.event)" }.joined()
       }
@@ -379,7 +385,8 @@ struct FleetCheck {
             ["\(kind.name)".uppercased(), "GET", key.name], about: key, record.bytes, at: time)
           for field in ["generation", "state", "sends", "payload", "result", "action", "calls"]
           where copy[field] != outcome.reply?[field] {
-            return "\(key.channel): daemon \(daemon.number) has \(plain(copy)) in the end, the servers "
+            return
+              "\(key.channel): daemon \(daemon.number) has \(plain(copy)) in the end, the servers "
               + "\(outcome.reply.map(plain) ?? "nothing")"
           }
         }

@@ -229,7 +229,8 @@ package final class FleetSimulation {
         "TIMER RESUME \(name)\(generation)", "TIMER RETIME \(name) 500ms\(generation)",
       ])
     case .throttle:
-      let limit = "BURST \(Self.throttle.burst) RATE \(Self.throttle.count)/\(Self.throttle.milliseconds)ms"
+      let limit =
+        "BURST \(Self.throttle.burst) RATE \(Self.throttle.count)/\(Self.throttle.milliseconds)ms"
       words = choice([
         "THROTTLE TAKE \(name) \(limit)", "THROTTLE TAKE \(name) \(limit) COST 2",
         "THROTTLE TAKE \(name) \(limit) PEEK", "THROTTLE GET \(name)",
@@ -242,7 +243,8 @@ package final class FleetSimulation {
       ])
     case .gate:
       words = choice([
-        "GATE CHECK \(name) action-\(lastToken)", "GATE CHECK \(name) action-\(lastToken) TTL 400ms",
+        "GATE CHECK \(name) action-\(lastToken)",
+        "GATE CHECK \(name) action-\(lastToken) TTL 400ms",
         "GATE OPEN \(name) TTL 800ms", "GATE OPEN \(name)", "GATE CLOSE \(name)\(generation)",
         "GATE CANCEL \(name)\(generation)", "GATE GET \(name)",
       ])

@@ -43,7 +43,8 @@ extension FleetWorldSettings {
   var text: String {
     let trouble = Mirror(reflecting: trouble).children.filter { $0.value as? Bool == true }
       .compactMap(\.label)
-    return "\(daemons) daemons, \(shards) shards of \(1 + replicasPerShard), \(partitions) partitions, "
+    return
+      "\(daemons) daemons, \(shards) shards of \(1 + replicasPerShard), \(partitions) partitions, "
       + "streams of \(streamLength), trouble: " + trouble.joined(separator: ", ")
   }
 }
