@@ -42,14 +42,19 @@ man: build ## Write the man pages to .build/man
 	@scripts/man-pages.py $(RELEASE) .build/man
 	@ls .build/man/*.[158]
 
+# $(call write-completions,FOLDER,PROGRAM...): those of FOLDER/release, to FOLDER/completions.
+define write-completions
+@mkdir -p $(1)/completions
+@for t in $(2); do for s in bash zsh fish; do \
+  $(1)/release/$$t --generate-completion-script $$s | sed '1{/^#!/d}' > $(1)/completions/$$t.$$s && \
+    test -s $(1)/completions/$$t.$$s || exit 1; \
+done; done
+@ls $(1)/completions/*
+endef
+
 .PHONY: completions
 completions: build ## Write shell completions to .build/completions
-	@mkdir -p .build/completions
-	@for t in countdownd countdownctl; do for s in bash zsh fish; do \
-	  $(RELEASE)/$$t --generate-completion-script $$s | sed '1{/^#!/d}' > .build/completions/$$t.$$s && \
-	    test -s .build/completions/$$t.$$s || exit 1; \
-	done; done
-	@ls .build/completions/*
+	$(call write-completions,.build,countdownd countdownctl)
 
 .PHONY: run
 run: build ## Build everything and start a daemon at .build/run/countdownd.sock (CONFIG=)
@@ -76,31 +81,49 @@ install: ## Install what `make build man completions` has built (DESTDIR=, PREFI
 	  '    systemd-sysusers && systemctl daemon-reload' \
 	  '    systemctl enable --now countdownd.socket countdownd.service'
 
+.PHONY: install-gateway
+install-gateway: ## Install what `make gateway` has built (DESTDIR=, PREFIX=/usr/local)
+	@scripts/install.sh install countdown-gateway
+	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'Installed. To make a key and start it, now and at each boot:' \
+	  '    mkdir -p $(or $(SYSCONFDIR),/etc)/countdown-gateway' \
+	  '    (umask 077; echo "app $$(openssl rand -base64 32)" > $(or $(SYSCONFDIR),/etc)/countdown-gateway/ticket-keys)' \
+	  '    systemctl daemon-reload' \
+	  '    systemctl enable --now countdown-gateway.socket countdown-gateway.service'
+
 .PHONY: uninstall
-uninstall: ## Remove what `make install` has put there, but for a changed configuration
+uninstall: ## Remove what `make install` and `make install-gateway` have put there, but for changed configuration
 	@scripts/install.sh uninstall
+	@scripts/install.sh uninstall countdown-gateway
 
 .PHONY: deb
 deb: man completions ## Build a Debian package: .build/countdownd_VERSION_ARCHITECTURE.deb
 	@scripts/install-packages.sh dpkg-dev binutils
-	@scripts/build-deb.sh
+	@scripts/build-deb.sh countdownd
+
+.PHONY: deb-gateway
+deb-gateway: gateway ## Build that of the gateway: .build/countdown-gateway_VERSION_ARCHITECTURE.deb
+	@scripts/install-packages.sh dpkg-dev binutils
+	@scripts/build-deb.sh countdown-gateway
 
 .PHONY: tarball
 tarball: man completions ## Build .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, for any Linux with glibc 2.36
 	@scripts/install-packages.sh binutils pkg-config
 	@RELEASE_FLAGS='$(RELEASE_FLAGS)' scripts/build-tarball.sh
 
+# The newest ones.
+debs = $$(ls -t .build/countdownd_*.deb | head -1) $$(ls -t .build/countdown-gateway_*.deb | head -1)
+
 .PHONY: check-deb
-check-deb: test-packages deb ## Build the Debian package and look through it; try `make install`
+check-deb: test-packages deb deb-gateway ## Build both Debian packages and look through them; try `make install`
 	@scripts/install-packages.sh lintian
-	@lintian --allow-root --fail-on error,warning $$(ls -t .build/countdownd_*.deb | head -1)
+	@lintian --allow-root --fail-on error,warning $(debs)
 	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_install.py
 
 .PHONY: test-deb
-test-deb: check-deb ## Install, run and purge the Debian package in a clean system (root only)
+test-deb: check-deb ## Install, run and purge the Debian packages in a clean system (root only)
 	@scripts/install-packages.sh debootstrap systemd
-	@COUNTDOWND_DEB=$$(ls -t .build/countdownd_*.deb | head -1) COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	@COUNTDOWND_DEBS="$(debs)" COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  scripts/integration-test.sh Tests/Integration/test_deb.py
 
 .PHONY: check-tarball
@@ -122,8 +145,11 @@ test: test-packages ## Run all tests: machines and modules, then the real daemon
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -m alone --durations=10
 
 .PHONY: gateway
-gateway: packages ## Build countdown-gateway: Gateway/.build/release/countdown-gateway (the first time takes minutes)
+gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man page and completions (takes minutes)
 	@cd Gateway && swift build $(RELEASE_FLAGS) --product countdown-gateway
+	@scripts/install-packages.sh python3
+	@scripts/man-pages.py Gateway/.build/release Gateway/.build/man
+	$(call write-completions,Gateway/.build,countdown-gateway)
 
 PORT ?= 8788
 .PHONY: showcase

@@ -1,14 +1,25 @@
 #!/bin/bash
-# build-deb.sh - packs what `make build man completions` built: .build/countdownd_VERSION_ARCH.deb
+# build-deb.sh PACKAGE - packs countdownd or countdown-gateway: .build/PACKAGE_VERSION_ARCH.deb
 #
-# The maintainer of the package is who builds it: DEBFULLNAME and DEBEMAIL, as with Debian's tools.
+# Needs what `make build man completions` builds, for the gateway what `make gateway` builds. The
+# maintainer of the package is who builds it: DEBFULLNAME and DEBEMAIL, as with Debian's tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
 
-program=.build/release/countdownd
-if ldd $program | grep -q libswiftCore; then
-  echo "build-deb: $program needs the Swift runtime of this machine; run make build" >&2
+package=${1:?usage: build-deb.sh countdownd|countdown-gateway}
+parts=packaging/deb/$package
+work=.build/deb
+tree=$work/$package
+rm -rf $work
+mkdir -p "$tree/DEBIAN" $work/debian
+
+DESTDIR=$tree PREFIX=/usr SYSCONFDIR=/etc scripts/install.sh install "$package"
+mv "$tree/usr/share/zsh/site-functions" "$tree/usr/share/zsh/vendor-completions" # where Debian's looks
+
+program=$tree/usr/bin/$package
+if ldd "$program" | grep -q libswiftCore; then
+  echo "build-deb: $package needs the Swift runtime of this machine; build it with make" >&2
   exit 1
 fi
 version=$($program --version)
@@ -18,40 +29,38 @@ maintainer="${DEBFULLNAME:-countdownd packagers} <${DEBEMAIL:-countdownd@$(hostn
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 
-work=.build/deb
-tree=$work/countdownd
-rm -rf $work
-mkdir -p $tree/DEBIAN $work/debian
-
-DESTDIR=$tree PREFIX=/usr SYSCONFDIR=/etc scripts/install.sh install
-mv $tree/usr/share/zsh/site-functions $tree/usr/share/zsh/vendor-completions # where Debian's looks
-
-doc=$tree/usr/share/doc/countdownd
-mv $doc/CHANGELOG.md $doc/changelog
-cat >$doc/changelog.Debian <<TEXT
-countdownd ($version) unstable; urgency=medium
+doc=$tree/usr/share/doc/$package
+mv "$doc/CHANGELOG.md" "$doc/changelog"
+cat >"$doc/changelog.Debian" <<TEXT
+$package ($version) unstable; urgency=medium
 
   * Built from the project's own packaging; changelog.gz tells what is new.
 
  -- $maintainer  $(date --utc --date="@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %H:%M:%S +0000')
 TEXT
-install -m644 packaging/deb/copyright $doc/copyright
-install -D -m644 packaging/deb/lintian-overrides $tree/usr/share/lintian/overrides/countdownd
-gzip -9n $doc/changelog $doc/changelog.Debian $tree/usr/share/man/man*/*
+cat "$parts/copyright" packaging/deb/licenses >"$doc/copyright"
+install -D -m644 packaging/deb/lintian-overrides "$tree/usr/share/lintian/overrides/$package"
+gzip -9n "$doc/changelog" "$doc/changelog.Debian" "$tree"/usr/share/man/man*/*
 
-# The packages of the libraries that the programs need, with the versions they need.
-printf 'Source: countdownd\n\nPackage: countdownd\nArchitecture: any\n' >$work/debian/control
-libraries=$(cd $work && dpkg-shlibdeps -O countdownd/usr/bin/countdownd)
+# The packages of the libraries that the program needs, with the versions it needs.
+printf 'Source: countdownd\n\nPackage: %s\nArchitecture: any\n' "$package" >$work/debian/control
+libraries=$(cd $work && dpkg-shlibdeps -O "$package/usr/bin/$package")
 libraries=${libraries#shlibs:Depends=}
 
+control=$tree/DEBIAN
 sed -e "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@MAINTAINER@|$maintainer|" \
-  -e "s|@SIZE@|$(du -sk --apparent-size --exclude=DEBIAN $tree | cut -f1)|" \
-  -e "s|@LIBRARIES@|$libraries|" packaging/deb/control >$tree/DEBIAN/control
-echo /etc/countdownd/countdownd.yaml >$tree/DEBIAN/conffiles
-install -m755 packaging/deb/{postinst,prerm,postrm} $tree/DEBIAN
-(cd $tree && find usr -type f -print0 | sort -z | xargs -0 md5sum) >$tree/DEBIAN/md5sums
+  -e "s|@SIZE@|$(du -sk --apparent-size --exclude=DEBIAN "$tree" | cut -f1)|" \
+  -e "s|@LIBRARIES@|$libraries|" "$parts/control" >"$control/control"
+(cd "$tree" && find etc -type f -printf '/%p\n') >"$control/conffiles"
+for script in postinst prerm postrm; do
+  # What only this package does is in files of its own.
+  sed -e "s|@PACKAGE@|$package|g" -e "/# @CONFIGURE@/{r $parts/configure" -e 'd}' \
+    -e "/# @PURGE@/{r $parts/purge" -e 'd}' packaging/deb/$script >"$control/$script"
+  chmod 755 "$control/$script"
+done
+(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$control/md5sums"
 
-package=.build/countdownd_${version}_$architecture.deb
-dpkg-deb --root-owner-group --build $tree "$package" >/dev/null
-(cd .build && sha256sum "${package#.build/}" >"${package#.build/}.sha256")
-echo "$package"
+file=${package}_${version}_$architecture.deb
+dpkg-deb --root-owner-group --build "$tree" ".build/$file" >/dev/null
+(cd .build && sha256sum "$file" >"$file.sha256")
+echo ".build/$file"

@@ -45,7 +45,7 @@ rm -rf $work
 mkdir -p "$tree"
 DESTDIR=$work/root PREFIX=/usr/local SYSCONFDIR=/etc scripts/install.sh install
 mv $work/root/usr/local/* $work/root/etc "$tree"
-install -m644 packaging/deb/copyright "$tree/share/doc/countdownd/copyright"
+cat packaging/deb/{countdownd/copyright,licenses} >"$tree/share/doc/countdownd/copyright"
 cat >"$tree/INSTALL" <<'TEXT'
 Try it without installing:
 

@@ -1,42 +1,68 @@
 #!/bin/bash
-# install.sh install|uninstall|list - puts the built program into the system, or takes it away.
+# install.sh install|uninstall|list [countdownd|countdown-gateway] - puts a built program into the
+# system, or takes it away.
 #
 # DESTDIR (empty) goes before every path, for packages. PREFIX (/usr/local) is where programs go,
 # SYSCONFDIR (/etc) where configuration goes. The configuration is left as it is if it was changed.
-# `list` prints the installed paths. Needs what `make build man completions` builds.
+# `list` prints the installed paths. Needs what `make build man completions` builds, or for the
+# gateway `make gateway`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+package=${2:-countdownd}
 prefix=${PREFIX:-/usr/local} etc=${SYSCONFDIR:-/etc} root=${DESTDIR-}
-share=$prefix/share doc=$share/doc/countdownd
-config=$etc/countdownd/countdownd.yaml
+share=$prefix/share doc=$share/doc/$package
+case $package in
+countdownd)
+  built=.build programs="countdownd countdownctl" units=systemd
+  template=config/countdownd.yaml config=$etc/countdownd/countdownd.yaml
+  targets="build man completions"
+  ;;
+countdown-gateway)
+  built=Gateway/.build programs=countdown-gateway units=Gateway/systemd
+  template=$units/countdown-gateway.default config=$etc/default/countdown-gateway
+  targets=gateway
+  ;;
+*)
+  echo "install: there is no package $package" >&2
+  exit 64
+  ;;
+esac
 
 # Mode, file of this project, installed path; every file once. The mode of a symbolic link is link.
 files() {
   local program page unit
-  echo "755 .build/release/countdownd $prefix/bin/countdownd"
-  # It is the same program.
-  echo "link countdownd $prefix/bin/countdownctl"
-  for program in countdownd countdownctl; do
-    echo "644 .build/completions/$program.bash $share/bash-completion/completions/$program"
-    echo "644 .build/completions/$program.zsh $share/zsh/site-functions/_$program"
-    echo "644 .build/completions/$program.fish $share/fish/vendor_completions.d/$program.fish"
+  echo "755 $built/release/$package $prefix/bin/$package"
+  for program in $programs; do
+    echo "644 $built/completions/$program.bash $share/bash-completion/completions/$program"
+    echo "644 $built/completions/$program.zsh $share/zsh/site-functions/_$program"
+    echo "644 $built/completions/$program.fish $share/fish/vendor_completions.d/$program.fish"
   done
-  for page in .build/man/*.[1-8]; do
+  for page in $built/man/*.[1-8]; do
     echo "644 $page $share/man/man${page##*.}/${page##*/}"
   done
-  for unit in countdownd.service countdownd.socket; do
-    echo "644 systemd/$unit $prefix/lib/systemd/system/$unit"
+  for unit in $package.service $package.socket; do
+    echo "644 $units/$unit $prefix/lib/systemd/system/$unit"
+  done
+  for page in $(documents); do echo "644 $page $doc/$page"; done
+  echo "644 $template $config"
+  [ "$package" = countdownd ] || return 0
+  # It is the same program.
+  echo "link countdownd $prefix/bin/countdownctl"
+  for unit in $package.service $package.socket; do
     echo "644 systemd/user/$unit $prefix/lib/systemd/user/$unit"
   done
   echo "644 systemd/countdownd.sysusers $prefix/lib/sysusers.d/countdownd.conf"
-  for page in $(documents); do echo "644 $page $doc/$page"; done
-  echo "644 config/countdownd.yaml $config"
 }
 
 # What users read, in the same places as here, so that links work. What only contributors need
-# (docs/dev, CONTRIBUTING.md, measurements) stays in the sources.
+# (docs/dev, CONTRIBUTING.md, measurements) stays in the sources. The pages about the gateway are
+# with the others, which link to them.
 documents() {
+  if [ "$package" = countdown-gateway ]; then
+    printf '%s\n' CHANGELOG.md LICENSE
+    return
+  fi
   find README.md CHANGELOG.md LICENSE SECURITY.md docs config systemd/notify-reload.conf systemd/fleet.conf \
     packaging/monitoring Examples/login Examples/flows \( -name '.*' -o -name dev -o -name swift \) -prune \
     -o -type f -regextype egrep -regex '.*(LICENSE|\.(md|svg|png|yaml|conf|html|py|txt|json|flow))' -print \
@@ -45,14 +71,15 @@ documents() {
 
 # Directories that are nobody else's, and may have others in them.
 directories() {
-  printf '%s\n' "$doc" "$config.d" "$etc/countdownd"
+  echo "$doc"
+  [ "$package" != countdownd ] || printf '%s\n' "$config.d" "$etc/countdownd"
 }
 
 install_all() {
   local mode from to
   while read -r mode from to; do
     [ "$mode" = link ] || [ -r "$from" ] || {
-      echo "install: there is no $from; run this first: make build man completions" >&2
+      echo "install: there is no $from; run this first: make $targets" >&2
       exit 1
     }
   done < <(files)
@@ -71,9 +98,9 @@ install_all() {
       strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root$to"
   done < <(files)
   unlink_what_is_not_installed
-  install -d "$root$config.d"
-  sed -i "s|/usr/bin/countdownd|$prefix/bin/countdownd|; s|/etc/countdownd/|$etc/countdownd/|g" \
-    "$root$prefix"/lib/systemd/{system,user}/countdownd.service
+  [ "$package" != countdownd ] || install -d "$root$config.d"
+  sed -i "s|/usr/bin/|$prefix/bin/|; s|/etc/|$etc/|g" \
+    "$root$prefix"/lib/systemd/*/"$package.service"
 }
 
 # Replaces links to pages that are in the sources only by their text.
@@ -106,7 +133,7 @@ install) install_all ;;
 uninstall) uninstall_all ;;
 list) files | cut -d' ' -f3 ;;
 *)
-  sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
   exit 64
   ;;
 esac

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """man-pages.py BINARIES DIRECTORY - write the man pages.
 
-countdownd(8), countdownctl(1) and a countdownctl-COMMAND(1) for each command come from what the
-programs say of themselves with --experimental-dump-help; countdownd.yaml(5) comes from the comments
-in config/countdownd.yaml.
+countdownd(8), countdownctl(1), a countdownctl-COMMAND(1) for each command, and countdown-gateway(8)
+come from what the programs say of themselves with --experimental-dump-help; countdownd.yaml(5)
+comes from the comments in config/countdownd.yaml. BINARIES has countdownd or countdown-gateway.
 """
 
 import json
@@ -195,6 +195,22 @@ def daemon_page(tool):
     return page
 
 
+def gateway_page(tool):
+    page = Page("countdown-gateway", 8, tool["abstract"])
+    description = described(tool.get("discussion"), page)
+    page.lines = [
+        ".SH SYNOPSIS", *synopsis("countdown-gateway", tool), ".SH DESCRIPTION", *description,
+        ".SH OPTIONS", *options(tool, common=True),
+    ]  # fmt: skip
+    page.sections["FILES"] = [
+        *tagged(italic("/etc/default/countdown-gateway"), "The options of the service."),
+        *tagged(italic("/etc/countdown-gateway/ticket-keys"), "The keys of tickets."),
+        *tagged(italic("/run/countdownd/countdownd.sock"), "The socket of the daemon."),
+    ]  # fmt: skip
+    page.see(("countdownd", 8), ("countdownctl-ticket", 1), ("systemctl", 1))
+    return page
+
+
 def tool_page(tool):
     page = Page("countdownctl", 1, tool["abstract"])
     description = described(tool.get("discussion"), page)
@@ -318,13 +334,18 @@ def main(binaries, directory):
             [f"{binaries}/{program}", "--experimental-dump-help"], check=True, capture_output=True)
         return json.loads(dumped.stdout)["command"]
 
+    program = "countdownd"
+    if pathlib.Path(binaries, "countdown-gateway").exists():
+        program = "countdown-gateway"
+        pages = [gateway_page(tool(program))]
+    else:
+        client = tool("countdownctl")
+        pages = [daemon_page(tool(program)), tool_page(client)]
+        pages += [command_page(command) for command in below(client)]
+        pages.append(configuration_page((PROJECT / "config/countdownd.yaml").read_text()))
     version = subprocess.run(
-        [f"{binaries}/countdownd", "--version"], check=True, capture_output=True, text=True
+        [f"{binaries}/{program}", "--version"], check=True, capture_output=True, text=True
     ).stdout.split()[-1]
-    client = tool("countdownctl")
-    pages = [daemon_page(tool("countdownd")), tool_page(client)]
-    pages += [command_page(command) for command in below(client)]
-    pages.append(configuration_page((PROJECT / "config/countdownd.yaml").read_text()))
     for page in pages:
         page.write(directory, version)
 

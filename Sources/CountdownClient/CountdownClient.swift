@@ -147,10 +147,9 @@ public final class CountdownClient: Sendable {
   /// Subscribes to channels, such as `countdown:KEY`, and to patterns of channels, such as `hud:*`.
   ///
   /// The first event of each channel is a `snapshot` of its entity. The sequence has a connection
-  /// of its own. When that is lost, it yields `disconnected`, tries again after 0.1 s and then less
-  /// often, up to every 5 s, and yields `resubscribed`. Then it yields each missed event once, as
-  /// far as the event log has them, and new snapshots; a `gap` comes first if events may be
-  /// missing.
+  /// of its own. When that is lost, it yields `disconnected`, tries again, soon at first and then
+  /// once a second, and yields `resubscribed`. Then it yields each missed event once, as far as the
+  /// event log has them, and new snapshots; a `gap` comes first if events may be missing.
   ///
   /// A reader that falls behind by 512 events makes the daemon wait, which then merges ticks.
   ///

@@ -1,4 +1,4 @@
-import CountdownClient
+@testable import CountdownClient
 import Synchronization
 import Testing
 
@@ -56,6 +56,15 @@ import Testing
     #expect(try await iterator.next()?.name == .snapshot)
     await client.close()
     #expect(try await iterator.next() == nil)
+  }
+
+  @Test func reconnectsWithinASecondOfTheDaemonsReturn() {
+    var backoff = Backoff()
+    let delays = (0..<100).map { _ in backoff.next() }
+    #expect(delays[0] < .milliseconds(200))
+    #expect(delays.allSatisfy { $0 <= .seconds(1) })
+    // Clients that lost the daemon together do not come back together.
+    #expect(Set(delays.suffix(50)).count > 40)
   }
 
   private static func line(_ name: String, _ number: Int, key: String = "k") -> String {

@@ -1,6 +1,6 @@
-"""Tries what the sandbox of countdownd.service forbids, and prints which of it is forbidden.
+"""Tries what the sandbox of a service forbids, and prints which of it is forbidden.
 
-Run by test_sandbox.py inside the sandbox, and outside of it for comparison. MACHINE_NAMESPACES
+Run by sandbox.py inside the sandbox, and outside of it for comparison. MACHINE_NAMESPACES
 holds the namespaces of process 1, as it cannot be looked at from inside.
 """
 
@@ -120,6 +120,7 @@ PROBES = {
     ),
     "InaccessiblePaths": lambda: hidden("/dev/shm"),
     "ReadOnlyPaths": lambda: mounted("/run", os.ST_RDONLY),
+    "PrivateUsers": lambda: open("/proc/self/uid_map").read().split()[2] != str(2**32 - 1),
     "PrivateNetwork": lambda: own_namespace("net"),
     "RestrictAddressFamilies": lambda: refused(
         socket.socket, socket.AF_INET, socket.SOCK_DGRAM, by=errno.EAFNOSUPPORT

@@ -1,10 +1,11 @@
-"""The Debian package, in a minimal Debian under a real systemd.
+"""The Debian packages, in a minimal Debian under a real systemd.
 
     make test-deb
 
-COUNTDOWND_DEB names the package. The system it is installed in is made once, in .build.
+COUNTDOWND_DEBS names them. The system they are installed in is made once, in .build.
 """
 
+import http.client
 import os
 import pathlib
 import shutil
@@ -16,15 +17,22 @@ import pytest
 from countdownd import PROJECT
 from machine import CONFIGURATION, SOCKET, Load, Machine, needs_systemd, ping
 
-PACKAGE = pathlib.Path(os.environ.get("COUNTDOWND_DEB", "none"))
+# By name.
+PACKAGES = {
+    path.name.split("_")[0]: path
+    for path in map(pathlib.Path, os.environ.get("COUNTDOWND_DEBS", "").split())
+}
 ROOT = PROJECT / ".build/clean-root"
 UNITS = ("countdownd.socket", "countdownd.service")
+GATEWAY_UNITS = ("countdown-gateway.socket", "countdown-gateway.service")
+KEYS = "/etc/countdown-gateway/ticket-keys"
 PATIENCE = 120
 
 pytestmark = [
     *needs_systemd,
     pytest.mark.skipif(
-        not PACKAGE.is_file(), reason="no package is named in COUNTDOWND_DEB; make test-deb does"
+        set(PACKAGES) != {"countdownd", "countdown-gateway"},
+        reason="COUNTDOWND_DEBS does not name the packages; make test-deb does",
     ),
     pytest.mark.skipif(not shutil.which("debootstrap"), reason="debootstrap is not installed"),
 ]
@@ -34,7 +42,8 @@ pytestmark = [
 def machine():
     """A minimal Debian; what is done in it is gone afterwards."""
     subprocess.run([PROJECT / "scripts/clean-root.sh", ROOT, *needed()], check=True)
-    machine = Machine("-r", str(ROOT), "-c", f"{PACKAGE}:/root/countdownd.deb")
+    copies = [f"{path}:/root/{name}.deb" for name, path in PACKAGES.items()]
+    machine = Machine("-r", str(ROOT), *(word for copy in copies for word in ("-c", copy)))
     yield machine
     machine.close()
 
@@ -46,14 +55,26 @@ def installed(machine):
 
 
 def needed():
-    """The packages that ours depends on: dpkg, unlike apt, gets none of them by itself."""
-    show = ["dpkg-deb", "--field", PACKAGE, "Depends"]
-    line = subprocess.run(show, check=True, capture_output=True, text=True).stdout
-    return [choice.split("|")[0].split()[0] for choice in line.split(",")]
+    """The packages that ours depend on: dpkg, unlike apt, gets none of them by itself."""
+    found = []
+    for package in PACKAGES.values():
+        show = ["dpkg-deb", "--field", package, "Depends"]
+        line = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+        found += [choice.split("|")[0].split()[0] for choice in line.split(",")]
+    return sorted(set(found) - set(PACKAGES))
 
 
-def install(machine):
-    machine.run("dpkg", "--install", "/root/countdownd.deb", timeout=PATIENCE)
+def install(machine, package="countdownd"):
+    machine.run("dpkg", "--install", f"/root/{package}.deb", timeout=PATIENCE)
+
+
+def ask_gateway(machine, path, ticket=None):
+    """The status and the first bytes of the answer of countdown-gateway."""
+    connection = http.client.HTTPConnection("127.0.0.1", 8787)
+    connection.sock = machine.dial(8787)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {ticket}"} if ticket else {})
+    answer = connection.getresponse()
+    return answer.status, answer.read1(1_000).decode()
 
 
 def snapshot(machine):
@@ -159,3 +180,53 @@ def test_it_installs_where_systemd_does_not_run(machine):
     script = "mount -t tmpfs none /run && dpkg --purge countdownd"
     machine.run("unshare", "--mount", "sh", "-c", script, timeout=PATIENCE)
     assert not (links / "sockets.target.wants/countdownd.socket").is_symlink()
+
+
+def test_the_gateway_is_installed_enabled_and_running(installed):
+    install(installed, "countdown-gateway")
+    for unit in GATEWAY_UNITS:
+        assert installed.run("systemctl", "is-active", unit) == "active"
+        assert installed.run("systemctl", "is-enabled", unit) == "enabled"
+    assert ask_gateway(installed, "/readyz") == (200, "ok\n")
+    # With the key that the package has made, which only root can read.
+    assert installed.path(KEYS).stat().st_mode & 0o777 == 0o600
+    ticket = installed.run("countdownctl", "ticket", "--keys", KEYS, "resend=countdown:k")
+    status, text = ask_gateway(installed, "/v1/events", ticket)
+    assert status == 200 and '"hello"' in text
+    assert installed.run("systemd-analyze", "verify", "--man=no", *GATEWAY_UNITS) == ""
+    assert installed.run("dpkg", "--verify", "countdown-gateway") == ""
+    assert installed.path("/usr/share/man/man8/countdown-gateway.8.gz").exists()
+    libraries = installed.run("ldd", "/usr/bin/countdown-gateway")
+    assert "not found" not in libraries and "swift" not in libraries
+
+
+def test_an_upgrade_of_the_gateway_keeps_its_key_and_options(installed):
+    install(installed, "countdown-gateway")
+    key, process = installed.path(KEYS).read_text(), installed.show("MainPID", GATEWAY_UNITS[1])
+    installed.write("/etc/default/countdown-gateway", "OPTIONS=--allowed-host events.example\n")
+    install(installed, "countdown-gateway")
+    assert installed.path(KEYS).read_text() == key
+    assert installed.show("MainPID", GATEWAY_UNITS[1]) != process
+    assert ask_gateway(installed, "/healthz")[0] == 421  # the option is in force
+
+
+def test_the_gateway_removed_can_come_back_and_purged_leaves_no_trace(installed):
+    before = snapshot(installed)
+    install(installed, "countdown-gateway")
+    key = installed.path(KEYS).read_text()
+    installed.run("dpkg", "--remove", "countdown-gateway", timeout=PATIENCE)
+    with pytest.raises(ConnectionRefusedError):
+        ask_gateway(installed, "/healthz")
+    install(installed, "countdown-gateway")
+    assert ask_gateway(installed, "/readyz")[0] == 200
+    assert installed.path(KEYS).read_text() == key
+    installed.run("dpkg", "--purge", "countdown-gateway", timeout=PATIENCE)
+    assert snapshot(installed) == before
+    places = ["/var/lib/systemd", "/var/lib/dpkg/info", "/var/lib/private", "/run"]
+    assert installed.run("find", *places, "-name", "*countdown-gateway*") == ""
+    assert "gateway" not in installed.run("systemctl", "list-units", "--all", "countdown-gateway*")
+
+
+def test_the_gateway_is_not_installed_without_the_daemon(machine):
+    report = machine.run("dpkg", "--install", "/root/countdown-gateway.deb", check=False)
+    assert "depends on countdownd" in report

@@ -118,6 +118,31 @@ def test_uninstall_leaves_a_changed_configuration(place):
     assert place.files() == {"etc/countdownd/countdownd.yaml"}
 
 
+@pytest.mark.skipif(
+    not (PROJECT / "Gateway/.build/man/countdown-gateway.8").exists(),
+    reason="not built; run this first: make gateway",
+)
+def test_the_gateway_is_installed_and_uninstalled(place):
+    place.make("install-gateway", PREFIX="/opt/timers", SYSCONFDIR="/opt/timers/etc")
+    assert all(path.startswith("opt/timers/") for path in place.files())
+    assert os.access(place.root / "opt/timers/bin/countdown-gateway", os.X_OK)
+    unit = place.root / "opt/timers/lib/systemd/system/countdown-gateway.service"
+    lines = unit.read_text().splitlines()
+    assert "ExecStart=/opt/timers/bin/countdown-gateway $OPTIONS" in lines
+    assert not [line for line in lines if "/usr/bin" in line or "=-/etc" in line or ":/etc" in line]
+    shares = {path.removeprefix("opt/timers/share/") for path in place.files()}
+    assert {
+        "man/man8/countdown-gateway.8", "bash-completion/completions/countdown-gateway",
+        "zsh/site-functions/_countdown-gateway", "doc/countdown-gateway/CHANGELOG.md",
+    } <= shares  # fmt: skip
+    options = place.root / "opt/timers/etc/default/countdown-gateway"
+    options.write_text("OPTIONS=--dashboard\n")
+    assert "left as it is" in place.make(
+        "install-gateway", PREFIX="/opt/timers", SYSCONFDIR="/opt/timers/etc")
+    place.make("uninstall", PREFIX="/opt/timers", SYSCONFDIR="/opt/timers/etc")
+    assert place.files() == {"opt/timers/etc/default/countdown-gateway"}
+
+
 @needs_systemd[0]
 @needs_systemd[1]
 def test_the_command_that_make_install_prints_starts_the_daemon(place):

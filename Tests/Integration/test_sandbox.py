@@ -1,7 +1,6 @@
 """The sandbox of systemd/countdownd.service, under a real systemd: each setting is in force, and
 none is in the way of the daemon."""
 
-import configparser
 import json
 import os
 import subprocess
@@ -11,10 +10,11 @@ import redis
 
 from countdownd import PROJECT
 from machine import SOCKET, needs_binary, needs_systemd, with_countdownd
+from sandbox import check, probe, settings
 
 pytestmark = [*needs_systemd, needs_binary]
 
-PROBE = "/usr/local/lib/sandbox_probe.py"
+UNIT = PROJECT / "systemd/countdownd.service"
 
 # Settings of [Service] that confine nothing, or belong to one that does and has a probe.
 NO_SANDBOX = set(
@@ -26,13 +26,6 @@ NO_SANDBOX = set(
 ONLY_SHOWN = {"IPAddressDeny": "0.0.0.0/0 ::/0"}
 
 
-def settings():
-    unit = configparser.RawConfigParser(strict=False)
-    unit.optionxform = str
-    unit.read(PROJECT / "systemd/countdownd.service")
-    return set(unit["Service"])
-
-
 @pytest.fixture(scope="module")
 def machine():
     machine = with_countdownd()
@@ -42,42 +35,11 @@ def machine():
 
 @pytest.fixture(scope="module")
 def probed(machine):
-    """What is forbidden to a service without a sandbox, and to countdownd."""
-    machine.write(PROBE, (PROJECT / "Tests/Integration/sandbox_probe.py").read_text())
-    for directory in ("/usr/lib/modules/1", "/home/marker/in", "/tmp/marker/in", "/dev/shm/marker"):
-        machine.run("mkdir", "-p", directory)
-    for device, minor in (("marker", "3"), ("kmsg", "11")):
-        machine.run("mknod", "-m", "666", f"/dev/{device}", "c", "1", minor)
-    names = ("ipc", "mnt", "net", "uts")
-    namespaces = {name: os.readlink(f"/proc/{machine.leader}/ns/{name}") for name in names}
-    run = (
-        "[Service]\nType=oneshot\nExecStart=\n"
-        f"ExecStart=/usr/bin/python3 -I {PROBE}\n"
-        f"Environment='MACHINE_NAMESPACES={json.dumps(namespaces)}'\n"
-        "StateDirectory=%N\nStandardOutput=truncate:/run/probe-%N.json\n"
-    )
-    machine.write("/run/systemd/system/unconfined.service", run)
-    machine.drop_in("countdownd.service", run + "Restart=no\nWatchdogSec=0\n")
-    results = []
-    for service in ("unconfined", "countdownd"):
-        machine.run("systemctl", "start", f"{service}.service")
-        results.append(json.loads(machine.path(f"/run/probe-{service}.json").read_text()))
-    machine.run("rm", "/run/systemd/system/countdownd.service.d/test.conf")
-    machine.run("systemctl", "daemon-reload")
-    return results
-
-
-def test_every_setting_of_the_sandbox_is_probed(probed):
-    outside, inside = probed
-    assert set(inside) | set(ONLY_SHOWN) | NO_SANDBOX >= settings()
-    assert set(inside) | set(ONLY_SHOWN) <= settings()
+    return probe(machine, "countdownd.service")
 
 
 def test_every_setting_of_the_sandbox_is_in_force(machine, probed):
-    outside, inside = probed
-    assert inside == {name: True for name in inside}
-    # What is forbidden without a sandbox as well would prove nothing.
-    assert outside == {name: False for name in outside}
+    check(probed, settings(UNIT) - NO_SANDBOX - set(ONLY_SHOWN))
     for name, value in ONLY_SHOWN.items():
         # systemd keeps lists as sets: in no order of their own.
         assert sorted(machine.show(name).split()) == sorted(value.split())
@@ -87,7 +49,7 @@ def test_systemd_rates_the_sandbox_well():
     """At most 0.5 of 10 (`--threshold` is in tenths of that)."""
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=5"]
-        + [PROJECT / "systemd/countdownd.service"],
+        + [UNIT],
         capture_output=True,
         text=True,
     )

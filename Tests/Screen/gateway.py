@@ -43,7 +43,31 @@ def bearer(text, **headers):
     return {"Authorization": f"Bearer {text}"} | headers
 
 
-class Gateway:
+class Server:
+    """What answers over HTTP. `connect` returns a connection."""
+
+    def ask(self, path, method="GET", body=None, headers=()):
+        """The status, the headers and the body: of problems and JSON the value."""
+        connection = self.connect()
+        connection.request(method, path, body, dict(headers))
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        is_json = "json" in (answer.getheader("Content-Type") or "")
+        return answer.status, answer.headers, json.loads(text) if is_json else text.decode()
+
+    def problem(self, path, method="GET", body=None, headers=()):
+        """The status and the explanation of a refusal, after a look at its form."""
+        status, found, value = self.ask(path, method, body, headers)
+        assert found["Content-Type"] == "application/problem+json", (status, value)
+        assert set(value) == {"title", "status", "detail"} and value["status"] == status
+        return status, value["detail"]
+
+    def stream(self, text, last=None, **headers):
+        return Stream(self, text, last, headers)
+
+
+class Gateway(Server):
     def __init__(self, daemon, *options, port=0, origins=()):
         self.directory = tempfile.TemporaryDirectory(prefix="gateway-")
         self.folder = pathlib.Path(self.directory.name)
@@ -92,26 +116,6 @@ class Gateway:
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
-
-    def ask(self, path, method="GET", body=None, headers=()):
-        """The status, the headers and the body: of problems and JSON the value."""
-        connection = self.connect()
-        connection.request(method, path, body, dict(headers))
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        is_json = "json" in (answer.getheader("Content-Type") or "")
-        return answer.status, answer.headers, json.loads(text) if is_json else text.decode()
-
-    def problem(self, path, method="GET", body=None, headers=()):
-        """The status and the explanation of a refusal, after a look at its form."""
-        status, found, value = self.ask(path, method, body, headers)
-        assert found["Content-Type"] == "application/problem+json", (status, value)
-        assert set(value) == {"title", "status", "detail"} and value["status"] == status
-        return status, value["detail"]
-
-    def stream(self, text, last=None, **headers):
-        return Stream(self, text, last, headers)
 
 
 class Stream:

@@ -98,6 +98,9 @@ def test_a_stream_resumes_with_missed_events_each_once(gateway, client):
     assert events == ["hello", "cancelled", "started", "snapshot"]
     client("COUNTDOWN", "CANCEL", PHONE)
     assert again.next()["event"] == "cancelled"
+    # Also the newest event of all, next to another stream of the channel.
+    third = gateway.stream(ticket(WATCH), last=again.last - 1)
+    assert [m["event"] for m in third.until("snapshot")] == ["hello", "cancelled", "snapshot"]
 
 
 def test_a_stream_that_resumes_beyond_the_log_reports_a_gap(gateway, client):
@@ -137,6 +140,20 @@ def test_streams_survive_the_daemon_and_report_the_outage(gateway, daemon):
     assert stream.next()["event"] == "recovered"
     assert stream.next()["state"] == "counting"
     eventually(lambda: gateway.ask("/readyz")[0] == 200, "it is ready")
+
+
+def test_streams_continue_soon_after_a_long_outage(gateway, daemon):
+    stream = gateway.stream(ticket(WATCH))
+    stream.until("snapshot")
+    daemon.kill()
+    assert stream.next()["event"] == "outage"
+    time.sleep(4)
+    daemon.start_again()
+    begin = time.monotonic()
+    gateway.stream(ticket(WATCH)).until("snapshot")
+    gateway.stream(ticket(WATCH), last=stream.last).until("snapshot")
+    assert stream.until("snapshot")[0]["event"] == "recovered"
+    assert time.monotonic() - begin < 2
 
 
 def test_streams_end_when_the_gateway_does(gateway):
@@ -365,6 +382,30 @@ def test_floods_cost_the_daemon_one_question_a_second(gateway, client):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         assert set(pool.map(lambda _: gateway.ask("/metrics")[0], range(500))) == {200}
     assert calls() <= time.monotonic() - begin + 2
+
+
+def test_floods_with_tickets_cost_the_daemon_few_questions(gateway, client):
+    def questions():
+        found = re.findall(rb"cmdstat_(?:countdown|events)\|?\w*:calls=(\d+)", client("INFO", "commandstats"))
+        return sum(map(int, found))
+
+    before, begin, text = questions(), time.monotonic(), ticket(WATCH)
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        ask = lambda _: gateway.ask("/v1/views/resend", headers=bearer(text))  # noqa: E731
+        answers = list(pool.map(ask, range(300)))
+    took = time.monotonic() - begin
+    statuses = [status for status, _, _ in answers]
+    assert set(statuses) == {404, 429} and statuses.count(404) <= 20 + 5 * took + 1
+    assert {headers["Retry-After"] for status, headers, _ in answers if status == 429} == {"1"}
+    assert questions() - before <= statuses.count(404)
+    # Other tickets of the address have what it has left.
+    others = [gateway.ask("/v1/views/resend", headers=bearer(ticket(WATCH)))[0] for _ in range(400)]
+    assert others.count(404) <= 200 + 50 * (time.monotonic() - begin) and others.count(429) > 0
+    # Without a good ticket, nothing reaches the daemon.
+    before = questions()
+    for _ in range(300):
+        assert gateway.ask("/v1/events", headers=bearer(text[:-4] + "AAAA"))[0] == 401
+    assert questions() == before
 
 
 def test_unknown_paths_are_problems(gateway):

@@ -17,7 +17,7 @@ final class EventStream: Sendable {
 
   private struct State {
     var unread = ByteBuffer()
-    /// The number of the first snapshot of each channel: what comes before it is not for this page.
+    /// The number of the first snapshot of each channel: what came up to then is not offered.
     var snapshots: [String: Int] = [:]
     /// Until it begins.
     var isHeld = true
@@ -107,8 +107,8 @@ final class EventStream: Sendable {
     state.withLock { $0.snapshots.count == aliases.count || $0.isFinished }
   }
 
-  /// Says hello, then what was missed: the events that are older than the snapshots, and a notice if
-  /// some are not known any more. What was offered before comes afterwards.
+  /// Says hello, then what was missed: the events up to the snapshots, and a notice if some are not
+  /// known any more. What was offered before comes afterwards.
   ///
   /// - Parameter position: the number of the last event before the stream.
   func begin(

@@ -35,6 +35,8 @@ public struct Gateway: Sendable {
   private let metrics: Cached<String>
   private let readiness: Cached<Bool>
   private let dashboard: Dashboard
+  private let perTicket = RateLimit(burst: 20, perSecond: 5)
+  private let perAddress = RateLimit(burst: 200, perSecond: 50)
 
   /// - Throws: `StartError`
   public init(_ options: Options, logger: Logger) throws {
@@ -122,14 +124,21 @@ public struct Gateway: Sendable {
 
   private var now: Int { Int(Date.now.timeIntervalSince1970) }
 
-  private func ticket(_ request: Request) throws(Problem) -> Ticket {
+  private func ticket(
+    _ request: Request, _ context: RequestFacts
+  ) throws(Problem) -> Ticket {
     guard let keys else { throw .ticket("the gateway runs without --ticket-keys") }
     guard let text = request.bearer else { throw .ticket("send a ticket: Authorization: Bearer …") }
-    return try Ticket(text, keys: keys, now: now)
+    let ticket = try Ticket(text, keys: keys, now: now)
+    // Each such request asks the daemon. No other costs it more than a question a second.
+    guard perTicket.take(ticket.id), perAddress.take(address(request, context)) else {
+      throw Problem(.tooManyRequests, "too many requests in a row; slow down", retryAfter: 1)
+    }
+    return ticket
   }
 
   private func events(_ request: Request, _ context: RequestFacts) async throws -> Response {
-    let ticket = try ticket(request)
+    let ticket = try ticket(request, context)
     let last = request.headers[.lastEventID].map { Int($0) ?? 0 }
     let channel = context.channel
     let stream = try await hub.open(
@@ -160,7 +169,7 @@ public struct Gateway: Sendable {
   }
 
   private func view(_ request: Request, _ context: RequestFacts) async throws -> Response {
-    let ticket = try ticket(request)
+    let ticket = try ticket(request, context)
     let alias = context.parameters.get("alias") ?? ""
     guard let channel = ticket.watch[alias].flatMap({ EntityChannel($0) }) else {
       throw Problem(.forbidden, "the ticket has no channel of this alias")

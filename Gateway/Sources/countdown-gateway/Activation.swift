@@ -6,7 +6,8 @@ import ArgumentParser
   import Musl
 #endif
 
-/// What systemd and a service tell each other. Source: sd_listen_fds(3), sd_notify(3).
+/// What systemd and a service tell each other. Source: sd_listen_fds(3), sd_notify(3),
+/// systemd.exec(5).
 enum Activation {
   private static let first: Int32 = 3
 
@@ -20,6 +21,14 @@ enum Activation {
       _ = fcntl(first, F_SETFD, FD_CLOEXEC)
       return first
     }
+  }
+
+  /// The file of a credential that systemd passes (`LoadCredential=`); nil if it passes none.
+  static func credential(_ name: String) -> String? {
+    guard let path = variable("CREDENTIALS_DIRECTORY").map({ "\($0)/\(name)" }),
+      access(path, F_OK) == 0
+    else { return nil }
+    return path
   }
 
   /// Tells systemd that connections are accepted.

@@ -16,7 +16,7 @@ struct CountdownGateway: AsyncParsableCommand {
     abstract: "Serve events of countdownd to browsers, and its figures to Prometheus.",
     discussion: """
       Put a reverse proxy with TLS in front of it. Options can be in a file: countdown-gateway \\
-      $(cat options).
+      $(cat options). The files of keys can be systemd credentials: ticket-keys and server-key.
 
       Examples:
         countdown-gateway --ticket-keys keys --allowed-origin https://app.example --allowed-host \\
@@ -94,8 +94,8 @@ struct CountdownGateway: AsyncParsableCommand {
     options.descriptor = try Activation.descriptor
     if !allowedHosts.isEmpty { options.allowedHosts = Set(allowedHosts.map { $0.lowercased() }) }
     options.allowedOrigins = Set(allowedOrigins)
-    options.ticketKeys = ticketKeys
-    options.serverKey = serverKey
+    options.ticketKeys = ticketKeys ?? Activation.credential("ticket-keys")
+    options.serverKey = serverKey ?? Activation.credential("server-key")
     options.hasDashboard = dashboard
     options.trustsForwardedFor = trustForwardedFor
     var logger = Logger(label: "countdown-gateway")

@@ -261,11 +261,11 @@ final class Subscription: Sendable {
   }
 }
 
-/// The delay before the next attempt: doubled each time, and random, so that clients do not all
-/// come back to a restarted daemon at once.
+/// The delay before the next attempt: doubled each time, up to a second, and random, so that
+/// clients do not all come back to a restarted daemon at once.
 struct Backoff {
   static let first = Duration.milliseconds(100)
-  static let longest = Duration.seconds(5)
+  static let longest = Duration.milliseconds(800)
 
   private var delay = first
 
