@@ -66,11 +66,14 @@ demo: build ## Play a tour of all kinds live in the terminal; any key skips a pa
 	@scripts/demo.sh $(RELEASE)
 
 .PHONY: screenshots
-screenshots: test-packages build ## Make docs/images: sessions in real terminals, and the login example
+screenshots: test-packages build gateway ## Make docs/images: terminals, the login example, the gateway's pages
 	@scripts/screenshots.py $(RELEASE) docs/images
 	@scripts/integration-test.sh --version >/dev/null
 	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  .build/venv/bin/python scripts/screenshots-login.py docs/images
+	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  COUNTDOWN_GATEWAY=$(CURDIR)/Gateway/$(RELEASE)/countdown-gateway \
+	  .build/venv/bin/python scripts/screenshots-gateway.py docs/images
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
 export DESTDIR PREFIX SYSCONFDIR

@@ -60,7 +60,7 @@ def dashboard(directory):
         fill(client)
     worker.start()
     for scheme in ("light", "dark"):
-        driver = browser(1280, 900, scheme)
+        driver = browser(1040, 880, scheme)
         driver.get(gateway.url + "dashboard")
         rates = "return document.querySelectorAll('#commands > *').length"
         eventually(lambda: driver.execute_script(rates) > 6, "it shows rates")
@@ -81,18 +81,21 @@ def button(directory):
         block.text for block in blocks(PROJECT / "docs/tutorial/button.md")
         if block.notes.get("file") == "page.html")  # fmt: skip
     app.pages["/"] = page.replace("http://127.0.0.1:8787/", gateway.url)
-    driver = browser(390, 100)
-    driver.get(app.origin)
-    state = "return document.querySelector('countdown-button').dataset.state"
-    eventually(lambda: driver.execute_script(state) == "ready", "it is ready")
-    driver.save_screenshot(str(directory / "button-ready.png"))
-    driver.execute_script("document.querySelector('countdown-button').click()")
-    shown = (
-        "return document.querySelector('countdown-button').shadowRoot"
-        ".querySelector('[role=timer]').textContent")  # fmt: skip
-    eventually(lambda: "0:57" in driver.execute_script(shown), "it counts")
-    driver.save_screenshot(str(directory / "button-waiting.png"))
-    driver.quit()
+    for scheme in ("light", "dark"):
+        with daemon.connect() as client:
+            client("COUNTDOWN", "CANCEL", "+4512345678")
+        driver = browser(320, 130, scheme)
+        driver.get(app.origin)
+        state = "return document.querySelector('countdown-button').dataset.state"
+        eventually(lambda: driver.execute_script(state) == "ready", "it is ready")
+        driver.save_screenshot(str(directory / f"button-ready-{scheme}.png"))
+        driver.execute_script("document.querySelector('countdown-button').click()")
+        shown = (
+            "return document.querySelector('countdown-button').shadowRoot"
+            ".querySelector('[role=timer]').textContent")  # fmt: skip
+        eventually(lambda: "0:59" in driver.execute_script(shown), "it counts")
+        driver.save_screenshot(str(directory / f"button-waiting-{scheme}.png"))
+        driver.quit()
     gateway.close()
     app.close()
     daemon.close()

@@ -70,6 +70,9 @@ enum Output {
 
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+  /// How wide lines may be; a pipe takes any.
+  static var width: Int { isTerminal ? Terminal.size.columns : .max }
+
   /// Colour on a terminal that can show it, unless NO_COLOR (https://no-color.org) is set.
   static var style: Style {
     let isDumb = environment("TERM") == "dumb"

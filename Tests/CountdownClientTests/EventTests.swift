@@ -1,6 +1,7 @@
-@testable import CountdownClient
 import Synchronization
 import Testing
+
+@testable import CountdownClient
 
 @Suite(.timeLimit(.minutes(1))) struct EventTests {
   static func snapshot(_ channel: String, state: String, generation: Int = 1) -> String {

@@ -203,11 +203,11 @@ def test_the_gateway_is_installed_enabled_and_running(installed):
 def test_an_upgrade_of_the_gateway_keeps_its_key_and_options(installed):
     install(installed, "countdown-gateway")
     key, process = installed.path(KEYS).read_text(), installed.show("MainPID", GATEWAY_UNITS[1])
-    installed.write("/etc/default/countdown-gateway", "OPTIONS=--allowed-host events.example\n")
+    installed.write("/etc/default/countdown-gateway", "OPTIONS=--dashboard\n")
     install(installed, "countdown-gateway")
     assert installed.path(KEYS).read_text() == key
     assert installed.show("MainPID", GATEWAY_UNITS[1]) != process
-    assert ask_gateway(installed, "/healthz")[0] == 421  # the option is in force
+    assert ask_gateway(installed, "/dashboard")[0] == 200
 
 
 def test_the_gateway_removed_can_come_back_and_purged_leaves_no_trace(installed):

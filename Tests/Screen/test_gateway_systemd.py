@@ -171,8 +171,8 @@ def test_a_drop_in_adds_the_server_key_and_a_file_the_options(service):
     service.machine.drop_in(SERVICE, f"[Service]\nLoadCredential=server-key:{path}\n")
     options = (UNITS / "countdown-gateway.default").read_text()
     assert "\n#OPTIONS=" in options
-    options = options.replace("#OPTIONS=", "OPTIONS=--allowed-host 127.0.0.1 ")
-    service.machine.write("/etc/default/countdown-gateway", options)
+    service.machine.write(
+        "/etc/default/countdown-gateway", options.replace("#OPTIONS=", "OPTIONS="))
     service.systemctl("start", SERVICE)
     headers = bearer(SERVER_KEY) | {"Content-Type": "application/json"}
     assert service.ask("/v1/commands", "POST", json.dumps(["PING"]), headers)[0] == 200

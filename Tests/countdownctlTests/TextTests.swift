@@ -154,6 +154,28 @@ import Wire
     #expect(lines == ["KEY       LEFT  T", "你好       5 s  x", "abcde…  48.2 s  "])
   }
 
+  @Test func narrowTablesLeaveOutColumnsFromTheRight() {
+    let columns = Columns([.init(title: "KEY"), .init(title: "LEFT"), .init(title: "TITLE")])
+    func lines(_ width: Int) -> [String] {
+      columns.lines(
+        [["key", "5 s", "Resend"]], withTitles: false, style: Style(hasColour: false), width: width)
+    }
+    #expect(lines(17) == ["key  5 s   Resend"])
+    #expect(lines(16) == ["key  5 s"])
+    #expect(lines(9) == ["key  5 s"])
+    #expect(lines(8) == ["key"])
+    #expect(lines(1) == ["key"])
+  }
+
+  @Test func longLinesBreakAtSpacesAndAreIndented() {
+    let text = "  ping  \u{1B}[1mp50\u{1B}[0m 1 ms  p99 2 ms"
+    #expect(DisplayWidth.wrap(text, 80, indent: 4) == [text])
+    #expect(
+      DisplayWidth.wrap(text, 18, indent: 4)
+        == ["  ping  \u{1B}[1mp50\u{1B}[0m 1 ms ", "    p99 2 ms"])
+    #expect(DisplayWidth.wrap("much-too-long", 4, indent: 2) == ["much-too-long"])
+  }
+
   @Test func noColourWithoutATerminal() {
     #expect(Style(hasColour: false).green("ready") == "ready")
     #expect(Style(hasColour: true).green("ready") == "\u{1B}[32mready\u{1B}[0m")

@@ -31,8 +31,11 @@ struct Dashboard: Sendable {
     }
   }
 
-  /// How many events, and how many entities of each kind for the deadlines, are looked at.
+  /// How many events are shown. Generations have numbers from the same sequence, so more of these
+  /// are looked at.
   private static let newestEvents = 12
+  private static let newestNumbers = 100
+  /// How many entities of each kind are looked at for the deadlines.
   private static let mostEntities = 500
   private static let kindsWithDeadlines = ["COUNTDOWN", "TIMER", "HUD", "ONCE", "DEBOUNCE"]
 
@@ -51,9 +54,9 @@ struct Dashboard: Sendable {
     }
     let last = try await daemon.ask(["EVENTS", "LAST"]).int ?? 0
     let log = try await daemon.ask([
-      "EVENTS", "SINCE", "\(max(last - newestEvents, 0))", "LIMIT", "\(newestEvents)",
+      "EVENTS", "SINCE", "\(max(last - newestNumbers, 0))", "LIMIT", "\(newestNumbers)",
     ])
-    let events = (log["events"]?.elements ?? []).compactMap { entry -> RESPValue? in
+    let events = (log["events"]?.elements ?? []).suffix(newestEvents).compactMap { entry -> RESPValue? in
       guard let pair = entry.elements, pair.count == 2, let channel = pair[0].string,
         let line = pair[1].bytes, let event = try? CountdownEvent(channel: channel, message: line)
       else { return nil }

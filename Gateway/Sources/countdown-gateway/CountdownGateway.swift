@@ -37,8 +37,8 @@ struct CountdownGateway: AsyncParsableCommand {
   @Option(
     name: .customLong("allowed-host"),
     help: .init(
-      "A host that clients may ask for, without the port; repeat it for more (default: localhost, "
-        + "127.0.0.1 and [::1]).", valueName: "name"))
+      "A host that clients may ask for besides localhost, 127.0.0.1 and [::1], without the port; "
+        + "repeat it for more.", valueName: "name"))
   var allowedHosts: [String] = []
 
   @Option(
@@ -92,7 +92,7 @@ struct CountdownGateway: AsyncParsableCommand {
     options.socket = socket
     (options.host, options.port) = try address()
     options.descriptor = try Activation.descriptor
-    if !allowedHosts.isEmpty { options.allowedHosts = Set(allowedHosts.map { $0.lowercased() }) }
+    options.allowedHosts.formUnion(allowedHosts.map { $0.lowercased() })
     options.allowedOrigins = Set(allowedOrigins)
     options.ticketKeys = ticketKeys ?? Activation.credential("ticket-keys")
     options.serverKey = serverKey ?? Activation.credential("server-key")

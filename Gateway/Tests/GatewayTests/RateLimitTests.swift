@@ -8,7 +8,8 @@ import Testing
   @Test("It allows a burst, and then the rate")
   func allowsABurstAndThenTheRate() {
     let limit = RateLimit(burst: 5, perSecond: 2)
-    #expect((0..<6).map { _ in limit.take("a", at: start) } == [true, true, true, true, true, false])
+    #expect(
+      (0..<6).map { _ in limit.take("a", at: start) } == [true, true, true, true, true, false])
     #expect(limit.take("b", at: start))
     #expect(!limit.take("a", at: start + .milliseconds(499)))
     #expect(limit.take("a", at: start + .milliseconds(500)))

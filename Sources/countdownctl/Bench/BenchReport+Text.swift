@@ -2,7 +2,7 @@ import Histogram
 
 extension BenchReport {
   /// The human-readable report.
-  func lines(style: Style) -> [String] {
+  func lines(style: Style, width: Int = .max) -> [String] {
     var lines = [
       style.bold(
         "\(options.mix.rawValue): \(grouped(options.countdowns)) countdowns over "
@@ -37,7 +37,7 @@ extension BenchReport {
       }
     lines.append(row("checked", verdict))
     if options.keep { lines.append(row("kept", "\(prefix)*")) }
-    return lines
+    return lines.flatMap { DisplayWidth.wrap($0, width, indent: Self.indent) }
   }
 
   private var daemonText: String {
@@ -55,8 +55,10 @@ extension BenchReport {
   }
 
   private func row(_ name: String, _ text: String) -> String {
-    DisplayWidth.fit("  \(name)", 12) + text
+    DisplayWidth.fit("  \(name)", Self.indent) + text
   }
+
+  private static let indent = 12
 
   private func percentiles(_ latencies: Latencies) -> String {
     guard latencies.totalCount > 0 else { return "–" }

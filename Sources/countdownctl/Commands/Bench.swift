@@ -114,7 +114,7 @@ struct Bench: SessionCommand {
     if session.json {
       Output.line(report.json.json)
     } else {
-      Output.lines(report.lines(style: session.style))
+      Output.lines(report.lines(style: session.style, width: Output.width))
     }
     if report.isInterrupted { throw ExitCode(130) }
     if !report.problems.isEmpty { throw ExitCode.refused }

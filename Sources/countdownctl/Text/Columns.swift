@@ -16,10 +16,10 @@ struct Columns {
     self.columns = columns
   }
 
-  /// The rows as lines; the cells are made printable here. `paint` colours a cell that is fitted
-  /// already.
+  /// The rows as lines of at most `width` columns; what does not fit is left out, from the right. The
+  /// cells are made printable here. `paint` colours a cell that is fitted already.
   func lines(
-    _ rows: [[String]], withTitles: Bool, style: Style,
+    _ rows: [[String]], withTitles: Bool, style: Style, width: Int = .max,
     paint: (_ row: Int, _ column: Int, _ cell: String) -> String = { _, _, cell in cell }
   ) -> [String] {
     let cells = rows.map { $0.map { $0.printable } }
@@ -30,11 +30,17 @@ struct Columns {
           max($0, DisplayWidth.of($1[index]))
         })
     }
+    var used = 0
+    let count = widths.prefix {
+      used += used == 0 ? $0 : $0 + 2
+      return used <= width
+    }.count
+    let last = max(count, 1) - 1
     func line(_ cells: [String], _ paint: (Int, String) -> String) -> String {
       var parts: [String] = []
-      for (index, cell) in cells.enumerated() {
+      for (index, cell) in cells[...last].enumerated() {
         // The last column needs no spaces after it.
-        let isLast = index == columns.count - 1 && !columns[index].alignRight
+        let isLast = index == last && !columns[index].alignRight
         let fitted =
           isLast
           ? DisplayWidth.truncate(cell, widths[index])

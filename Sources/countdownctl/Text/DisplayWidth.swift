@@ -56,4 +56,27 @@ enum DisplayWidth {
     }
     return result + "…"
   }
+
+  /// The text in lines of at most this many columns, broken at spaces; all but the first are
+  /// indented. Colours take no columns.
+  static func wrap(_ text: String, _ columns: Int, indent: Int) -> [String] {
+    var lines = [""]
+    var used = 0
+    for (number, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated()
+    {
+      // What follows an escape is a colour up to its "m".
+      let parts = word.split(separator: "\u{1B}", omittingEmptySubsequences: false)
+      let width = parts.dropFirst().reduce(of(parts[0])) {
+        $0 + of($1.drop { $0 != "m" }.dropFirst())
+      }
+      if used > indent, used + 1 + width > columns {
+        lines.append(String(repeating: " ", count: indent) + word)
+        used = indent + width
+      } else {
+        lines[lines.count - 1] += (number > 0 ? " " : "") + word
+        used += (number > 0 ? 1 : 0) + width
+      }
+    }
+    return lines
+  }
 }
