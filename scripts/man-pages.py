@@ -130,13 +130,13 @@ def is_common(argument):
     return argument["kind"] != "positional" and argument["preferredName"]["name"] in COMMON
 
 
-def synopsis(words, command):
+def synopsis(words, command, *, common=False):
     parts = [bold(words)]
     arguments = shown(command)
-    if any(is_common(a) for a in arguments):
+    if not common and any(is_common(a) for a in arguments):
         parts.append(f"[{italic('common options')}]")
     for argument in arguments:
-        if is_common(argument):
+        if is_common(argument) and not common:
             continue
         value = italic(argument["valueName"])
         if argument["kind"] == "positional":
@@ -178,7 +178,7 @@ def daemon_page(tool):
     page = Page("countdownd", 8, tool["abstract"])
     description = described(tool.get("discussion"), page)
     page.lines = [
-        ".SH SYNOPSIS", *synopsis("countdownd", tool), ".SH DESCRIPTION", *description,
+        ".SH SYNOPSIS", *synopsis("countdownd", tool, common=True), ".SH DESCRIPTION", *description,
         ".SH OPTIONS", *options(tool, common=True),
     ]  # fmt: skip
     page.sections["FILES"] = [
@@ -199,8 +199,8 @@ def gateway_page(tool):
     page = Page("countdown-gateway", 8, tool["abstract"])
     description = described(tool.get("discussion"), page)
     page.lines = [
-        ".SH SYNOPSIS", *synopsis("countdown-gateway", tool), ".SH DESCRIPTION", *description,
-        ".SH OPTIONS", *options(tool, common=True),
+        ".SH SYNOPSIS", *synopsis("countdown-gateway", tool, common=True),
+        ".SH DESCRIPTION", *description, ".SH OPTIONS", *options(tool, common=True),
     ]  # fmt: skip
     page.sections["FILES"] = [
         *tagged(italic("/etc/default/countdown-gateway"), "The options of the service."),

@@ -15,12 +15,11 @@ struct CountdownGateway: AsyncParsableCommand {
     commandName: "countdown-gateway",
     abstract: "Serve events of countdownd to browsers, and its figures to Prometheus.",
     discussion: """
-      Put a reverse proxy with TLS in front of it. Options can be in a file: countdown-gateway \\
-      $(cat options). The files of keys can be systemd credentials: ticket-keys and server-key.
+      Put a reverse proxy with TLS in front of it. Files of keys can be systemd credentials, too: \
+      ticket-keys and server-key.
 
       Examples:
-        countdown-gateway --ticket-keys keys --allowed-origin https://app.example --allowed-host \\
-      events.example
+        countdown-gateway --ticket-keys keys --allowed-origin http://127.0.0.1:5000
         countdown-gateway --dashboard
       """,
     version: CountdownClient.version)

@@ -16,8 +16,8 @@ struct Columns {
     self.columns = columns
   }
 
-  /// The rows as lines of at most `width` columns; what does not fit is left out, from the right. The
-  /// cells are made printable here. `paint` colours a cell that is fitted already.
+  /// The rows as lines of at most `width` columns; what does not fit is left out, from the right.
+  /// The cells are made printable here. `paint` colours a cell that is fitted already.
   func lines(
     _ rows: [[String]], withTitles: Bool, style: Style, width: Int = .max,
     paint: (_ row: Int, _ column: Int, _ cell: String) -> String = { _, _, cell in cell }
