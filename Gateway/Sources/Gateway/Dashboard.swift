@@ -56,7 +56,8 @@ struct Dashboard: Sendable {
     let log = try await daemon.ask([
       "EVENTS", "SINCE", "\(max(last - newestNumbers, 0))", "LIMIT", "\(newestNumbers)",
     ])
-    let events = (log["events"]?.elements ?? []).suffix(newestEvents).compactMap { entry -> RESPValue? in
+    let events = (log["events"]?.elements ?? []).suffix(newestEvents).compactMap {
+      entry -> RESPValue? in
       guard let pair = entry.elements, pair.count == 2, let channel = pair[0].string,
         let line = pair[1].bytes, let event = try? CountdownEvent(channel: channel, message: line)
       else { return nil }

@@ -177,7 +177,8 @@ struct ListCommand<Shown: Entity>: SessionCommand {
           return columns.map { $0.value(view) }
         }
         Output.lines(
-          table.lines(rows, withTitles: isFirst, style: style, width: Output.width) { row, column, cell in
+          table.lines(rows, withTitles: isFirst, style: style, width: Output.width) {
+            row, column, cell in
             column == 1 ? style.state(cell, rows[row][1]) : cell
           })
         isFirst = false
