@@ -21,6 +21,7 @@ package enum LogMessage: String, CaseIterable, Sendable {
   case fleetRefused = "fc8b41cabba745279eff8cb8f2191110"
   case fleetLost = "9accff9861ec42c387f6cd34062a1b0c"
   case fleetClock = "d7dc8a35389742a0af58db53d774a155"
+  case fleetPolicies = "5b0c1f1f4a4e4e0d9f6a7d0a3c2b9e61"
 
   /// The name of the id among the metadata of a line.
   package static let metadataKey = "message-id"

@@ -68,7 +68,8 @@ extension FleetRequest {
     case .open(let opening):
       words = [
         number(2), names.epoch, names.stream, opening.known, opening.new,
-        number(opening.refusal), number(opening.position),
+        number(opening.refusal), number(opening.position), opening.policies,
+        number(opening.setsPolicies ? 1 : 0),
       ]
     case .read(let key):
       words = [number(1), names.record(key)]
@@ -98,7 +99,7 @@ extension FleetRequest {
     func time(_ index: Int) -> Int64? { parts[index].int.map(Int64.init) }
     switch self {
     case .open:
-      guard parts.count == 5, let engine = time(0), let epoch = parts[1].bytes,
+      guard parts.count == 6, let engine = time(0), let epoch = parts[1].bytes,
         let number = time(2), let until = time(3), let version = parts[4].bytes
       else { return nil }
       return (

@@ -56,7 +56,10 @@ enum FleetScript: Int, CaseIterable {
             if entry[2][i] == 'v' then v = entry[2][i + 1] end
           end
         end
-        return {now, id, tonumber(n), til, v}
+        local p = ''
+        if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'policies', ARGV[5])
+        elseif ARGV[5] ~= '' then p = redis.call('HGET', KEYS[1], 'policies') or '' end
+        return {now, id, tonumber(n), til, v, p}
         """
     }
   }

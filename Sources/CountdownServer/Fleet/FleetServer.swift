@@ -309,7 +309,9 @@ final class FleetServer {
     }
     let (body, engine) = pending.request.answer(value)
     guard case .changed(let number, _) = body, means.settings.replicas > 0 else {
-      return answer(pending, body, engine)
+      var answer = FleetAnswer(body, engine: engine, sent: pending.sent)
+      if case .opened = body { answer.policies = value.elements?.last?.bytes ?? [] }
+      return servers.answer(answer, to: pending.id)
     }
     unconfirmed.append(Unconfirmed(pending: pending, number: number, engine: engine))
   }

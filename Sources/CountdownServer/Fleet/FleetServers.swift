@@ -190,6 +190,10 @@ package final class FleetServers: FleetLink {
         .fleetClock, .error,
         "a server's clock is too far ahead; set it right, or raise fleet.max-clock-skew",
         about(partition))
+    case .policiesDiffer:
+      logger.log(
+        .fleetPolicies, .warning,
+        "another host of the fleet has other policies; the same section policies: belongs on all")
     }
   }
 

@@ -53,6 +53,8 @@ package enum FleetNotice: Equatable, Sendable {
   case lost(partition: Int, refusedUntil: Int64)
   /// A server's clock was set forward, or is further ahead than that of the server before it.
   case clockAhead(partition: Int)
+  /// Another host of the fleet has other policies.
+  case policiesDiffer
 }
 
 /// What METRICS reports of the host. Durations and sizes are zero where nothing is stored.

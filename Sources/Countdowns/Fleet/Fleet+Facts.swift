@@ -14,6 +14,7 @@ extension Fleet {
       ("fleet_loaded_partitions", "\(partitions.count { $0.hasCopies })"),
       ("fleet_broken_partitions", "\(partitions.count { $0.isBroken })"),
       ("fleet_partitions_with_clock_ahead", "\(partitions.count { $0.clock.isTooFarAhead })"),
+      ("fleet_policies_differ", policiesDiffer ? "1" : "0"),
       ("fleet_copies", "\(copyCount)"),
       ("fleet_under_way", "\(lanes.count)"),
       ("fleet_requests", "\(statistics.requests)"),

@@ -179,6 +179,7 @@ extension Fleet {
       opened(
         index, from: question.place, epoch: epoch, number: number, refusedUntil: until,
         atPosition: version)
+      compare(answer.policies)
     }
     dispatcher.deliver()
   }

@@ -118,10 +118,31 @@ extension Fleet {
 
   func open(_ index: Int) {
     let partition = partitions[index]
-    let opening = FleetOpening(
+    var opening = FleetOpening(
       known: partition.epoch, new: newVersion().bytes, refusal: longestWindow,
       position: partition.position)
+    if index == 0 {
+      // Who has begun last, or has new policies, sets what all others are compared with.
+      let digest = policiesDigest
+      opening.policies = digest
+      opening.setsPolicies = digest != lastPolicies
+      lastPolicies = digest
+    }
     send(.open(opening), to: index, for: nil)
+  }
+
+  /// The same on hosts with the same policies.
+  private var policiesDigest: [UInt8] {
+    let policies = dispatcher.engine.settings.policies.values.sorted { $0.name < $1.name }
+    let text = policies.map { "\($0.name) \($0.rules)" }.joined(separator: "\n")
+    let digest = SipHash(key: (0, 0))(text.utf8.span, compression: 2, finalization: 4)
+    return Array(String(digest, radix: 16).utf8)
+  }
+
+  func compare(_ policies: [UInt8]) {
+    let differ = !policies.isEmpty && policies != lastPolicies
+    if differ, !policiesDiffer { dispatcher.host.note(.policiesDiffer) }
+    if !policies.isEmpty { policiesDiffer = differ }
   }
 
   /// As long as the loss of what was sent can matter.

@@ -35,6 +35,10 @@ package final class Fleet {
   var isDeciding = false
   var heartbeatDue: Int64
   let workbench: Workbench
+  /// A digest of the policies, as the servers were asked to compare it.
+  var lastPolicies: [UInt8] = []
+  /// Another host has other policies.
+  var policiesDiffer = false
   package internal(set) var statistics = FleetStatistics()
 
   static let heartbeat: Int64 = 1_000_000

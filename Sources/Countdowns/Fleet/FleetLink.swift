@@ -96,6 +96,11 @@ package struct FleetOpening: Equatable, Sendable {
   package var refusal: Int64
   /// The number of the stream's entry that was read last; 0: none.
   package var position: Int64
+  /// A digest of this host's policies, to be compared with what the server has of another; empty:
+  /// not to be compared.
+  package var policies: [UInt8] = []
+  /// The server is to have this one from now on.
+  package var setsPolicies = false
 
   package init(known: [UInt8], new: [UInt8], refusal: Int64, position: Int64) {
     self.known = known
@@ -160,6 +165,8 @@ package struct FleetAnswer: Sendable {
   package var engine: Int64?
   /// When the request was sent.
   package var sent: Int64
+  /// When a partition is opened: the digest of the policies of the host that came last.
+  package var policies: [UInt8] = []
 
   package init(_ body: Body, engine: Int64?, sent: Int64) {
     self.body = body

@@ -178,4 +178,20 @@ import Wire
     a.read()
     #expect(a.counter.dispatcher.engine.count(.timer) == 2)
   }
+
+  @Test("Hosts whose policies differ from those of the host that came last notice it")
+  func policies() throws {
+    var settings = EngineSettings()
+    let a = FleetCounter(servers, daemon: 1, engine: settings)
+    settings.policies = ["sms": try SendPolicy(name: "sms", SendPolicy.Rules())]
+    let b = FleetCounter(servers, daemon: 2, engine: settings)
+    pass(1_000, servers, a, b)
+    #expect(a.info.contains("fleet_policies_differ:1"))
+    #expect(b.info.contains("fleet_policies_differ:0"))
+    a.counter.dispatcher.engine.reload(settings)
+    pass(1_000, servers, a, b)
+    pass(1_000, servers, a, b)
+    #expect(a.info.contains("fleet_policies_differ:0"))
+    #expect(b.info.contains("fleet_policies_differ:0"))
+  }
 }

@@ -12,6 +12,7 @@ final class ServersStandIn {
   var records: [FleetKey: FleetRecord] = [:]
   var entries: [FleetEntry] = []
   var replicas = 1
+  var policies: [UInt8] = []
   /// It does nothing, and answers nothing.
   var isSilent = false
 
@@ -80,7 +81,11 @@ final class FleetCounter: FleetLink {
     fleet.flush()
     while !sent.isEmpty, !servers.isSilent {
       let (request, id, time) = sent.removeFirst()
-      let answer = FleetAnswer(servers.answer(request), engine: servers.time, sent: time)
+      var answer = FleetAnswer(servers.answer(request), engine: servers.time, sent: time)
+      if case .open(let opening) = request {
+        if opening.setsPolicies { servers.policies = opening.policies }
+        if !opening.policies.isEmpty { answer.policies = servers.policies }
+      }
       fleet.receive(answer, to: id, at: boot)
       fleet.flush()
     }
@@ -99,6 +104,8 @@ final class FleetCounter: FleetLink {
     followed[0] = last.number
     fleet.receive(new, of: 0)
   }
+
+  var info: String { (try? say("INFO fleet")).map { "\($0)" } ?? "" }
 
   /// What a command is answered, once the servers have answered.
   @discardableResult
