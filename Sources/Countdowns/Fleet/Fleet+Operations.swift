@@ -217,7 +217,9 @@ extension Fleet {
       partitions[index].parked.append(operation)
       open(index)
     case .failed(let mayBeDone, let text):
-      if mayBeDone, operation.isAtStake { return beUnsure(operation, text) }
+      if mayBeDone, operation.isAtStake {
+        return beUnsure(operation, "the server did not confirm it (\(text))")
+      }
       operation.isAtStake = false
       guard !operation.isOver else { return leave(operation) }
       partitions[index].parked.append(operation)
