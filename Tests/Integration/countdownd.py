@@ -127,6 +127,8 @@ class Daemon:
         environment=None,
         listener=None,
         segment_size="256KiB",
+        prefix=(),
+        is_waited_for=True,
     ):
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="countdownd-"))
@@ -147,13 +149,20 @@ class Daemon:
         self.arguments += list(arguments)
         self.descriptors = descriptors
         self.environment = environment
+        # What runs the command: `ip netns exec HOST`, for example.
+        self.prefix = list(prefix)
         self.is_expected_to_run = True
         self.clients = []
-        self.start()
+        self.start_without_waiting()
+        if is_waited_for:
+            self.wait_until_started()
 
     def start(self):
         """Returns once it has loaded its state: until then it refuses nearly everything."""
         self.start_without_waiting()
+        self.wait_until_started()
+
+    def wait_until_started(self):
         eventually(self.listens, "it listens")
         eventually(lambda: self.info("persistence")["loading"] == "0", "it has loaded")
 
@@ -162,7 +171,7 @@ class Daemon:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
 
         with open(self.log_path, "ab") as log:
-            command = [binary(), *self.arguments]
+            command = [*self.prefix, binary(), *self.arguments]
             if self.listener:
                 command = [sys.executable, "-c", HAND_OVER, str(self.listener.fileno()), *command]
             self.process = subprocess.Popen(

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +55,15 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     int64_t stands = numbers->stands;
     *time = timespec(stands ? stands : nanoseconds(*time) + numbers->boot);
   }
+  return 0;
+}
+
+// redis-server asks this one.
+int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+  struct timespec now;
+  if (zone) memset(zone, 0, sizeof(struct timezone));
+  clock_gettime(CLOCK_REALTIME, &now);
+  *time = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
   return 0;
 }
 

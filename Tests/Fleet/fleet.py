@@ -1,0 +1,77 @@
+"""The daemons of a fleet, each on a host of its own."""
+
+import os
+
+from countdownd import Client, Closed, Daemon, eventually
+
+SETTINGS = """
+log-level: debug
+fleet:
+  engine: redis
+  name: test
+  nodes: [{nodes}]
+  discovery: {discovery}
+  partitions: {partitions}
+  replicas: {replicas}
+{more}"""
+
+
+class Fleet:
+    def __init__(self, topology, hosts, *, partitions=4, replicas=1, more="", config="", environments=()):
+        self.topology = topology
+        self.network = next((host.network for host in hosts if host), None)
+        self.text = SETTINGS.format(
+            nodes=", ".join(f'"{node}"' for node in topology.nodes), discovery=topology.discovery,
+            partitions=partitions, replicas=replicas, more="".join(f"  {line}\n" for line in more.splitlines()),
+        )  # fmt: skip
+        self.daemons = []
+        for number, host in enumerate(hosts):
+            environment = environments[number] if number < len(environments) else None
+            self.daemons.append(
+                Daemon(
+                    config=self.text + config, prefix=host.prefix if host else (), environment=environment,
+                    is_waited_for=False,
+                )
+            )  # fmt: skip
+            self.daemons[-1].host = host
+        for daemon in self.daemons:
+            daemon.wait_until_started()
+        for daemon in self.daemons:
+            self.is_open(daemon)
+
+    def is_open(self, daemon):
+        """Waits until a daemon has all records."""
+        eventually(lambda: is_open(daemon), f"the fleet is open: {daemon.log[-3000:]}")
+
+    def connect(self, number):
+        return self.daemons[number].connect()
+
+    def kill(self, daemon):
+        daemon.kill()
+
+    def start_again(self, daemon):
+        daemon.start_again()
+        self.is_open(daemon)
+
+    def close(self):
+        problems = []
+        for daemon in self.daemons:
+            try:
+                daemon.close()
+            except AssertionError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
+
+
+def is_open(daemon):
+    info = daemon.info("fleet")
+    return info.get("fleet_open_partitions") == info["fleet_partitions"]
+
+
+def parameter(name, default):
+    """A number that the environment may set; `make nightly` does."""
+    return type(default)(os.environ.get(name, default))
+
+
+__all__ = ["Client", "Closed", "Fleet", "is_open", "parameter"]

@@ -1,0 +1,306 @@
+"""Real Redis servers and Sentinels, each on a host of the network, and how they belong together."""
+
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from clocks import Clocks
+from countdownd import Client, Closed, Error, eventually
+
+PORT = 6379
+SENTINEL_PORT = 26379
+SENTINEL_NAME = "mymaster"
+
+
+class Process:
+    """A program on a host (None: this one), with a directory of its own, and a Unix socket for the test."""
+
+    def __init__(self, host, directory):
+        self.host = host
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.socket = self.directory / "socket"
+        self.log_path = self.directory / "log"
+        self.process = None
+        self.is_stopped = False
+
+    def spawn(self, command, environment=None):
+        self.socket.unlink(missing_ok=True)
+        prefix = self.host.prefix if self.host else ()
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [*prefix, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+        eventually(self.answers, f"{command[0]} answers: {self.log_path}")
+
+    def answers(self):
+        assert self.is_running, f"it ended: {self.log_path.read_text()[-2000:]}"
+        try:
+            return self("PING") == "PONG"
+        except (OSError, Closed):
+            return False
+
+    def __call__(self, *words, timeout=10):
+        with Client(self.socket, timeout=timeout) as client:
+            return client(*words)
+
+    def info(self, section):
+        lines = (line for line in self("INFO", section).decode().split("\r\n") if ":" in line)
+        return dict(line.split(":", 1) for line in lines)
+
+    @property
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        if self.is_running:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+        self.is_stopped = True
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.is_stopped = False
+
+    def close(self):
+        self.kill()
+
+
+class Server(Process):
+    """redis-server. It stores nothing on the disk: what a host has is lost with it."""
+
+    def __init__(self, host, directory, *, port=PORT, cluster=False, policy="noeviction", clocks=False):
+        super().__init__(host, directory)
+        self.port = port
+        self.address = host.address if host else "127.0.0.1"
+        self.cluster = cluster
+        self.policy = policy
+        self.clocks = Clocks(self.directory) if clocks else None
+
+    @property
+    def node(self):
+        return f"{self.address}:{self.port}"
+
+    def start(self, primary=None):
+        """With a primary: as its replica, with nothing of its own."""
+        if self.cluster:
+            (self.directory / "nodes.conf").unlink(missing_ok=True)
+        command = [
+            "redis-server", "--port", str(self.port), "--bind", self.address, "--protected-mode", "no",
+            "--unixsocket", str(self.socket), "--dir", str(self.directory), "--save", "",
+            "--appendonly", "no", "--maxmemory-policy", self.policy, "--maxmemory", "256mb",
+            "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", "--tcp-keepalive", "5",
+        ]  # fmt: skip
+        if primary:
+            command += ["--replicaof", primary.address, str(primary.port)]
+        if self.cluster:
+            command += [
+                "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+                "--cluster-replica-validity-factor", "0", "--cluster-config-file", "nodes.conf",
+            ]  # fmt: skip
+        self.spawn(command, self.clocks.environment() if self.clocks else None)
+        return self
+
+    def role(self):
+        try:
+            return self("ROLE", timeout=1)[0].decode()
+        except (OSError, Closed, TypeError):
+            return None
+
+    def replicas_online(self):
+        return sum("state=online" in value for name, value in self.info("replication").items()
+                   if name.startswith("slave"))  # fmt: skip
+
+
+class Sentinel(Process):
+    def start(self, primary=None, quorum=2):
+        """It remembers over restarts which server was the primary."""
+        file = self.directory / "sentinel.conf"
+        if primary:
+            file.write_text(
+                f"port {SENTINEL_PORT}\nprotected-mode no\nunixsocket {self.socket}\ndir {self.directory}\n"
+                f"sentinel monitor {SENTINEL_NAME} {primary.address} {primary.port} {quorum}\n"
+                f"sentinel down-after-milliseconds {SENTINEL_NAME} 500\n"
+                f"sentinel failover-timeout {SENTINEL_NAME} 3000\n"
+                f"sentinel parallel-syncs {SENTINEL_NAME} 2\n"
+            )
+        self.spawn(["redis-sentinel", str(file)])
+        return self
+
+    def primary_address(self):
+        return self("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SENTINEL_NAME)[0].decode()
+
+    def knows(self, replicas, sentinels):
+        reply = self("SENTINEL", "MASTER", SENTINEL_NAME)
+        state = dict(zip(reply[::2], reply[1::2]))
+        return (
+            int(state[b"num-slaves"]) == replicas and int(state[b"num-other-sentinels"]) == sentinels
+            and state[b"flags"] == b"master"
+        )  # fmt: skip
+
+
+class Topology:
+    """What the daemons of a fleet are told, and what a test does to the servers."""
+
+    discovery = "single"
+
+    def __init__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="countdownd-fleet-"))
+        self.servers = []
+
+    @property
+    def nodes(self):
+        return [server.node for server in self.servers]
+
+    def primaries(self):
+        return [server for server in self.servers if server.is_running and server.role() == "master"]
+
+    def close(self):
+        for server in self.servers:
+            server.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Single(Topology):
+    def __init__(self, host=None, *, port=PORT, **options):
+        super().__init__()
+        self.servers = [Server(host, self.directory / "redis", port=port, **options).start()]
+
+    @property
+    def server(self):
+        return self.servers[0]
+
+
+class SentinelTrio(Topology):
+    """A primary and two replicas, with a Sentinel on each host."""
+
+    discovery = "sentinel"
+
+    def __init__(self, hosts, **options):
+        super().__init__()
+        self.hosts = hosts
+        for host in hosts:
+            self.servers.append(Server(host, self.directory / f"redis-{host.number}", **options))
+        first = self.servers[0].start()
+        for replica in self.servers[1:]:
+            replica.start(first)
+        self.sentinels = [Sentinel(host, self.directory / f"sentinel-{host.number}") for host in hosts]
+        for sentinel in self.sentinels:
+            sentinel.start(first)
+        self.settled()
+
+    @property
+    def nodes(self):
+        return [f"{host.address}:{SENTINEL_PORT}" for host in self.hosts]
+
+    @property
+    def primary(self):
+        """The one that the Sentinels name."""
+        named = next(sentinel.primary_address() for sentinel in self.sentinels if sentinel.is_running)
+        return next(server for server in self.servers if server.address == named)
+
+    def settled(self):
+        """Waits until the primary has its replicas, and each Sentinel knows of all."""
+        eventually(lambda: self.primary.role() == "master", "a primary")
+        eventually(lambda: self.primary.replicas_online() == len(self.servers) - 1, "its replicas follow")
+        for sentinel in self.sentinels:
+            eventually(lambda: sentinel.knows(len(self.servers) - 1, len(self.sentinels) - 1), "Sentinels agree")
+
+    def lose(self, server):
+        """The server and the Sentinel of a host are killed."""
+        server.kill()
+        self.sentinels[self.servers.index(server)].kill()
+
+    def elected(self, other_than):
+        """Waits until there is another primary, and returns it."""
+        eventually(lambda: self.primary is not other_than and self.primary.role() == "master", "a failover", pause=0.05)
+        return self.primary
+
+    def replace(self, server):
+        """The host comes back with nothing, as a replica."""
+        server.start(self.primary)
+        self.sentinels[self.servers.index(server)].start()
+        self.settled()
+
+    def close(self):
+        for sentinel in self.sentinels:
+            sentinel.close()
+        super().close()
+
+
+class Cluster(Topology):
+    """Three primaries, and a replica for each."""
+
+    discovery = "cluster"
+
+    def __init__(self, hosts, **options):
+        super().__init__()
+        for host in hosts:
+            directory = self.directory / f"redis-{host.number}"
+            self.servers.append(Server(host, directory, cluster=True, **options).start())
+        count = len(hosts) // 2
+        for number, server in enumerate(self.servers):
+            if number < count:
+                first, last = 16384 * number // count, 16384 * (number + 1) // count - 1
+                expect(server("CLUSTER", "ADDSLOTSRANGE", first, last))
+                expect(server("CLUSTER", "SET-CONFIG-EPOCH", number + 1))
+        self.meet(self.servers[0], self.servers[1:])
+        for number, server in enumerate(self.servers[count:]):
+            expect(server("CLUSTER", "REPLICATE", self.identity(self.servers[number])))
+        self.settled()
+
+    def identity(self, server):
+        return server("CLUSTER", "MYID").decode()
+
+    def meet(self, one, others):
+        for other in others:
+            expect(one("CLUSTER", "MEET", other.address, other.port))
+        eventually(lambda: all(self.known(server) >= len(others) + 1 for server in [one, *others]), "they have met")
+
+    def known(self, server):
+        return int(server("CLUSTER", "INFO").decode().split("cluster_known_nodes:")[1].split()[0])
+
+    def is_well(self, server):
+        return "cluster_state:ok" in server("CLUSTER", "INFO").decode()
+
+    def settled(self):
+        running = [server for server in self.servers if server.is_running]
+        eventually(lambda: all(self.is_well(server) for server in running), "the cluster is well")
+        replicas = len(running) - len(self.primaries())
+        eventually(
+            lambda: sum(server.replicas_online() for server in self.primaries()) == replicas, "the replicas follow"
+        )
+
+    def lose(self, server):
+        server.kill()
+
+    def elected(self, other_than):
+        """Waits until the cluster works without that server."""
+        running = [server for server in self.servers if server.is_running]
+        eventually(lambda: all(self.is_well(server) for server in running) and len(self.primaries()) >= 3,
+                   "a failover", pause=0.05)  # fmt: skip
+        return next(server for server in running if server.role() == "master")
+
+    def replace(self, server):
+        """The host comes back with nothing, as a replica of the primary that has none."""
+        running = [other for other in self.servers if other.is_running]
+        alone = next(p for p in self.primaries() if p is not server and p.replicas_online() == 0)
+        server.start()
+        for other in running:
+            for line in other("CLUSTER", "NODES").decode().splitlines():
+                if f"{server.address}:" in line:
+                    other("CLUSTER", "FORGET", line.split()[0])
+        expect(running[0]("CLUSTER", "MEET", server.address, server.port))
+        eventually(lambda: self.known(server) >= len(running) + 1, "it knows the others")
+        eventually(lambda: server("CLUSTER", "REPLICATE", self.identity(alone)) == "OK", "it becomes a replica")
+        self.settled()
+
+
+def expect(reply):
+    assert not isinstance(reply, Error), reply
+    return reply
