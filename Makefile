@@ -12,7 +12,7 @@ help: ## List what make can do
 
 .PHONY: packages
 packages: ## Install the Debian packages that building needs
-	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev libssl-dev
+	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
@@ -64,6 +64,11 @@ run: build ## Build everything and start a daemon at .build/run/countdownd.sock 
 .PHONY: demo
 demo: build ## Play a tour of all kinds live in the terminal; any key skips a part
 	@scripts/demo.sh $(RELEASE)
+
+.PHONY: fleet
+fleet: build ## Start a Redis server and three daemons that share it, to try fleets
+	@scripts/install-packages.sh redis-server
+	@scripts/fleet.sh $(RELEASE)
 
 .PHONY: screenshots
 screenshots: test-packages build gateway ## Make docs/images: terminals, the login example, the gateway's pages
@@ -169,6 +174,15 @@ test-screen: test-packages ## Test countdown-gateway with browsers, curl and pro
 	@COUNTDOWND=$(CURDIR)/.build/debug/countdownd scripts/integration-test.sh -q -n $(WORKERS) \
 	  Tests/Screen Tests/Integration/test_metrics.py --durations=10
 
+# LOSSES=200 ANSWER_MS=260 WRITE_MS=3000 SECONDS_OF_POLICY=600 KEYS=10000 KILL_EVERY=60 DURATION=30 make
+# it long; `make nightly` does.
+.PHONY: test-fleet
+test-fleet: test-packages ## Test fleets with real Redis servers, Sentinel and Cluster (root only; LOSSES=3, …)
+	@scripts/install-packages.sh redis-server redis-sentinel iproute2 nftables
+	@swift build $(SWIFT_FLAGS)
+	@COUNTDOWND=$${COUNTDOWND:-$(CURDIR)/.build/debug/countdownd} \
+	  scripts/integration-test.sh -q -n 2 Tests/Fleet --durations=10 $(PYTEST)
+
 SECONDS_OF_FUZZ ?= 40
 SEED ?= 0
 .PHONY: fuzz
@@ -235,6 +249,11 @@ bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/ben
 	@scripts/install-packages.sh python3 redis-tools
 	@swift build -c release --package-path Benchmarks --product bare-loop
 	@Benchmarks/daemon/bench.py $(BENCH_OPTIONS)
+
+.PHONY: bench-fleet
+bench-fleet: build ## Measure daemons that share a Redis server; writes docs/dev/benchmarks-fleet.md
+	@scripts/install-packages.sh python3 redis-server
+	@Benchmarks/fleet/bench.py $(BENCH_OPTIONS)
 
 .PHONY: bench-scale
 bench-scale: build ## Measure how the daemon's costs grow; writes docs/dev/benchmarks-scale.md

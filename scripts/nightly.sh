@@ -25,6 +25,8 @@ step torture ROUNDS=200 SEED="$seed"
 step every-call
 step damage SECONDS_OF_DAMAGE=240 SEED="$seed"
 step soak SECONDS_OF_SOAK=300 SEED="$seed"
+step test-fleet LOSSES=200 ANSWER_MS=260 WRITE_MS=3000 SECONDS_OF_POLICY=600 KEYS=10000 KILL_EVERY=60 \
+  DURATION=20
 step examples
 step test-screen
 step sanitize SECONDS_OF_FUZZ=240 SEED="$seed"

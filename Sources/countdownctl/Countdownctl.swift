@@ -66,7 +66,8 @@ struct Countdownctl: AsyncParsableCommand {
         name: "Daemon",
         subcommands: [
           Watch.self, Top.self, Monitor.self, Ping.self, Info.self, Metrics.self, Policy.self,
-          Reload.self, LogLevel.self, Backup.self, Ticket.self, Bench.self, Play.self, Raw.self,
+          Reload.self, LogLevel.self, Backup.self, Fleet.self, Ticket.self, Bench.self, Play.self,
+          Raw.self,
         ]),
     ])
 

@@ -17,7 +17,7 @@ fleet:
 
 
 class Fleet:
-    def __init__(self, topology, hosts, *, partitions=4, replicas=1, more="", config="", environments=()):
+    def __init__(self, topology, hosts, *, partitions=4, replicas=1, more="", config="", environments=(), is_open=True):
         self.topology = topology
         self.network = next((host.network for host in hosts if host), None)
         self.text = SETTINGS.format(
@@ -36,10 +36,11 @@ class Fleet:
             self.daemons[-1].host = host
         for daemon in self.daemons:
             daemon.wait_until_started()
-        for daemon in self.daemons:
-            self.is_open(daemon)
+        if is_open:
+            for daemon in self.daemons:
+                self.wait_until_open(daemon)
 
-    def is_open(self, daemon):
+    def wait_until_open(self, daemon):
         """Waits until a daemon has all records."""
         eventually(lambda: is_open(daemon), f"the fleet is open: {daemon.log[-3000:]}")
 
@@ -51,7 +52,7 @@ class Fleet:
 
     def start_again(self, daemon):
         daemon.start_again()
-        self.is_open(daemon)
+        self.wait_until_open(daemon)
 
     def close(self):
         problems = []

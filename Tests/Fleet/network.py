@@ -71,8 +71,11 @@ class Network:
 
     def cut(self, one, others):
         """Nothing passes between a host and the others, in either direction; nobody is told."""
-        pairs = [(a.address, b.address) for b in others if b is not one for a, b in ((one, b), (b, one))]
-        elements = ", ".join(f"{a} . {b}" for a, b in pairs)
+        self.drop([pair for other in others if other is not one for pair in ((one, other), (other, one))])
+
+    def drop(self, pairs):
+        """Nothing passes from the first host of a pair to the second."""
+        elements = ", ".join(f"{source.address} . {target.address}" for source, target in pairs)
         self.nft(f"add element bridge cuts pairs {{ {elements} }}\n")
 
     def isolate(self, host):

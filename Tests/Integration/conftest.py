@@ -24,7 +24,7 @@ def pytest_configure(config):
 
 # With pytest-xdist (`-n`), the tests of these files run one after the other: they share something
 # that is slow to make.
-GROUPS = {"test_damaged_state", "test_sandbox"}
+GROUPS = {"test_damaged_state", "test_fleet", "test_sandbox"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,7 +22,7 @@ struct Info: SessionCommand {
 
   static let names = [
     "server", "clients", "memory", "cpu", "stats", "timers", "lateness", "persistence", "systemd",
-    "commandstats", "users",
+    "commandstats", "users", "fleet",
   ]
 
   // The daemon ignores unknown sections, as Redis does.

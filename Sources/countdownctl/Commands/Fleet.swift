@@ -1,0 +1,71 @@
+import ArgumentParser
+import CountdownClient
+import Glibc
+
+struct Fleet: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fleet",
+    abstract: "Show or check how the daemon shares entities with other hosts.",
+    subcommands: [Status.self, Check.self])
+
+  struct Status: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Show the servers of the fleet, its partitions and clocks.",
+      discussion: "Exit status 1 if the daemon is not part of a fleet.")
+
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let (info, facts) = try await Fleet.facts(session)
+      if session.json {
+        Output.line(Info.json(info).json)
+      } else {
+        Output.lines(facts.lines(style: session.style))
+      }
+    }
+  }
+
+  struct Check: SessionCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Check the fleet, and show what is wrong and what to do.",
+      discussion: """
+        Checks what the daemon knows of its servers: whether they answer, keep what they store and \
+        have replicas, and whether clocks and policies agree. Exit status 1 if anything is wrong.
+
+        Examples:
+          countdownctl fleet check
+          countdownctl policy check && countdownctl fleet check
+        """)
+
+    @OptionGroup var global: GlobalOptions
+
+    func run(_ session: Session) async throws {
+      let (_, facts) = try await Fleet.facts(session)
+      let settings = try? await session.reply(["CONFIG", "GET", "fleet.replicas"])
+      let replicas = (settings?["fleet.replicas"]?.string).flatMap { Int($0) }
+      let problems = facts.problems(replicas: replicas, now: Int(time(nil)) * 1000)
+      if session.json {
+        Output.line(
+          RESPValue.object(["fleet": facts.facts["name"] ?? "", "problems": problems]).json)
+      } else if problems.isEmpty {
+        Output.line(
+          "fleet \(facts.facts["name"] ?? ""): \(facts.servers.count) servers, all is well"
+            .printable)
+      } else {
+        Output.lines(problems.map { session.style.red("problem") + "  " + $0.printable })
+      }
+      if !problems.isEmpty { throw ExitCode.refused }
+    }
+  }
+
+  /// `INFO fleet`; ends with status 1 if the daemon is not part of a fleet.
+  private static func facts(_ session: Session) async throws -> (String, FleetFacts) {
+    let info = try await session.reply(["INFO", "fleet"]).string ?? ""
+    guard let facts = FleetFacts(info: info) else {
+      Output.error(
+        "this daemon shares nothing: add a fleet section to its configuration", code: "NOTFOUND")
+      throw ExitCode.refused
+    }
+    return (info, facts)
+  }
+}

@@ -1,0 +1,139 @@
+import CountdownClient
+
+/// What `INFO fleet` reports: how a daemon and the servers of its fleet are.
+struct FleetFacts {
+  /// A server, or a Sentinel; its own facts by their names.
+  struct Peer: Equatable {
+    let facts: [String: String]
+
+    var address: String { facts["address"] ?? "" }
+    var isConnected: Bool { facts["connected"] == "1" }
+    var error: String { facts["error"] ?? "" }
+    func number(_ name: String) -> Int? { facts[name].flatMap { Int($0) } }
+  }
+
+  let facts: [String: String]
+  let servers: [Peer]
+  let sentinels: [Peer]
+
+  /// Nil if the daemon is not part of a fleet.
+  init?(info: String) {
+    var facts: [String: String] = [:]
+    for line in info.split(whereSeparator: \.isNewline) where !line.hasPrefix("#") {
+      let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else { continue }
+      facts[String(parts[0].trimmingPrefix("fleet_"))] = String(parts[1])
+    }
+    guard facts["name"] != nil else { return nil }
+    self.facts = facts
+    func peers(_ name: String) -> [Peer] {
+      (0...).lazy.map { facts["\(name)\($0)"] }.prefix { $0 != nil }.map { Peer($0 ?? "") }
+    }
+    servers = peers("server")
+    sentinels = peers("sentinel")
+  }
+
+  func number(_ name: String) -> Int { facts[name].flatMap { Int($0) } ?? 0 }
+
+  /// By how much the clocks of the servers are ahead of this host's, the least and the most, in
+  /// microseconds.
+  var clockAhead: ClosedRange<Int>? {
+    let parts = (facts["clock_ahead_us"] ?? "").split(separator: "..").compactMap { Int($0) }
+    guard let first = parts.first, let last = parts.last, first <= last else { return nil }
+    return first...last
+  }
+}
+
+extension FleetFacts.Peer {
+  /// From `name=value,…`; an error is the last of them, and may have commas.
+  init(_ text: String) {
+    var facts: [String: String] = [:]
+    var rest = text[...]
+    while let equals = rest.firstIndex(of: "=") {
+      let name = String(rest[..<equals])
+      rest = rest[rest.index(after: equals)...]
+      let end = name == "error" ? rest.endIndex : rest.firstIndex(of: ",") ?? rest.endIndex
+      facts[name] = String(rest[..<end])
+      rest = rest[end...].dropFirst()
+    }
+    self.facts = facts
+  }
+}
+
+// MARK: For people
+
+extension FleetFacts {
+  func lines(style: Style) -> [String] {
+    let count = number("partitions")
+    var rows = [
+      (
+        "fleet",
+        "\(facts["name"] ?? ""), shares \((facts["kinds"] ?? "").replacing(",", with: " "))"
+      ),
+      (
+        "servers",
+        "\(servers.count { $0.isConnected }) of \(servers.count) connected"
+          + (facts["discovery"].map { ", discovery: \($0)" } ?? "")
+          + (facts["encrypted"] == "1" ? ", encrypted" : "")
+      ),
+      (
+        "partitions",
+        "\(count): \(number("open_partitions")) open, \(number("loaded_partitions")) loaded"
+          + (number("broken_partitions") > 0
+            ? ", \(number("broken_partitions")) do not answer" : "")
+      ),
+    ]
+    if let ahead = clockAhead { rows.append(("clock", Self.clockText(ahead))) }
+    rows += [
+      ("shared", "\(grouped(number("copies"))) entities, \(number("under_way")) under way"),
+      (
+        "commands",
+        "\(grouped(number("changes"))) changed, \(grouped(number("unavailable"))) unavailable, "
+          + "\(grouped(number("unsure"))) unsure, \(grouped(number("degraded"))) degraded"
+      ),
+    ]
+    let width = rows.map(\.0.count).max() ?? 0
+    return rows.map { style.dim(DisplayWidth.fit($0.0, width)) + "  " + $0.1.printable }
+      + (servers.isEmpty ? [] : [""] + serverLines(style))
+      + (sentinels.isEmpty ? [] : [""] + sentinelLines(style))
+  }
+
+  private func serverLines(_ style: Style) -> [String] {
+    Columns([
+      .init(title: "SERVER"), .init(title: "STATE"), .init(title: "VERSION"),
+      .init(title: "PARTITIONS", alignRight: true), .init(title: "ROUND TRIP", alignRight: true),
+      .init(title: "ERROR", limit: 100),
+    ]).lines(
+      servers.map { server in
+        let isUp = server.isConnected
+        return [
+          server.address, isUp ? "connected" : "down", server.facts["version"] ?? "",
+          server.facts["partitions"] ?? "",
+          isUp ? "\(server.number("round_trip_us") ?? 0) µs" : "–", server.error,
+        ]
+      }, withTitles: true, style: style
+    ) { row, column, cell in
+      guard column == 1 else { return cell }
+      return servers[row].isConnected ? style.green(cell) : style.red(cell)
+    }
+  }
+
+  private func sentinelLines(_ style: Style) -> [String] {
+    Columns([
+      .init(title: "SENTINEL"), .init(title: "PRIMARY"), .init(title: "ERROR", limit: 100),
+    ]).lines(
+      sentinels.map { [$0.address, $0.facts["primary"] ?? "", $0.error] }, withTitles: true,
+      style: style)
+  }
+
+  static func clockText(_ ahead: ClosedRange<Int>) -> String {
+    func text(_ microseconds: Int) -> String {
+      Duration.microseconds(microseconds.magnitude).humanText
+        + (microseconds < 0 ? " behind" : " ahead of")
+    }
+    let bound =
+      ahead.upperBound.magnitude > ahead.lowerBound.magnitude
+      ? ahead.upperBound : ahead.lowerBound
+    return "the servers' clocks are up to \(text(bound)) this host's"
+  }
+}

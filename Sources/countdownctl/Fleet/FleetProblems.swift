@@ -1,0 +1,110 @@
+import CountdownClient
+
+extension FleetFacts {
+  /// From here on, clocks that differ deserve a look, in microseconds.
+  private static let notableSkew = 100_000
+
+  /// What is wrong with a fleet, each with what to do.
+  ///
+  /// - Parameters:
+  ///   - replicas: the setting `fleet.replicas`, if it is known.
+  ///   - now: milliseconds since 1970.
+  func problems(replicas: Int?, now: Int) -> [String] {
+    var problems = servers.filter { !$0.isConnected }.map(Self.serverProblem)
+    if servers.isEmpty {
+      problems.append(
+        "no server is known: check fleet.nodes and fleet.discovery, and that a node answers")
+    }
+    problems += sentinels.filter { !$0.error.isEmpty }.map {
+      "Sentinel \($0.address): \($0.error). Check that it runs, and that this host may connect"
+    }
+    let primaries = Set(sentinels.compactMap { $0.facts["primary"] }.filter { !$0.isEmpty })
+    if primaries.count > 1 {
+      problems.append(
+        "the Sentinels name different primaries: \(primaries.sorted().joined(separator: ", ")). "
+          + "If that lasts, compare `redis-cli -p 26379 SENTINEL masters` on each host")
+    }
+    problems += replicaProblems(replicas) + partitionProblems(now) + clockProblems()
+    if let hosts = facts["policies_differ"], !hosts.isEmpty, hosts != "0" {
+      problems.append(
+        "the policies of this host differ from those of other hosts: give all hosts the same "
+          + "policies, then `systemctl reload countdownd`")
+    }
+    return problems
+  }
+
+  private static func serverProblem(_ server: Peer) -> String {
+    let reason = server.error.isEmpty ? "it does not answer" : server.error
+    let advice =
+      if reason.contains("noeviction") {
+        "`redis-cli CONFIG SET maxmemory-policy noeviction` there, and set it in redis.conf"
+      } else if ["NOAUTH", "WRONGPASS", "NOPERM"].contains(where: reason.contains) {
+        "check fleet.username and fleet.password-file, and the ACL of the server"
+      } else {
+        "check that it runs, that this host may connect to it, and that the unit's drop-in "
+          + "for fleets is installed"
+      }
+    return "server \(server.address): \(reason). To do: \(advice)"
+  }
+
+  private func replicaProblems(_ wanted: Int?) -> [String] {
+    guard let wanted else { return [] }
+    guard wanted > 0 else {
+      guard facts["discovery"] == "sentinel" || facts["discovery"] == "cluster" else { return [] }
+      return [
+        "fleet.replicas is 0, so a failover can lose sends that were accepted: set it to 1"
+      ]
+    }
+    return servers.filter(\.isConnected).compactMap { server in
+      guard let has = server.number("replicas"), has < wanted else { return nil }
+      return "server \(server.address): \(has) of \(wanted) replicas confirm changes, so each "
+        + "change is UNSURE. Add a replica; or, if there is to be none, set fleet.replicas to 0"
+    }
+  }
+
+  private func partitionProblems(_ now: Int) -> [String] {
+    let count = number("partitions")
+    var problems: [String] = []
+    let refusedUntil = number("refused_until_unix_ms")
+    if refusedUntil > now {
+      problems.append(
+        "the servers have lost records (FLUSHALL, a restart without data), so changes are refused "
+          + "until \(WallClock.text(unixMilliseconds: refusedUntil)): nobody knows what was sent. "
+          + "Restore a backup of the servers, or wait")
+    }
+    let closed = count - number("open_partitions")
+    if closed > 0, servers.allSatisfy(\.isConnected) {
+      problems.append("\(closed) of \(count) partitions are not open: see the daemon's log")
+    }
+    let missing = count - number("loaded_partitions")
+    if missing > 0, closed == 0 {
+      problems.append("\(missing) of \(count) partitions are still being loaded: ask again soon")
+    }
+    if number("broken_partitions") > 0 {
+      problems.append(
+        "\(number("broken_partitions")) of \(count) partitions do not answer in time: look at the "
+          + "load of their servers, `redis-cli SLOWLOG GET`, and the network")
+    }
+    return problems
+  }
+
+  private func clockProblems() -> [String] {
+    var problems: [String] = []
+    if number("partitions_with_clock_ahead") > 0 {
+      problems.append(
+        "a server's clock was set forward by more than fleet.max-clock-skew, so its changes are "
+          + "refused: correct that clock")
+    }
+    guard let ahead = clockAhead else { return problems }
+    let advice = "Synchronize the clocks of all hosts (`timedatectl`, chrony)"
+    if ahead.upperBound - ahead.lowerBound > Self.notableSkew {
+      let difference = Duration.microseconds(ahead.upperBound - ahead.lowerBound).humanText
+      problems.append(
+        "the servers' clocks differ by \(difference), so a failover moves deadlines. \(advice)")
+    } else if max(ahead.upperBound.magnitude, ahead.lowerBound.magnitude) > Self.notableSkew {
+      problems.append(
+        "\(Self.clockText(ahead)). Times in replies are those of the servers. \(advice)")
+    }
+    return problems
+  }
+}

@@ -1,0 +1,275 @@
+"""Clients that load a fleet and record what they asked, when, and what came back."""
+
+import itertools
+import math
+import random
+import threading
+import time
+
+from countdownd import Client, Closed, Error, view
+from linearizability import UNKNOWN, Countdown, Once, Throttle, is_linearizable, operation
+
+# Nothing was done.
+UNAVAILABLE = {"UNAVAILABLE", "LOADING"}
+YEARS = "3650d"
+BURST = 4
+
+
+class NotDone(Exception):
+    """The daemon says that nothing was done."""
+
+
+class Unsure(Exception):
+    """Nobody knows whether it was done."""
+
+
+class Caller:
+    """A client of one daemon that connects again when its daemon has been away."""
+
+    def __init__(self, daemon, timeout=5):
+        self.daemon = daemon
+        self.timeout = timeout
+        self.client = None
+        # (when, seconds, code or None) of each answer.
+        self.answers = []
+
+    def __call__(self, *words):
+        begin = time.monotonic()
+        try:
+            if self.client is None:
+                self.client = Client(self.daemon.path, timeout=self.timeout)
+        except OSError as error:
+            time.sleep(0.02)
+            raise NotDone from error
+        try:
+            reply = self.client(*words)
+        except (OSError, Closed) as error:
+            self.close()
+            # Hung: that is never right, unless the test has stopped the daemon.
+            if isinstance(error, TimeoutError):
+                self.answers.append((begin, time.monotonic() - begin, "TIMEOUT"))
+            raise Unsure from error
+        code = reply.code if isinstance(reply, Error) else None
+        self.answers.append((begin, time.monotonic() - begin, code))
+        if code in UNAVAILABLE:
+            raise NotDone(reply)
+        if code == "UNSURE":
+            raise Unsure(reply)
+        return reply
+
+    def view(self, *words):
+        reply = self(*words)
+        assert not isinstance(reply, Error), (words, reply)
+        return None if reply is None else view(reply)
+
+    def close(self):
+        if self.client:
+            self.client.close()
+        self.client = None
+
+
+class Crowd:
+    """Threads that go on until they are told to stop; a failure of one is the test's."""
+
+    def __init__(self):
+        self.is_over = threading.Event()
+        self.threads = []
+        self.problems = []
+
+    def add(self, work):
+        """Calls `work()` again and again."""
+
+        def go_on():
+            try:
+                while not self.is_over.is_set():
+                    work()
+            except BaseException as problem:
+                self.problems.append(problem)
+                self.is_over.set()
+
+        self.threads.append(threading.Thread(target=go_on, daemon=True))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join(30)
+            assert not thread.is_alive(), "a client hangs"
+        if self.problems:
+            raise self.problems[0]
+
+    def wait(self, seconds):
+        """Less if a client has failed."""
+        self.is_over.wait(seconds)
+
+
+class Histories:
+    """Random commands on a few keys of each kind; each key's history is checked."""
+
+    KINDS = ("countdown", "once", "throttle")
+
+    def __init__(self, fleet, *, clients=3, per_key=36, seed=0, pause=0.0):
+        self.fleet = fleet
+        self.pause = pause
+        self.per_key = per_key
+        self.crowd = Crowd()
+        self.callers = []
+        self.keys = {}
+        self.lock = threading.Lock()
+        self.current = {kind: None for kind in self.KINDS}
+        self.numbers = itertools.count()
+        for daemon in fleet.daemons:
+            for number in range(clients):
+                self.add(Caller(daemon), random.Random(f"{seed} {len(self.callers)}"))
+
+    def add(self, caller, choose):
+        number = len(self.callers)
+        self.callers.append(caller)
+
+        def work():
+            if self.pause:
+                time.sleep(choose.random() * 2 * self.pause)
+            kind = choose.choice(self.KINDS)
+            key = self.key(kind)
+            name, argument = self.command(kind, choose)
+            begin = time.monotonic()
+            try:
+                result = getattr(self, kind)(caller, key, name, argument)
+            except NotDone:
+                # Else the clients use up the processor.
+                time.sleep(0.005)
+                return
+            except Unsure:
+                result = UNKNOWN
+            done = operation(number, name, argument, result, begin, time.monotonic())
+            if result is not UNKNOWN or name != "GET":
+                with self.lock:
+                    self.keys[kind, key].append(done)
+
+        self.crowd.add(work)
+
+    def key(self, kind):
+        """All clients use the same key of a kind, so that they meet, until it has a history."""
+        with self.lock:
+            key = self.current[kind]
+            if key is None or len(self.keys[kind, key]) >= self.per_key:
+                key = self.current[kind] = f"{kind}-{next(self.numbers)}"
+                self.keys[kind, key] = []
+            return key
+
+    def command(self, kind, choose):
+        match kind:
+            case "countdown":
+                return choose.choice(["START", "START", "START", "CANCEL", "GET", "GET"]), None
+            case "once":
+                name = choose.choice(["BEGIN", "BEGIN", "BEGIN", "DONE", "CANCEL", "GET", "GET"])
+                return name, f"r{next(self.numbers)}" if name == "DONE" else None
+        return choose.choice(["TAKE", "TAKE", "GET"]), None
+
+    def countdown(self, caller, key, name, _):
+        match name:
+            case "START":
+                reply = caller.view("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s")
+                return "accepted" if is_true(reply["accepted"]) else "refused", reply["generation"]
+            case "CANCEL":
+                return caller("COUNTDOWN", "CANCEL", key) == 1
+        reply = caller.view("COUNTDOWN", "GET", key)
+        return reply and reply["generation"]
+
+    def once(self, caller, key, name, argument):
+        match name:
+            case "BEGIN":
+                reply = caller.view("ONCE", "BEGIN", key, "TTL", "1h")
+                return "accepted" if is_true(reply["accepted"]) else "refused", text(reply["result"])
+            case "DONE":
+                reply = caller("ONCE", "DONE", key, argument)
+                if isinstance(reply, Error):
+                    assert reply.code == "NOTFOUND", reply
+                    return "NOTFOUND"
+                reply = view(reply)
+                return "accepted" if is_true(reply["accepted"]) else "refused", text(reply["result"])
+            case "CANCEL":
+                return caller("ONCE", "CANCEL", key) == 1
+        reply = caller.view("ONCE", "GET", key)
+        return reply and (text(reply["result"]),)
+
+    def throttle(self, caller, key, name, _):
+        # It takes years for one to come back.
+        parameters = ("BURST", BURST, "RATE", f"{BURST}/{YEARS}")
+        if name == "TAKE":
+            reply = caller.view("THROTTLE", "TAKE", key, *parameters)
+            return "accepted" if is_true(reply["accepted"]) else "refused", reply["remaining"]
+        reply = caller.view("THROTTLE", "GET", key)
+        return reply["remaining"] if reply else BURST
+
+    def __enter__(self):
+        self.crowd.__enter__()
+        return self
+
+    def __exit__(self, *details):
+        self.crowd.__exit__(*details)
+        for caller in self.callers:
+            caller.close()
+
+    def wait(self, seconds):
+        self.crowd.wait(seconds)
+
+    @property
+    def answers(self):
+        return [answer for caller in self.callers for answer in caller.answers]
+
+    def check(self, with_failovers=False):
+        """Each key has a history that can be explained; returns how many operations there are.
+
+        - with_failovers: a change that was not confirmed may have been seen before it was lost with its
+          server, so only what the changes say counts on keys with an unknown reply.
+        """
+        for (kind, key), operations in self.keys.items():
+            if with_failovers and any(one.result is UNKNOWN for one in operations):
+                operations = [one for one in operations if is_confirmed_change(one)]
+                if kind == "throttle":
+                    taken = sum(one.result is not UNKNOWN for one in operations)
+                    assert taken <= BURST, lines(key, operations)
+                    continue
+            assert is_linearizable(operations, model(kind, operations)), lines(key, operations)
+        return sum(map(len, self.keys.values()))
+
+
+def is_confirmed_change(one):
+    """With what may have happened, as it may have made way for the next."""
+    return one.result is UNKNOWN or one.result is True or isinstance(one.result, tuple) and one.result[0] == "accepted"
+
+
+def model(kind, operations):
+    match kind:
+        case "countdown":
+            return Countdown(operations)
+        case "once":
+            return Once()
+    return Throttle(BURST)
+
+
+def is_true(value):
+    return value is True or value == 1
+
+
+def text(value):
+    return None if value is None else value.decode()
+
+
+def lines(key, operations):
+    first = min(one.begin for one in operations)
+    return f"{key} cannot be explained:\n" + "\n".join(
+        f"  {one.begin - first:9.6f} {one.end - first:9.6f}  client {one.client:2}  {one.name}"
+        f" {one.argument or ''} -> {'?' if one.result is UNKNOWN else one.result}"
+        for one in sorted(operations, key=lambda one: one.begin)
+    )  # fmt: skip
+
+
+def percentile(values, part):
+    values = sorted(values)
+    return values[min(math.ceil(len(values) * part) - 1, len(values) - 1)] if values else 0.0

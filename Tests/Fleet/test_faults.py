@@ -1,0 +1,133 @@
+"""Single faults whose outcome is certain."""
+
+import re
+import time
+
+import pytest
+
+from countdownd import Error, eventually, view
+from history import percentile
+from servers import SentinelTrio, Single
+
+
+def start(client, key, *options):
+    return client("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", *options)
+
+
+def single(bench, daemons=2, **options):
+    network = bench.network()
+    hosts = [network.host() for _ in range(daemons + 1)]
+    server = bench.topology(Single, hosts[0], **options)
+    return network, server, bench.fleet(server, hosts[1:], replicas=0)
+
+
+def test_a_daemon_that_is_killed_before_it_replies_has_sent_once(bench):
+    network, servers, fleet = single(bench)
+    first, second = fleet.daemons
+    client = first.connect()
+    assert view(start(client, "warm"))["accepted"]
+    # Its requests arrive, their replies do not.
+    network.drop([(servers.server.host, first.host)])
+    client.send("COUNTDOWN", "START", "k", "COUNT", 3600, "EVERY", "1s", "TOKEN", "t")
+    other = second.connect()
+    eventually(lambda: other("COUNTDOWN", "GET", "k") is not None, "the change is made", pause=0.005)
+    first.kill()
+    network.heal()
+    again = view(start(other, "k", "TOKEN", "t"))
+    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert view(start(other, "k", "TOKEN", "u"))["accepted"] == 0
+
+
+def test_replies_that_do_not_come_are_unsure_and_a_retry_is_a_duplicate(bench):
+    network, servers, fleet = single(bench)
+    clients = [daemon.connect() for daemon in fleet.daemons]
+    assert view(start(clients[0], "warm"))["accepted"]
+    network.drop([(servers.server.host, fleet.daemons[0].host)])
+    reply = start(clients[0], "k", "TOKEN", "t")
+    assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+    network.heal()
+    again = view(start(clients[1], "k", "TOKEN", "t"))
+    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+
+
+def test_nothing_is_accepted_after_all_records_are_gone(bench):
+    """Nobody knows any more what was sent, so nothing is sent until the longest window has passed."""
+    network, servers, fleet = single(bench)
+    clients = [daemon.connect() for daemon in fleet.daemons]
+    assert view(start(clients[0], "k"))["accepted"]
+    assert servers.server("FLUSHALL") == "OK"
+    for daemon, client in zip(fleet.daemons, clients):
+        reply = eventually(lambda: (lambda r: r if isinstance(r, Error) else None)(start(client, "k")), "a refusal")
+        assert reply.code == "UNAVAILABLE", reply
+        eventually(lambda: re.search(r"(?i)critical.*\n", daemon.log), "it is reported as critical")
+        assert isinstance(start(client, "another"), Error)
+
+
+def test_a_server_that_evicts_keys_is_refused_with_the_setting_to_change(bench):
+    network = bench.network()
+    hosts = [network.host() for _ in range(2)]
+    server = bench.topology(Single, hosts[0], policy="allkeys-lru")
+    fleet = bench.fleet(server, hosts[1:], replicas=0, is_open=False)
+    daemon = fleet.daemons[0]
+    eventually(lambda: "noeviction" in daemon.log, "the log names the setting")
+    reply = start(daemon.connect(), "k")
+    assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "LOADING"), reply
+    # Once it is right, all is well without a restart.
+    assert server.server("CONFIG", "SET", "maxmemory-policy", "noeviction") == "OK"
+    fleet.wait_until_open(daemon)
+    assert view(start(daemon.connect(), "k"))["accepted"]
+
+
+def test_a_daemon_without_its_server_answers_and_the_others_work(bench):
+    network, servers, fleet = single(bench)
+    clients = [daemon.connect() for daemon in fleet.daemons]
+    network.cut(fleet.daemons[0].host, [servers.server.host])
+    seconds = []
+    for number in range(30):
+        begin = time.monotonic()
+        reply = start(clients[0], f"a{number}")
+        seconds.append(time.monotonic() - begin)
+        assert isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "UNSURE"), reply
+        assert view(start(clients[1], f"b{number}"))["accepted"]
+    # The circuit breaker is open: most answers come at once.
+    assert percentile(seconds, 0.5) < 0.2, seconds
+    network.heal()
+    eventually(lambda: not isinstance(start(clients[0], "c"), Error), "it works again")
+
+
+def test_a_change_that_no_replica_confirms_is_unsure(bench):
+    network = bench.network()
+    hosts = [network.host() for _ in range(4)]
+    servers = bench.topology(SentinelTrio, hosts[:3])
+    fleet = bench.fleet(servers, hosts[3:], replicas=1)
+    client = fleet.connect(0)
+    assert view(start(client, "k"))["accepted"]
+    primary = servers.primary
+    for server in servers.servers:
+        if server is not primary:
+            network.cut(server.host, [primary.host])
+    reply = start(client, "l", "TOKEN", "t")
+    assert isinstance(reply, Error) and reply.code == "UNSURE", reply
+    network.heal()
+
+
+@pytest.mark.parametrize("ahead", [0.3, -0.3])
+def test_a_daemon_with_another_time_agrees_with_the_others(bench, ahead):
+    from clocks import Clocks
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        clocks = Clocks(directory)
+        network = bench.network()
+        hosts = [network.host() for _ in range(3)]
+        servers = bench.topology(Single, hosts[0])
+        fleet = bench.fleet(servers, hosts[1:], replicas=0, environments=[clocks.environment()])
+        clients = [daemon.connect() for daemon in fleet.daemons]
+        clocks.set_wall(ahead)
+        begin = time.monotonic()
+        assert view(clients[0]("COUNTDOWN", "START", "k", "COUNT", 1, "EVERY", "1s"))["accepted"]
+        remaining = [view(client("COUNTDOWN", "GET", "k"))["remaining_ms"] for client in clients]
+        passed = (time.monotonic() - begin) * 1000
+        assert all(1000 - passed - 50 <= left <= 1001 for left in remaining), (remaining, passed)
+        eventually(lambda: view(clients[1]("COUNTDOWN", "GET", "k"))["state"] == b"ready", "it is ready", pause=0.005)
+        assert time.monotonic() - begin >= 1

@@ -1,0 +1,139 @@
+"""Hosts are lost, each with its server, its Sentinel and its daemon; what was accepted stays so.
+
+LOSSES is how many; ANSWER_MS the longest that 99 % of answers may take while a server is down, WRITE_MS
+how long until something is accepted again.
+"""
+
+import collections
+import itertools
+import random
+import threading
+import time
+
+from fleet import parameter
+from history import Caller, Crowd, NotDone, Unsure, percentile
+from servers import SentinelTrio
+
+LOSSES = parameter("LOSSES", 3)
+ANSWER_MS = parameter("ANSWER_MS", 1000.0)
+WRITE_MS = parameter("WRITE_MS", 10_000.0)
+
+
+class Asking:
+    """Clients of all daemons start new countdowns and ask again for those that were accepted."""
+
+    def __init__(self, fleet, clients=2):
+        self.crowd = Crowd()
+        self.lock = threading.Lock()
+        self.accepted = collections.defaultdict(list)
+        self.recent = collections.deque(maxlen=3000)
+        self.times = []
+        self.numbers = itertools.count()
+        self.callers = []
+        for daemon in fleet.daemons:
+            for _ in range(clients):
+                self.add(Caller(daemon))
+
+    def add(self, caller):
+        choose = random.Random(len(self.callers))
+        self.callers.append(caller)
+
+        def work():
+            is_new = not self.recent or choose.random() < 0.3
+            key = f"k{next(self.numbers)}" if is_new else choose.choice(self.recent)
+            try:
+                reply = caller.view("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s")
+            except NotDone:
+                time.sleep(0.01)
+                return
+            except Unsure:
+                return
+            if reply["accepted"]:
+                with self.lock:
+                    self.accepted[key].append((time.monotonic(), reply["generation"]))
+                    self.recent.append(key)
+                    self.times.append(time.monotonic())
+            time.sleep(0.001)
+
+        self.crowd.add(work)
+
+    def twice(self):
+        return {key: sends for key, sends in self.accepted.items() if len(sends) > 1}
+
+    def wait_until_accepted(self, after):
+        while not self.times or self.times[-1] < after:
+            assert time.monotonic() < after + 30, "nothing is accepted any more"
+            assert not self.crowd.is_over.is_set()
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.crowd.__enter__()
+        return self
+
+    def __exit__(self, *details):
+        self.crowd.__exit__(*details)
+        for caller in self.callers:
+            caller.close()
+
+
+def lose_hosts(bench, losses, replicas, seed=0):
+    """Loses the host of the primary again and again; returns who was asked, and (from, to) of each outage."""
+    network = bench.network()
+    hosts = [network.host() for _ in range(4)]
+    servers = bench.topology(SentinelTrio, hosts[:3])
+    fleet = bench.fleet(servers, hosts, replicas=replicas)
+    choose = random.Random(seed)
+    outages = []
+    with Asking(fleet) as asking:
+        for number in range(losses):
+            asking.wait_until_accepted(time.monotonic())
+            asking.crowd.wait(0.5 + choose.random())
+            lost = servers.primary
+            daemon = next(daemon for daemon in fleet.daemons if daemon.host is lost.host)
+            # Some hosts are cut off for a moment before they are lost: then only their own daemon still
+            # reaches the primary, and nothing of that reaches a replica.
+            if number % 2 == 0:
+                network.isolate(lost.host)
+                time.sleep(0.3)
+            begin = time.monotonic()
+            servers.lose(lost)
+            fleet.kill(daemon)
+            network.heal()
+            servers.elected(lost)
+            asking.wait_until_accepted(time.monotonic())
+            outages.append((begin, next(moment for moment in asking.times if moment > begin + 0.3)))
+            servers.replace(lost)
+            fleet.start_again(daemon)
+        asking.crowd.wait(1)
+    return asking, outages
+
+
+def report(name, asking, outages):
+    down = [
+        seconds * 1000 for caller in asking.callers for when, seconds, code in caller.answers
+        if code in ("UNAVAILABLE", "UNSURE") and any(begin <= when <= end for begin, end in outages)
+    ]  # fmt: skip
+    back = [(end - begin) * 1000 for begin, end in outages]
+    print(
+        f"\n{name}: {len(outages)} hosts lost, {len(asking.accepted)} starts accepted,"
+        f" {len(asking.twice())} keys twice; {len(down)} answers while down, p50 {percentile(down, 0.5):.0f} ms,"
+        f" p99 {percentile(down, 0.99):.0f} ms, max {max(down, default=0):.0f} ms; first write after"
+        f" {percentile(back, 0.5):.0f} ms (p50), {max(back):.0f} ms (max)"
+    )
+    return down, back
+
+
+def test_nothing_is_accepted_twice_when_hosts_are_lost(bench):
+    asking, outages = lose_hosts(bench, LOSSES, replicas=1)
+    down, back = report("replicas 1", asking, outages)
+    assert asking.twice() == {}
+    assert len(asking.accepted) > 20 * LOSSES
+    assert down and percentile(down, 0.99) <= ANSWER_MS
+    assert max(back) <= WRITE_MS
+
+
+def test_something_is_accepted_twice_without_replicas_to_wait_for(bench):
+    """Else the test above would be blind."""
+    asking, outages = lose_hosts(bench, max(1, LOSSES // 3), replicas=0)
+    report("replicas 0", asking, outages)
+    assert asking.twice()

@@ -1,0 +1,128 @@
+"""Two daemons that share a Redis server. `make test-fleet` has failovers, cut links and the like."""
+
+import pathlib
+import socket
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
+
+from countdownd import Error, eventually, view  # noqa: E402
+from fleet import Fleet  # noqa: E402
+from servers import Single  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    servers = Single(port=port)
+    yield servers
+    servers.close()
+
+
+@pytest.fixture(scope="module")
+def fleet(servers):
+    fleet = Fleet(servers, [None, None], replicas=0)
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture
+def clients(fleet):
+    clients = [fleet.connect(0), fleet.connect(1)]
+    yield clients
+    for client in clients:
+        client.close()
+
+
+def test_a_start_on_one_host_is_refused_on_another(clients):
+    a, b = clients
+    accepted = view(a("COUNTDOWN", "START", "k", "COUNT", 60, "EVERY", "1s", "TOKEN", "t"))
+    refused = view(b("COUNTDOWN", "START", "k", "COUNT", 60, "EVERY", "1s"))
+    assert (accepted["accepted"], refused["accepted"]) == (1, 0)
+    assert refused["reason"] == b"cooldown" and refused["generation"] == accepted["generation"]
+    again = view(b("COUNTDOWN", "START", "k", "TOKEN", "t"))
+    assert (again["accepted"], again["reason"]) == (1, b"duplicate")
+    assert b("COUNTDOWN", "CANCEL", "k") == 1
+    assert a("COUNTDOWN", "GET", "k") is None
+    assert view(a("COUNTDOWN", "START", "k", "COUNT", 60, "EVERY", "1s"))["accepted"] == 1
+
+
+def test_each_shared_kind_is_shared(clients):
+    a, b = clients
+    assert view(a("THROTTLE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 1
+    assert view(b("THROTTLE", "x", "BURST", 1, "RATE", "1/1h"))["accepted"] == 0
+    assert view(a("ONCE", "x", "TTL", "1h"))["accepted"] == 1
+    assert view(b("ONCE", "DONE", "x", "result"))["accepted"] == 1
+    assert view(a("ONCE", "x", "TTL", "1h"))["result"] == b"result"
+    assert view(a("TIMER", "SET", "x", "1h", "PAYLOAD", "p"))["state"] == b"running"
+    assert view(b("TIMER", "GET", "x"))["payload"] == b"p"
+    assert view(a("GATE", "OPEN", "x", "TTL", "1h"))["state"] == b"open"
+    assert view(b("GATE", "GET", "x"))["state"] == b"open"
+    assert view(a("DEBOUNCE", "x", "1h", "PAYLOAD", "p"))["state"] == b"waiting"
+    assert view(b("DEBOUNCE", "GET", "x"))["payload"] == b"p"
+    assert b("TIMER", "DEL", "x") == 1
+    assert a("TIMER", "GET", "x") is None
+
+
+def test_events_cross_hosts_once_and_are_not_early(clients):
+    a, b = clients
+    for client in clients:
+        client("PSUBSCRIBE", "timer:e*")
+    with_commands = clients[0].__class__
+    c = with_commands(a.socket.getpeername())
+    begin = time.monotonic()
+    c("TIMER", "SET", "e", "300ms", "PAYLOAD", "p")
+    for client in (a, b):
+        events = [event["event"] for event in client.events(lambda event: event["event"] == "due")]
+        assert time.monotonic() - begin >= 0.3
+        assert [name for name in events if name != "tick"][-2:] == ["set", "due"], events
+        assert not client.has_more(0.3)
+    c.close()
+
+
+def test_kinds_that_are_not_shared_stay_local(clients):
+    a, b = clients
+    assert view(a("HUD", "SHOW", "h"))["state"]
+    assert b("HUD", "GET", "h") is None
+
+
+def test_owners_of_shared_kinds_are_refused(clients):
+    a, _ = clients
+    reply = a("TIMER", "SET", "o", "1h", "OWNER", "connection")
+    assert isinstance(reply, Error), reply
+
+
+def test_commands_are_answered_while_the_server_hangs(servers, clients):
+    a, b = clients
+    servers.server.stop()
+    try:
+        replies = [client("ONCE", f"down{n}", "TTL", "1h") for n in range(6) for client in (a, b)]
+        assert all(isinstance(reply, Error) and reply.code in ("UNAVAILABLE", "UNSURE") for reply in replies), replies
+        # What is not shared works.
+        assert a("PING") == "PONG" and view(a("HUD", "SHOW", "g"))["state"]
+    finally:
+        servers.server.go_on()
+    for number, client in enumerate(clients):
+        eventually(lambda: not isinstance(client("ONCE", f"up{number}", "TTL", "1h"), Error), "it works again")
+
+
+def test_a_restarted_daemon_knows_what_is_shared(fleet, clients):
+    a, b = clients
+    assert view(a("ONCE", "restart", "TTL", "1h"))["accepted"] == 1
+    fleet.daemons[1].stop("terminate")
+    fleet.start_again(fleet.daemons[1])
+    with fleet.connect(1) as client:
+        assert view(client("ONCE", "restart", "TTL", "1h"))["accepted"] == 0
+        eventually(lambda: any(b"restart" in str(page).encode() for page in [client("ONCE", "LIST")]), "it is listed")
+
+
+def test_info_and_countdownctl_report_the_fleet(fleet, clients):
+    info = fleet.daemons[0].info("fleet")
+    assert info["fleet_name"] == "test"
+    assert info["fleet_open_partitions"] == info["fleet_partitions"] == "4"
+    assert clients[0]("METRICS").count(b"countdownd_fleet_") > 3

@@ -1,0 +1,73 @@
+#!/bin/bash
+# fleet.sh BINARIES - a Redis server and three daemons that share it, on this machine, for a person to
+# try. Ctrl-C ends and removes everything.
+set -euo pipefail
+
+binaries=$(realpath "${1:?usage: fleet.sh DIRECTORY_OF_BINARIES}")
+home=$(mktemp -d /tmp/countdownd-fleet.XXXXXX)
+processes=()
+finish() {
+  trap - EXIT INT TERM
+  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  rm -rf "$home"
+}
+trap finish EXIT
+trap 'echo; exit 0' INT TERM
+
+port=''
+for try in {7379..7399}; do
+  (exec 3<>"/dev/tcp/127.0.0.1/$try") 2>/dev/null || { port=$try; break; }
+done
+[ -n "$port" ] || { echo "No port from 7379 to 7399 is free." >&2; exit 1; }
+
+# Background programs of a shell ignore Ctrl-C, so that they end in order.
+redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$home" --maxmemory-policy noeviction \
+  >"$home/redis.log" &
+redis=$!
+processes+=("$redis")
+
+cat >"$home/fleet.yaml" <<YAML
+log-level: warning
+fleet:
+  nodes: ["127.0.0.1:$port"]
+  discovery: single
+  replicas: 0
+YAML
+for host in a b c; do
+  "$binaries/countdownd" --config "$home/fleet.yaml" --socket "$home/$host" \
+    --state-directory "$home/state-$host" 2>"$home/$host.log" &
+  processes+=("$!")
+  eval "$host=$!"
+done
+for host in a b c; do
+  for _ in {1..200}; do
+    "$binaries/countdownctl" --socket "$home/$host" ping >/dev/null 2>&1 && continue 2
+    sleep 0.05
+  done
+  echo "The daemon of host $host does not answer:" >&2
+  cat "$home/$host.log" >&2
+  exit 1
+done
+
+cat <<TEXT
+Redis is on port $port (process $redis), and each of three "hosts" has a daemon. In other terminals:
+
+    export PATH=$binaries:\$PATH
+    countdownctl --socket $home/b watch                   # all events, seen from host b
+
+    countdownctl --socket $home/a start +4512345678 60s   # accepted on host a …
+    countdownctl --socket $home/b start +4512345678 60s   # … so refused on b
+    countdownctl --socket $home/c get +4512345678
+    countdownctl --socket $home/c fleet status
+
+    kill -9 $a                                            # host a is lost; b and c go on
+    kill -STOP $redis; countdownctl --socket $home/b start other 60s   # UNAVAILABLE or UNSURE
+    kill -CONT $redis; countdownctl --socket $home/b start other 60s
+    redis-cli -p $port FLUSHALL                           # nobody knows any more what was sent
+    countdownctl --socket $home/b fleet check
+
+Ctrl-C ends all of it.
+TEXT
+# Until Ctrl-C: a daemon or server that is killed is part of the game.
+while :; do sleep 3600 & wait $! || true; done
