@@ -30,6 +30,7 @@ processes+=("$redis")
 cat >"$home/fleet.yaml" <<YAML
 log-level: warning
 fleet:
+  engine: redis
   nodes: ["127.0.0.1:$port"]
   discovery: single
   replicas: 0

@@ -71,7 +71,7 @@ class Bench:
                 "Redis runs",
             )
             settings += (
-                f"fleet:\n  nodes: ['127.0.0.1:{ports[0]}']\n  discovery: single\n"
+                f"fleet:\n  engine: redis\n  nodes: ['127.0.0.1:{ports[0]}']\n  discovery: single\n"
                 f"  replicas: {replicas}\n  timeout: 5s\n"
             )
         file = self.directory / "config.yaml"

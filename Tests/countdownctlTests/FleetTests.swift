@@ -35,7 +35,7 @@ import Testing
         "fleet       default, shares countdown timer",
         "servers     1 of 2 connected, discovery: sentinel",
         "partitions  16: 16 open, 16 loaded",
-        "clock       the servers' clocks are up to 340 µs ahead of this host's",
+        "clock       the servers' clocks are up to 1 ms ahead of this host's",
         "shared      1,234 entities, 0 under way",
         "commands    56,789 changed, 0 unavailable, 0 unsure, 0 degraded",
         "",

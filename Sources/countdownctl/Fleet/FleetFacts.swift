@@ -60,7 +60,7 @@ extension FleetFacts.Peer {
   }
 }
 
-// MARK: For people
+// MARK: Human-readable
 
 extension FleetFacts {
   func lines(style: Style) -> [String] {
