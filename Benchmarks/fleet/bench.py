@@ -57,9 +57,11 @@ class Bench:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bench-fleet-"))
         self.processes = []
         self.paths = [self.directory / f"socket-{number}" for number in range(daemons)]
+        self.port = None
         settings = "log-level: warning\n"
         if replicas is not None:
             ports = [free_port() for _ in range(1 + replicas)]
+            self.port = ports[0]
             for number, port in enumerate(ports):
                 self.spawn(
                     "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.directory,
@@ -106,6 +108,17 @@ class Bench:
             results.append(json.loads(text))
         return results
 
+    def memory(self):
+        """Bytes in use by Redis and by the first daemon."""
+        lines = output("redis-cli", "-p", str(self.port), "INFO", "memory").splitlines() if self.port else []
+        redis = sum(int(line.split(":")[1]) for line in lines if line.startswith("used_memory:"))
+        return redis, int(info(self.paths[0], "memory")["used_memory_rss"])
+
+    def trim(self):
+        """Drops the streams, to see what records take."""
+        for key in output("redis-cli", "-p", str(self.port), "KEYS", "*:ev").split():
+            output("redis-cli", "-p", str(self.port), "XTRIM", key, "MAXLEN", "0")
+
     def requests(self):
         return sum(info(path, "fleet").get("fleet_requests", 0) for path in self.paths)
 
@@ -133,11 +146,19 @@ def measure(daemons, replicas, scale):
         alone = bench.load("-n", int(4000 * scale), "-c", 1)
         for name in ("p50", "p99"):
             found[f"start_{name}_us"] = statistics.mean(one["latency_us"]["start"][name] for one in alone)
-        before = bench.requests()
+        before, (redis, resident) = bench.requests(), bench.memory()
         count = int(40_000 * scale) // daemons
         many = bench.load("-n", count, "-c", 50, "-P", 4, "--keep")
         found["per_second"] = sum(one["commands_per_second"] for one in many)
         found["requests"] = (bench.requests() - before) / (count * daemons) if replicas is not None else None
+        time.sleep(1)
+        full, filled = bench.memory()
+        if bench.port:
+            bench.trim()
+        started = count * daemons
+        found["stream_bytes"] = (full - bench.memory()[0]) / started if bench.port else None
+        found["record_bytes"] = (bench.memory()[0] - redis) / started if bench.port else None
+        found["daemon_bytes"] = (filled - resident) / started
         spread = bench.load("--mix", "spread", "-n", int(1000 * scale), "--due", "3s", "-c", 2)
         for name in ("p50", "p99"):
             found[f"late_{name}_us"] = max(one["events"]["late_us"][name] for one in spread)
@@ -147,10 +168,12 @@ def measure(daemons, replicas, scale):
 
 def document(rows, runs):
     heads = ["mode", "START p50, µs", "START p99, µs", "STARTs a second", "requests to Redis per START",
-             "ready late p50, µs", "ready late p99, µs"]  # fmt: skip
+             "ready late p50, µs", "ready late p99, µs", "B in Redis, record", "B in Redis, stream",
+             "B in each daemon"]  # fmt: skip
     table = [
         [name, *(report.number(found[key], digits=3) if found[key] is not None else "–" for key in (
-            "start_p50_us", "start_p99_us", "per_second", "requests", "late_p50_us", "late_p99_us"))]
+            "start_p50_us", "start_p99_us", "per_second", "requests", "late_p50_us", "late_p99_us",
+            "record_bytes", "stream_bytes", "daemon_bytes"))]
         for name, found in rows
     ]  # fmt: skip
     redis = output("redis-server", "--version").split("v=")[1].split()[0]
@@ -164,6 +187,7 @@ def document(rows, runs):
             f"Date: {datetime.date.today()}. Medians of {runs['count']} runs. Redis {redis}.",
             "START p50, p99: one client for each daemon, one command after the other.",
             "STARTs a second: 50 clients for each daemon, 4 commands each on the way; all daemons together.",
+            "B: memory for each countdown. A stream keeps the newest 10,000 changes of its partition.",
             "Ready late: from the deadline to the event, 1,000 countdowns for each daemon that end within 3 s.",
         ), "",
         report.table(heads, table), "",

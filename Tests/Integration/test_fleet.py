@@ -2,6 +2,7 @@
 
 import pathlib
 import socket
+import subprocess
 import sys
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Fleet"))
 
-from countdownd import Error, eventually, view  # noqa: E402
+from countdownd import Error, binary, eventually, view  # noqa: E402
 from fleet import Fleet  # noqa: E402
 from servers import Single  # noqa: E402
 
@@ -121,8 +122,34 @@ def test_a_restarted_daemon_knows_what_is_shared(fleet, clients):
         eventually(lambda: any(b"restart" in str(page).encode() for page in [client("ONCE", "LIST")]), "it is listed")
 
 
-def test_info_and_countdownctl_report_the_fleet(fleet, clients):
-    info = fleet.daemons[0].info("fleet")
+def ctl(daemon, *words):
+    command = [binary().parent / "countdownctl", *words, "--socket", daemon.path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30)
+
+
+def test_info_metrics_and_countdownctl_report_the_fleet(servers, fleet, clients):
+    daemon = fleet.daemons[0]
+    info = daemon.info("fleet")
     assert info["fleet_name"] == "test"
     assert info["fleet_open_partitions"] == info["fleet_partitions"] == "4"
     assert clients[0]("METRICS").count(b"countdownd_fleet_") > 3
+    status = ctl(daemon, "fleet", "status")
+    assert status.returncode == 0 and f"{servers.nodes[0]}  connected" in status.stdout, status
+    check = ctl(daemon, "fleet", "check")
+    assert (check.returncode, check.stdout) == (0, "fleet test: all is well, 1 server\n"), check
+
+
+def test_countdownctl_says_what_is_wrong(servers, fleet):
+    servers.server.stop()
+    try:
+        done = eventually(
+            lambda: (lambda done: done if "problem" in done.stdout else None)(ctl(fleet.daemons[0], "fleet", "check")),
+            "it is noticed")  # fmt: skip
+        assert done.returncode == 1, done
+    finally:
+        servers.server.go_on()
+
+
+def test_a_daemon_without_a_fleet_says_so(start_daemon):
+    done = ctl(start_daemon(), "fleet", "status")
+    assert done.returncode == 1 and "shares nothing" in done.stderr, done

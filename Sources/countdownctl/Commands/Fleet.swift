@@ -48,9 +48,8 @@ struct Fleet: AsyncParsableCommand {
         Output.line(
           RESPValue.object(["fleet": facts.facts["name"] ?? "", "problems": problems]).json)
       } else if problems.isEmpty {
-        Output.line(
-          "fleet \(facts.facts["name"] ?? ""): \(facts.servers.count) servers, all is well"
-            .printable)
+        let servers = facts.servers.count == 1 ? "1 server" : "\(facts.servers.count) servers"
+        Output.line("fleet \(facts.facts["name"] ?? ""): all is well, \(servers)".printable)
       } else {
         Output.lines(problems.map { session.style.red("problem") + "  " + $0.printable })
       }
