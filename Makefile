@@ -12,7 +12,7 @@ help: ## List what make can do
 
 .PHONY: packages
 packages: ## Install the Debian packages that building needs
-	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev
+	@scripts/install-packages.sh libsystemd-dev libsqlite3-dev libyaml-dev libssl-dev
 
 .PHONY: test-packages
 test-packages: packages ## Install the Debian packages that testing needs
