@@ -67,7 +67,8 @@ class Fleet:
 
 def is_open(daemon):
     info = daemon.info("fleet")
-    return info.get("fleet_open_partitions") == info["fleet_partitions"]
+    counts = {info[f"fleet_{name}partitions"] for name in ("", "open_", "loaded_")}
+    return len(counts) == 1
 
 
 def parameter(name, default):
