@@ -222,13 +222,17 @@ class Histories:
     def answers(self):
         return [answer for caller in self.callers for answer in caller.answers]
 
-    def check(self, with_failovers=False):
+    def check(self, with_failovers=False, behind=None):
         """Each key has a history that can be explained; returns how many operations there are.
 
         - with_failovers: a change that was not confirmed may have been seen before it was lost with its
           server, so only what the changes say counts on keys with an unknown reply.
+        - behind: a host that was cut off together with an old primary. What it reads there may be old;
+          what it changes is not accepted, as no replica confirms it.
         """
+        old = {n for n, caller in enumerate(self.callers) if behind and caller.daemon.host is behind}
         for (kind, key), operations in self.keys.items():
+            operations = [one for one in operations if one.client not in old or is_confirmed_change(one)]
             if with_failovers and any(one.result is UNKNOWN for one in operations):
                 operations = [one for one in operations if is_confirmed_change(one)]
                 if kind == "throttle":

@@ -97,7 +97,8 @@ class Server(Process):
             "--repl-diskless-sync-delay", "0", "--repl-timeout", "5", "--tcp-keepalive", "5",
         ]  # fmt: skip
         if primary:
-            command += ["--replicaof", primary.address, str(primary.port)]
+            # Empty as it is, it must not take over until it has everything: see `join`.
+            command += ["--replicaof", primary.address, str(primary.port), "--replica-priority", "0"]
         if self.cluster:
             command += [
                 "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
@@ -105,6 +106,11 @@ class Server(Process):
             ]  # fmt: skip
         self.spawn(command, self.clocks.environment() if self.clocks else None)
         return self
+
+    def join(self):
+        """Waits until a replica has what its primary has; then it may take over."""
+        eventually(lambda: self.info("replication").get("master_link_status") == "up", "it has everything")
+        assert self("CONFIG", "SET", "replica-priority", "100") == "OK"
 
     def role(self):
         try:
@@ -125,7 +131,7 @@ class Sentinel(Process):
             file.write_text(
                 f"port {SENTINEL_PORT}\nprotected-mode no\nunixsocket {self.socket}\ndir {self.directory}\n"
                 f"sentinel monitor {SENTINEL_NAME} {primary.address} {primary.port} {quorum}\n"
-                f"sentinel down-after-milliseconds {SENTINEL_NAME} 500\n"
+                f"sentinel down-after-milliseconds {SENTINEL_NAME} 1000\n"
                 f"sentinel failover-timeout {SENTINEL_NAME} 3000\n"
                 f"sentinel parallel-syncs {SENTINEL_NAME} 2\n"
             )
@@ -189,6 +195,7 @@ class SentinelTrio(Topology):
         first = self.servers[0].start()
         for replica in self.servers[1:]:
             replica.start(first)
+            replica.join()
         self.sentinels = [Sentinel(host, self.directory / f"sentinel-{host.number}") for host in hosts]
         for sentinel in self.sentinels:
             sentinel.start(first)
@@ -224,6 +231,7 @@ class SentinelTrio(Topology):
     def replace(self, server):
         """The host comes back with nothing, as a replica."""
         server.start(self.primary)
+        server.join()
         self.sentinels[self.servers.index(server)].start()
         self.settled()
 

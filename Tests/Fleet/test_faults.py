@@ -14,11 +14,11 @@ def start(client, key, *options):
     return client("COUNTDOWN", "START", key, "COUNT", 3600, "EVERY", "1s", *options)
 
 
-def single(bench, daemons=2, **options):
+def single(bench, daemons=2, config="", **options):
     network = bench.network()
     hosts = [network.host() for _ in range(daemons + 1)]
     server = bench.topology(Single, hosts[0], **options)
-    return network, server, bench.fleet(server, hosts[1:], replicas=0)
+    return network, server, bench.fleet(server, hosts[1:], replicas=0, config=config)
 
 
 def test_a_daemon_that_is_killed_before_it_replies_has_sent_once(bench):
@@ -52,7 +52,7 @@ def test_replies_that_do_not_come_are_unsure_and_a_retry_is_a_duplicate(bench):
 
 def test_nothing_is_accepted_after_all_records_are_gone(bench):
     """Nobody knows any more what was sent, so nothing is sent until the longest window has passed."""
-    network, servers, fleet = single(bench)
+    network, servers, fleet = single(bench, config="policies:\n  login: {every: 1s, windows: [3/1d]}\n")
     clients = [daemon.connect() for daemon in fleet.daemons]
     assert view(start(clients[0], "k"))["accepted"]
     assert servers.server("FLUSHALL") == "OK"

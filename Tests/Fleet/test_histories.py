@@ -87,9 +87,11 @@ def kill_a_daemon(network, servers, fleet):
 
 
 def cut_a_primary_off(network, servers, fleet):
-    network.isolate(servers.primaries()[0].host)
+    host = servers.primaries()[0].host
+    network.isolate(host)
     time.sleep(3)
     network.heal()
+    return host
 
 
 def cut_a_daemon_off(network, servers, fleet):
@@ -124,11 +126,10 @@ def run(parts, fault, with_failovers, **options):
     network, servers, fleet = parts
     with Histories(fleet, pause=0.002, **options) as histories:
         histories.wait(1)
-        if fault:
-            fault(network, servers, fleet)
+        behind = fault(network, servers, fleet) if fault else None
         histories.wait(DURATION / 2)
         works(fleet)
-    count = histories.check(with_failovers=with_failovers)
+    count = histories.check(with_failovers=with_failovers, behind=behind)
     # There is something to explain.
     assert count > 500, count
     return histories

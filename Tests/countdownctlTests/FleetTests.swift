@@ -68,6 +68,7 @@ import Testing
         "sentinel1": "address=t:26379,primary=b:1,error=",
       ], "different primaries: a:1, b:1"
     ),
+    (["fleet_policies_differ": "1"], "the policies of this host differ"),
   ])
   func eachProblemIsFound(changed: [String: String], part: String) throws {
     let problems = try Self.facts(changed).problems(replicas: 1, now: 1000)

@@ -25,6 +25,11 @@ extension FleetFacts {
           + "If that lasts, compare `redis-cli -p 26379 SENTINEL masters` on each host")
     }
     problems += replicaProblems(replicas) + partitionProblems(now) + clockProblems()
+    if number("policies_differ") > 0 {
+      problems.append(
+        "the policies of this host differ from those of another: give all hosts the same, then "
+          + "`systemctl reload countdownd`")
+    }
     return problems
   }
 
