@@ -30,7 +30,7 @@ struct Fleet: AsyncParsableCommand {
       abstract: "Check the fleet, and show what is wrong and what to do.",
       discussion: """
         Checks what the daemon knows of its servers: whether they answer, keep what they store and \
-        have replicas, and whether clocks agree. Exit status 1 if anything is wrong.
+        have replicas, and whether clocks and policies agree. Exit status 1 if anything is wrong.
 
         Examples:
           countdownctl fleet check
