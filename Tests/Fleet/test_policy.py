@@ -17,6 +17,8 @@ from servers import SentinelTrio
 SECONDS = parameter("SECONDS_OF_POLICY", 16.0)
 KEYS = parameter("KEYS", 1000)
 KILL_EVERY = parameter("KILL_EVERY", 6.0)
+# Of each of the 8 clients, between two requests.
+PAUSE_MS = parameter("PAUSE_MS", 1.0)
 POLICY = "policies:\n  login: {every: 10ms, windows: [3/1d]}\n"
 
 
@@ -52,6 +54,7 @@ def test_there_is_never_a_fourth_send(bench):
             if reply["accepted"]:
                 with lock:
                     sends[key].add(token)
+            time.sleep(PAUSE_MS / 1000)
 
         crowd.add(work)
 
