@@ -17,6 +17,9 @@ from servers import SentinelTrio
 LOSSES = parameter("LOSSES", 3)
 ANSWER_MS = parameter("ANSWER_MS", 1000.0)
 WRITE_MS = parameter("WRITE_MS", 10_000.0)
+# Of each of the 8 clients, between two requests.
+PAUSE_MS = parameter("PAUSE_MS", 1.0)
+SEED = parameter("SEED", 0)
 
 
 class Asking:
@@ -53,7 +56,7 @@ class Asking:
                     self.accepted[key].append((time.monotonic(), reply["generation"]))
                     self.recent.append(key)
                     self.times.append(time.monotonic())
-            time.sleep(0.001)
+            time.sleep(PAUSE_MS / 1000)
 
         self.crowd.add(work)
 
@@ -76,7 +79,7 @@ class Asking:
             caller.close()
 
 
-def lose_hosts(bench, losses, replicas, seed=0):
+def lose_hosts(bench, losses, replicas, seed=SEED):
     """Loses the host of the primary again and again; returns who was asked, and (from, to) of each outage."""
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
