@@ -251,7 +251,7 @@ bench: build ## Measure the daemon beside Redis and a bare loop; writes docs/ben
 	@Benchmarks/daemon/bench.py $(BENCH_OPTIONS)
 
 .PHONY: bench-fleet
-bench-fleet: build ## Measure daemons that share a Redis server; writes docs/dev/benchmarks-fleet.md
+bench-fleet: build ## Measure daemons that share a Redis server
 	@scripts/install-packages.sh python3 redis-server
 	@Benchmarks/fleet/bench.py $(BENCH_OPTIONS)
 
