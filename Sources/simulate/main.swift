@@ -3,9 +3,9 @@
 //     simulate [SEED=0] [STEPS=1000000] [engine|fleet]
 //
 // A history has 2,000 steps, one of a fleet 500; each next one has the next seed. Prints how much
-// was played. Where the engine and a model disagree it prints the seed that plays that history again,
-// the step, the last commands on the key and both answers, and ends with status 1. `fleet` plays
-// histories of several daemons that share what they have by way of servers.
+// was played. Where the engine and a model disagree it prints the seed that plays that history
+// again, the step, the last commands on the key and both answers, and ends with status 1. `fleet`
+// plays histories of several daemons that share what they have by way of servers.
 
 import Glibc
 import Simulation
