@@ -71,7 +71,7 @@ fleet: build ## Start a Redis server and three daemons that share it, to try fle
 	@scripts/fleet.sh $(RELEASE)
 
 .PHONY: screenshots
-screenshots: test-packages build gateway ## Make docs/images: terminals, the login example, the gateway's pages
+screenshots: test-packages build gateway ## Make docs/images: terminals, the login example, the gateway's pages, the showcase
 	@scripts/screenshots.py $(RELEASE) docs/images
 	@scripts/integration-test.sh --version >/dev/null
 	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
@@ -79,6 +79,10 @@ screenshots: test-packages build gateway ## Make docs/images: terminals, the log
 	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
 	  COUNTDOWN_GATEWAY=$(CURDIR)/Gateway/$(RELEASE)/countdown-gateway \
 	  .build/venv/bin/python scripts/screenshots-gateway.py docs/images
+	@scripts/install-packages.sh pngquant
+	@cd Gateway && swift build $(SWIFT_FLAGS) --product showcase
+	@COUNTDOWND=$(CURDIR)/$(RELEASE)/countdownd \
+	  .build/venv/bin/python scripts/screenshots-showcase.py docs/images
 
 # DESTDIR=, PREFIX=/usr/local and SYSCONFDIR=/etc say where to.
 export DESTDIR PREFIX SYSCONFDIR
@@ -159,11 +163,12 @@ gateway: packages ## Build Gateway/.build/release/countdown-gateway, its man pag
 	@scripts/man-pages.py Gateway/.build/release Gateway/.build/man
 	$(call write-completions,Gateway/.build,countdown-gateway)
 
+# The debug build is ready sooner, and the one that `make test-screen` tests.
 PORT ?= 8788
 .PHONY: showcase
 showcase: build ## Serve a page that shows every kind, with a daemon of its own: http://127.0.0.1:8788 (PORT=)
-	@cd Gateway && swift build $(RELEASE_FLAGS) --product showcase
-	@exec Gateway/.build/release/showcase $(RELEASE)/countdownd --port $(PORT)
+	@cd Gateway && swift build $(SWIFT_FLAGS) --product showcase
+	@exec Gateway/.build/debug/showcase $(RELEASE)/countdownd --port $(PORT)
 
 # The first build of Hummingbird takes minutes, so this is part of `make nightly`.
 .PHONY: test-screen

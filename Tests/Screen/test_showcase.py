@@ -426,7 +426,7 @@ def test_a_daemon_that_is_killed_recovers(showcase):
     assert pid() != before
     eventually(lambda: f"pid {pid()}, started 2 times" in showcase.find("#pid").text, "another process")
     after = showcase.view("COUNTDOWN", "GET", "login")
-    # What was stored goes on.
+    # What was stored continues.
     assert [after[name] for name in ("generation", "sends", "deadline_unix_ms")] == [
         countdown[name] for name in ("generation", "sends", "deadline_unix_ms")]
     assert showcase.view("GATE", "GET", "session")["action"] == b"orders"

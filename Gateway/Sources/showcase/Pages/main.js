@@ -23,16 +23,16 @@ function connection(message) {
   const now = performance.now()
   if (message.event === 'offline' && outage?.cause !== 'connection') {
     outage = {cause: 'connection', from: now}
-    say('Your connection is lost. Countdowns go on.')
+    say('Your connection is lost. Countdowns continue.')
   } else if (message.event === 'outage') {
     outage = {cause: 'daemon', from: now}
-    say('The daemon was killed. Countdowns go on; it is being started again.')
+    say('The daemon was killed. Countdowns continue; it is being started again.')
   } else if (['hello', 'recovered'].includes(message.event)) {
     const seconds = outage && ((now - outage.from) / 1_000).toFixed(1)
     if (!outage) say('Live')
     else if (message.event === 'hello') say(`Connected again after ${seconds} s. Missed events followed.`)
-    else say(`The daemon is back after ${seconds} s. What it has stored goes on; the phone has opened `
-      + 'its scopes again.')
+    else say(`The daemon is back after ${seconds} s. What it has stored continues. `
+      + 'The phone has opened its scopes again.')
     outage = undefined
   }
 }
