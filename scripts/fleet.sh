@@ -8,7 +8,8 @@ home=$(mktemp -d /tmp/countdownd-fleet.XXXXXX)
 processes=()
 finish() {
   trap - EXIT INT TERM
-  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
+  # A server that is stopped ends only once it goes on.
+  for process in "${processes[@]}"; do kill "$process" && kill -CONT "$process"; done 2>/dev/null
   wait 2>/dev/null || true
   rm -rf "$home"
 }
@@ -29,6 +30,8 @@ processes+=("$redis")
 
 cat >"$home/fleet.yaml" <<YAML
 log-level: warning
+policies:
+  login: {ladder: [30s, 1m], windows: [3/10m]}
 fleet:
   engine: redis
   nodes: ["127.0.0.1:$port"]
@@ -52,23 +55,35 @@ for host in a b c; do
 done
 
 cat <<TEXT
-Redis is on port $port (process $redis), and each of three "hosts" has a daemon. In other terminals:
+Redis is on port $port (process $redis), and each of the "hosts" a, b and c has a daemon.
+In other terminals:
 
-    export PATH=$binaries:\$PATH
-    countdownctl --socket $home/b watch                   # all events, seen from host b
+    cd $home
+    PATH=$binaries:\$PATH
 
-    countdownctl --socket $home/a start +4512345678 60s   # accepted on host a …
-    countdownctl --socket $home/b start +4512345678 60s   # … so refused on b
-    countdownctl --socket $home/c get +4512345678
-    countdownctl --socket $home/c fleet status
+    countdownctl watch --socket b                         # all countdowns, as host b sees them
 
-    kill -9 $a                                            # host a is lost; b and c go on
-    kill -STOP $redis; countdownctl --socket $home/b start other 60s   # UNAVAILABLE or UNSURE
-    kill -CONT $redis; countdownctl --socket $home/b start other 60s
-    redis-cli -p $port FLUSHALL                           # nobody knows any more what was sent
-    countdownctl --socket $home/b fleet check
+    countdownctl start +4512345678 60s --socket a         # accepted on host a,
+    countdownctl start +4512345678 60s --socket b         # so refused on host b
+    countdownctl get +4512345678 --socket c
+    countdownctl fleet status --socket c
+
+    kill -9 $a                                        # host a is lost; b and c go on
+    countdownctl list --socket b
+
+    kill -STOP $redis                                     # the server hangs
+    countdownctl start other 60s --socket b               # UNSURE or UNAVAILABLE
+    countdownctl fleet check --socket b
+    kill -CONT $redis
+    countdownctl start other 60s --socket b
+
+    redis-cli -p $port FLUSHALL                           # all records are lost, so nobody knows
+    countdownctl start other 60s --socket b               # what was sent: refused for 10 minutes
+    countdownctl fleet check --socket b
 
 Ctrl-C ends all of it.
 TEXT
 # Until Ctrl-C: a daemon or server that is killed is part of the game.
-while :; do sleep 3600 & wait $! || true; done
+sleep infinity &
+processes+=("$!")
+while kill -0 "${processes[-1]}" 2>/dev/null; do wait "${processes[-1]}" || true; done

@@ -36,7 +36,7 @@ import Testing
         "servers     1 of 2 connected, discovery: sentinel",
         "partitions  16: 16 open, 16 loaded",
         "clock       the servers' clocks are up to 1 ms ahead of this host's",
-        "shared      1,234 entities, 0 under way",
+        "entities    1,234 shared, 0 under way",
         "commands    56,789 changed, 0 unavailable, 0 unsure, 0 degraded",
         "",
         "SERVER         STATE      VERSION  PARTITIONS  ROUND TRIP  ERROR",

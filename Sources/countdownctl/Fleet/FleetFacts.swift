@@ -85,7 +85,7 @@ extension FleetFacts {
     ]
     if let ahead = clockAhead { rows.append(("clock", Self.clockText(ahead))) }
     rows += [
-      ("shared", "\(grouped(number("copies"))) entities, \(number("under_way")) under way"),
+      ("entities", "\(grouped(number("copies"))) shared, \(number("under_way")) under way"),
       (
         "commands",
         "\(grouped(number("changes"))) changed, \(grouped(number("unavailable"))) unavailable, "
