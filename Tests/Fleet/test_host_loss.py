@@ -79,7 +79,7 @@ class Asking:
             caller.close()
 
 
-def lose_hosts(bench, losses, replicas, seed=SEED):
+def lose_hosts(bench, losses, replicas, seed=SEED, until_twice=False):
     """Loses the host of the primary again and again; returns who was asked, and (from, to) of each outage."""
     network = bench.network()
     hosts = [network.host() for _ in range(4)]
@@ -107,6 +107,8 @@ def lose_hosts(bench, losses, replicas, seed=SEED):
             outages.append((begin, next(moment for moment in asking.times if moment > begin + 0.3)))
             servers.replace(lost)
             fleet.start_again(daemon)
+            if until_twice and asking.twice():
+                break
         asking.crowd.wait(1)
     return asking, outages
 
@@ -137,6 +139,6 @@ def test_nothing_is_accepted_twice_when_hosts_are_lost(bench):
 
 def test_something_is_accepted_twice_without_replicas_to_wait_for(bench):
     """Else the test above would be blind."""
-    asking, outages = lose_hosts(bench, max(1, LOSSES // 3), replicas=0)
+    asking, outages = lose_hosts(bench, max(10, LOSSES // 3), replicas=0, until_twice=True)
     report("replicas 0", asking, outages)
     assert asking.twice()
