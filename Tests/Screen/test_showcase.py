@@ -17,9 +17,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import DRIVER, browser
-from countdownd import PATIENCE, Client, Closed, eventually, view
+from countdownd import PATIENCE, PROJECT, Client, Closed, eventually, view
 from countdownd import binary as countdownd
-from gateway import binary
 from test_button_tutorial import free_ports
 
 pytestmark = pytest.mark.skipif(not DRIVER, reason="chromium-driver is not installed")
@@ -31,7 +30,7 @@ class Showcase:
     def __init__(self, port):
         self.port = port
         self.process = subprocess.Popen(
-            [binary().parent / "showcase", countdownd(), "--port", port],
+            [PROJECT / "Gateway/.build/debug/showcase", countdownd(), "--port", port],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)  # fmt: skip
         self.url = re.search(r"http://\S+", self.process.stdout.readline())[0]
         self.socket = pathlib.Path(self.process.stdout.readline().split("=")[1].strip())
