@@ -9,10 +9,12 @@ extension Kind where Value == String {
 
   static var username: Kind {
     Kind(
-      allowed: "a user's name of at most 128 bytes without spaces, or nothing",
+      allowed: "at most 128 letters, digits, '_', '.', '@', ':' and '-'",
       parse: { text in
-        let isName = text.utf8.count <= 128 && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
-        return isName ? text : nil
+        let isName = text.utf8.allSatisfy {
+          ($0 as UInt8).isLetterOrDigit || "_.@:-".utf8.contains($0)
+        }
+        return isName && text.utf8.count <= 128 ? text : nil
       },
       show: { $0 })
   }

@@ -160,7 +160,7 @@ final class SentinelDiscovery: FleetDiscovery {
     sentinels.enumerated().map { index, sentinel in
       let primary = answers[sentinel.node]?.primary.text ?? ""
       return (
-        "sentinel\(index)",
+        "fleet_sentinel\(index)",
         "address=\(sentinel.node.text),primary=\(primary),error=\(sentinel.problem)"
       )
     }
@@ -240,7 +240,7 @@ final class ClusterDiscovery: FleetDiscovery {
   }
 
   var facts: [(name: String, value: String)] {
-    [("cluster_nodes", "\(nodes.count)"), ("cluster_epoch", "\(epoch)")]
+    [("fleet_cluster_nodes", "\(nodes.count)"), ("fleet_cluster_epoch", "\(epoch)")]
   }
 }
 

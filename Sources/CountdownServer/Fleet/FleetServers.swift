@@ -208,13 +208,13 @@ package final class FleetServers: FleetLink {
   var facts: [(name: String, value: String)] {
     let known = servers.values.sorted { $0.node.text < $1.node.text }
     var facts = [
-      (name: "discovery", value: settings.discovery.rawValue),
-      (name: "encrypted", value: settings.tls == nil ? "0" : "1"),
-      (name: "servers", value: "\(known.count)"),
-      (name: "servers_connected", value: "\(known.count { $0.isReady })"),
+      (name: "fleet_discovery", value: settings.discovery.rawValue),
+      (name: "fleet_encrypted", value: settings.tls == nil ? "0" : "1"),
+      (name: "fleet_servers", value: "\(known.count)"),
+      (name: "fleet_servers_connected", value: "\(known.count { $0.isReady })"),
     ]
     for (index, server) in known.enumerated() {
-      facts.append((name: "server\(index)", value: server.fact))
+      facts.append((name: "fleet_server\(index)", value: server.fact))
     }
     return facts + discovery.facts
   }
