@@ -122,6 +122,63 @@ struct FleetServersTests {
     try link.wait("connected") { $0.connected.count == 4 }
   }
 
+  @Test func anEncryptedServerIsVerifiedByItsName() throws {
+    let authority = try Authority()
+    let certificate = try authority.certificate(for: "localhost")
+    let redis = try RedisServer.encrypted(certificate, authority)
+    let link = try Link(redis) {
+      $0.tls = FleetSettings.TLS()
+      $0.tls?.authorities = authority.file
+    }
+    try link.wait("connected") { $0.connected.count == 4 }
+    // More than one record of TLS.
+    link.open(0, new: epoch)
+    try link.wait("opened") { $0.answers.count == 1 }
+    let record = [UInt8](repeating: 7, count: 100_000)
+    link.change(0, key, from: nil, to: FleetVersion(daemon: 1, operation: 1), record: record, id: 2)
+    link.servers.send(.read(key), id: 3, to: 0)
+    try link.wait("read") { $0.answers[3] != nil }
+    guard case .record(let found) = link.client.answers[3]?.body else {
+      throw Failure("\(link.client.answers)")
+    }
+    #expect(found?.bytes == record)
+  }
+
+  @Test func anEncryptedServerOfAnotherNameIsRefused() throws {
+    let authority = try Authority()
+    let redis = try RedisServer.encrypted(
+      try authority.certificate(for: "elsewhere"), authority)
+    let link = try Link(redis) {
+      $0.tls = FleetSettings.TLS()
+      $0.tls?.authorities = authority.file
+    }
+    try link.wait("refused") { _ in
+      link.servers.trouble?.localizedCaseInsensitiveContains("hostname mismatch") == true
+    }
+  }
+
+  @Test func anEncryptedServerOfAnotherAuthorityIsRefused() throws {
+    let authority = try Authority()
+    let other = try Authority()
+    let redis = try RedisServer.encrypted(try other.certificate(for: "localhost"), other)
+    let link = try Link(redis) {
+      $0.tls = FleetSettings.TLS()
+      $0.tls?.authorities = authority.file
+    }
+    try link.wait("refused") { _ in
+      link.servers.trouble?.contains("certificate is not accepted") == true
+    }
+  }
+
+  @Test func aServerThatSpeaksNonsenseIsClosed() throws {
+    for bytes in ["nonsense\r\n", "$99999999999\r\n", "*-7\r\n", "+OK\r\n", ":1\r\n"] {
+      let server = try StandIn(answer: bytes)
+      let link = try Link(port: server.port)
+      try link.wait("refused") { _ in link.servers.trouble?.contains("(") == true }
+      #expect(link.client.connected.isEmpty)
+    }
+  }
+
   @Test func replicasThatAreMissingAreReported() throws {
     let redis = try RedisServer()
     let link = try Link(redis) { $0.replicas = 1 }
@@ -170,9 +227,15 @@ private final class Link {
   let servers: FleetServers
   let client = Client()
 
-  init(_ redis: RedisServer, _ change: (inout FleetSettings) -> Void = { _ in }) throws {
+  convenience init(
+    _ redis: RedisServer, _ change: (inout FleetSettings) -> Void = { _ in }
+  ) throws {
+    try self.init(port: redis.port, change)
+  }
+
+  init(port: Int, _ change: (inout FleetSettings) -> Void = { _ in }) throws {
     var settings = FleetSettings()
-    settings.nodes = [FleetSettings.Node(host: "localhost", port: redis.port)]
+    settings.nodes = [FleetSettings.Node(host: "localhost", port: port)]
     settings.partitions = 4
     settings.replicas = 0
     change(&settings)
@@ -189,10 +252,8 @@ private final class Link {
     while !isDone(client) {
       guard ContinuousClock.now < end else { throw Failure("not \(what): \(servers.facts)") }
       servers.flush()
-      var isLate = false
-      loop.schedule(inMilliseconds: 100) { isLate = true }
+      loop.schedule(inMilliseconds: 100) {}
       loop.runOnce(waits: true)
-      _ = isLate
     }
   }
 
@@ -236,6 +297,72 @@ private final class Client: FleetLinkClient {
   func endLoading(_ partition: Int) { loaded.append(partition) }
 }
 
+/// Answers whatever comes with the same bytes.
+private final class StandIn {
+  let port: Int
+  private let listener: Int32
+
+  init(answer: String) throws {
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    self.listener = listener
+    port = RedisServer.bindToFreePort(listener)
+    listen(listener, 8)
+    Thread.detachNewThread {
+      while true {
+        let client = accept(listener, nil, nil)
+        guard client >= 0 else { return }
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        _ = recv(client, &buffer, buffer.count, 0)
+        let bytes = Array(answer.utf8)
+        _ = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        close(client)
+      }
+    }
+  }
+
+  deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+}
+
+/// Signs certificates, by the openssl program.
+private final class Authority {
+  static let program = "/usr/bin/openssl"
+  private let directory: String
+  var file: String { directory + "/ca.pem" }
+
+  init() throws {
+    directory = NSTemporaryDirectory() + "countdownd-ca-\(UUID())"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try openssl(
+      "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority "
+        + "-keyout ca.key -out ca.pem")
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+  /// The files of a certificate and of its key.
+  func certificate(for name: String) throws -> (certificate: String, key: String) {
+    try openssl(
+      "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=\(name) "
+        + "-addext subjectAltName=DNS:\(name) -keyout \(name).key -out \(name).csr")
+    try openssl(
+      "x509 -req -in \(name).csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+        + "-copy_extensions copyall -out \(name).pem")
+    return ("\(directory)/\(name).pem", "\(directory)/\(name).key")
+  }
+
+  private func openssl(_ arguments: String) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Self.program)
+    process.arguments = arguments.split(separator: " ").map(String.init)
+    process.currentDirectoryURL = URL(fileURLWithPath: directory)
+    process.standardError = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw Failure("openssl \(arguments)") }
+  }
+}
+
 /// A redis-server of its own, which ends with it.
 private final class RedisServer {
   private static let program = "/usr/bin/redis-server"
@@ -246,6 +373,18 @@ private final class RedisServer {
   private let process = Process()
 
   convenience init(_ options: String...) throws { try self.init(port: Self.freePort(), options) }
+
+  static func encrypted(
+    _ own: (certificate: String, key: String), _ authority: Authority
+  ) throws -> RedisServer {
+    let port = freePort()
+    return try RedisServer(
+      port: port,
+      [
+        "--port", "0", "--tls-port", "\(port)", "--tls-cert-file", own.certificate,
+        "--tls-key-file", own.key, "--tls-ca-cert-file", authority.file, "--tls-auth-clients", "no",
+      ])
+  }
 
   init(port: Int, _ options: [String] = []) throws {
     self.port = port
@@ -282,14 +421,18 @@ private final class RedisServer {
   private static func freePort() -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
+    return bindToFreePort(descriptor)
+  }
+
+  static func bindToFreePort(_ descriptor: Int32) -> Int {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     return withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, length)
-        getsockname(descriptor, $0, &length)
+        _ = bind(descriptor, $0, length)
+        _ = getsockname(descriptor, $0, &length)
       }
       return Int(UInt16(bigEndian: pointer.pointee.sin_port))
     }

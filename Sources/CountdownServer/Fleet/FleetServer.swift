@@ -69,6 +69,7 @@ final class FleetServer {
 
   private var backoff = Backoff()
   private(set) var version = ""
+  /// What is wrong with it at present.
   private(set) var lastError = ""
   /// Smoothed, in microseconds.
   private(set) var roundTrip: Int64 = 0
@@ -306,6 +307,8 @@ final class FleetServer {
         return
       case .noScript, .refused, .unknown: lastError = text
       }
+    } else {
+      lastError = ""
     }
     let (body, engine) = pending.request.answer(value)
     guard case .changed(let number, _) = body, means.settings.replicas > 0 else {
