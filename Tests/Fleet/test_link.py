@@ -1,0 +1,97 @@
+"""How a daemon reaches the servers that its configuration names: one real redis-server."""
+
+import socket
+import subprocess
+
+import pytest
+
+from countdownd import Daemon, binary, eventually
+from fleet import Fleet
+from servers import Single
+
+PASSWORD = "word with spaces"
+USER = "countdownd on >{} ~cd:* +@all -@dangerous +info +client|unblock"
+
+
+@pytest.fixture
+def single(bench):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return bench.keep(Single(port=port))
+
+
+def check(text, tmp_path, *arguments):
+    """What a daemon says of a configuration that it refuses."""
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    command = [binary(), "--config", file, "--socket", tmp_path / "socket", *arguments]
+    if "--virtual-time" not in arguments:
+        command += ["--state-directory", tmp_path / "state"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert refused.returncode == 78, refused.stderr
+    return refused.stderr
+
+
+def test_a_user_of_the_guide_may_do_all_that_a_daemon_needs(bench, single, tmp_path):
+    name, *rules = USER.format(PASSWORD.replace(" ", "_")).split()
+    assert single.server("ACL", "SETUSER", name, *rules) == "OK"
+    assert single.server("CONFIG", "SET", "requirepass", "another") == "OK"
+    file = tmp_path / "password"
+    file.write_text(PASSWORD.replace(" ", "_") + "\n")
+    fleet = bench.fleet(
+        single, [None, None], replicas=0, more=f"username: {name}\npassword-file: {file}"
+    )
+    first, second = fleet.connect(0), fleet.connect(1)
+    assert b"accepted" in first("COUNTDOWN", "START", "a", "COUNT", "60")
+    eventually(
+        lambda: fleet.daemons[1].info("timers")["countdowns"] == "1", "the other host has a copy"
+    )
+    reply = second("COUNTDOWN", "START", "a", "COUNT", "60")
+    assert dict(zip(reply[::2], reply[1::2]))[b"reason"] == b"cooldown"
+    # All the records are found by a daemon that comes later.
+    fleet.kill(fleet.daemons[1])
+    fleet.start_again(fleet.daemons[1])
+    assert fleet.daemons[1].info("fleet")["fleet_copies"] == "1"
+    assert "error=" in fleet.daemons[1].info("fleet")["fleet_server0"]
+
+
+def test_a_wrong_password_is_reported(bench, single, tmp_path):
+    file = tmp_path / "password"
+    file.write_text("wrong")
+    single.server("CONFIG", "SET", "requirepass", PASSWORD)
+    fleet = bench.fleet(
+        single, [None], replicas=0, more=f"password-file: {file}", is_open=False
+    )
+    daemon = fleet.daemons[0]
+    eventually(lambda: "WRONGPASS" in daemon.log, "the log has the reason")
+    assert "WRONGPASS" in daemon.info("fleet")["fleet_server0"]
+    with daemon.connect() as client:
+        assert client("COUNTDOWN", "START", "a").startswith("UNAVAILABLE")
+
+
+def test_a_server_that_evicts_is_reported_and_used_once_that_is_changed(bench, single):
+    single.server("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    fleet = bench.fleet(single, [None], replicas=0, is_open=False)
+    daemon = fleet.daemons[0]
+    eventually(lambda: "set it to noeviction" in daemon.log, "the log says what to do")
+    single.server("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    fleet.wait_until_open(daemon)
+
+
+def test_virtual_time_and_a_missing_password_are_refused(tmp_path):
+    text = "fleet: {engine: redis, nodes: ['127.0.0.1:1'], password-file: /nowhere/password}\n"
+    assert "clocks of their own" in check(text, tmp_path, "--virtual-time")
+    assert "/nowhere/password: No such file" in check(text, tmp_path)
+
+
+def test_without_the_section_there_is_no_network(tmp_path):
+    daemon = Daemon()
+    try:
+        sockets = subprocess.run(
+            ["ss", "-tanpH"], capture_output=True, text=True, check=True
+        ).stdout
+        assert f"pid={daemon.pid}," not in sockets
+        assert not [name for name in daemon.info("fleet") if name.startswith("fleet_")]
+    finally:
+        daemon.close()
