@@ -2,6 +2,8 @@
 package struct EngineStatistics {
   package var accepted: Int64 = 0
   package var refused: Int64 = 0
+  /// Accepted before, and asked for again.
+  package var repeated: Int64 = 0
   package var refunded: Int64 = 0
   package var expired: Int64 = 0
   package var cancelled: Int64 = 0

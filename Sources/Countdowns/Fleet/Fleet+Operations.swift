@@ -88,6 +88,11 @@ extension Fleet {
     operation.outcome = workbench.decide(
       operation.command, about: operation.key, known?.bytes, at: now,
       settings: dispatcher.engine.settings)
+    if let known, isRepetition(operation), settings.replicas > 0 {
+      // It was accepted before, but perhaps no replica has that yet: the record is written again, as
+      // it is, so that this can be confirmed.
+      operation.outcome.change = .record(known.bytes)
+    }
     switch operation.outcome.change {
     case .none:
       if operation.isDue {
@@ -115,6 +120,10 @@ extension Fleet {
             record: new, events: operation.outcome.events, earliest: now,
             latest: now + settings.maximumClockSkew.microseconds)), to: index, for: operation)
     }
+  }
+
+  private func isRepetition(_ operation: FleetOperation) -> Bool {
+    operation.outcome.change == .none && operation.outcome.statistics.repeated > 0
   }
 
   private func isRead(_ operation: FleetOperation) -> Bool {

@@ -227,6 +227,7 @@ struct FleetCheck {
       guard match.matchRight(number, keeping: { needed.contains($0) }) else {
         let records = world.journal.records(key, from: command.began, until: command.ended!)
         return "no record agrees with \(command.text)"
+          + (world.isVerbose ? (world.journal.segments[key]!.filter { $0.from < command.ended! && $0.until > command.began - 1_000_000 }.map { "\n   seg \($0.server.name) \($0.from)..\($0.until) \(String(describing: $0.record?.version)) clock \($0.server.clockError)" }.joined()) : "")
           + records.map {
             "\n  "
               + describe(key, $0?.bytes, at: FleetWorld.clockStart + command.ended!)
@@ -255,7 +256,8 @@ struct FleetCheck {
   private func isExplainedWithoutChange(_ command: ClientCommand, _ reply: RESPValue) -> Bool {
     let from = FleetWorld.clockStart + command.began
     let until = FleetWorld.clockStart + command.ended!
-    var times = [from, (from + until) / 2, until]
+    // An answer without a time: on any server's clock.
+    var times = world.clockErrors.flatMap { [from + $0, (from + until) / 2 + $0, until + $0] }
     if let told = reply["now_unix_ms"]?.int {
       times = [Int64(told) * 1_000, Int64(told) * 1_000 + 999, Int64(told) * 1_000 + 500]
     }
@@ -342,6 +344,7 @@ struct FleetCheck {
         }
         return (isOld ? "a second time or in the wrong order" : "of no change")
           + ", at \(at) µs: \(event)" + like.map { "\n  made at \($0.at): \($0.event)" }.joined()
+      + (world.isVerbose ? heard.map { "\n  heard \($0.at) \($0.event.facts)" }.joined() + made.map { "\n  made \($0.at) \($0.event.facts)" }.joined() : "")
       }
       missed += made[next..<index].filter { $0.at > since }.map(\.event)
       next = index + 1
@@ -349,6 +352,7 @@ struct FleetCheck {
     if isComplete { missed += made[next...].filter { $0.at > since }.map(\.event) }
     guard !simulation.mayMissEvents, let first = missed.first else { return nil }
     return "\(missed.count) events missed since \(since) µs, the first: \(first)"
+      + (world.isVerbose ? heard.map { "\n  heard \($0.at) \($0.event.facts)" }.joined() + made.map { "\n  made \($0.at) \($0.event.facts)" }.joined() : "")
   }
 
   /// What was lost may have been heard; but nothing more often than it has happened.
@@ -401,8 +405,6 @@ extension HeardEvent {
   fileprivate var isShared: Bool {
     !["tick", "snapshot", "refused"].contains(name)
   }
-
-  fileprivate var due: Int64? { Int64(facts.prefix { $0 != " " }) }
 }
 
 /// Pairs, each of two sides, as many as can be (Kuhn's algorithm).

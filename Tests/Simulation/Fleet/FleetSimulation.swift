@@ -314,6 +314,7 @@ package final class FleetSimulation {
   private func setClocks() {
     for server in world.shards.flatMap(\.servers) where world.chance(oneIn: 2) {
       server.clockError = world.number(-300_000...300_000)
+      world.clockErrors.append(server.clockError)
     }
   }
 

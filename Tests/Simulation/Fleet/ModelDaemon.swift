@@ -46,8 +46,9 @@ final class ClientCommand {
 struct HeardEvent: Equatable {
   let name: String
   let generation: Int
-  /// What the event is about, as far as it does not depend on who sends it.
+  /// The whole line, as far as it does not depend on who sends it.
   let facts: String
+  let due: Int64?
 }
 
 /// A client's connection.
@@ -109,8 +110,10 @@ extension HeardEvent {
     }
     name = field("event").map { $0.filter { $0 != "\"" } } ?? ""
     generation = field("generation").flatMap { Int($0) } ?? 0
-    facts = ["due_unix_ms", "state", "deadline_unix_ms", "payload", "action", "reason"]
-      .map { "\(field($0) ?? "-")" }.joined(separator: " ")
+    // Each daemon numbers what its clients hear.
+    let number = line.ranges(of: "\"seq\":").first!
+    facts = line[..<number.lowerBound] + line[number.upperBound...].drop { $0 != "," }
+    due = field("due_unix_ms").flatMap { Int64($0) }
   }
 }
 

@@ -401,6 +401,7 @@ extension Engine {
     change: (inout CountdownEntity, inout Connections) -> Void = { _, _ in }
   ) -> StartAnswer {
     if let token, let sent = countdowns[index].tokens.first(where: { $0.token == token }) {
+      statistics.repeated += 1
       return StartAnswer(decision: .acceptedBefore, index: index, sent: sent.generation)
     }
     if let refusal = refusal(of: index, by: policy, at: now) {

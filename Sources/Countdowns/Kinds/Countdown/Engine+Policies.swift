@@ -15,7 +15,10 @@ extension Engine {
     } else {
       isFirst = countdowns[index].machine.refund(at: now.boot)
     }
-    guard isFirst else { return (false, countdownView(index, at: now)) }
+    guard isFirst else {
+      statistics.repeated += 1
+      return (false, countdownView(index, at: now))
+    }
     // A retry of a request that was not sent asks again.
     countdowns[index].tokens.removeAll { $0.generation == generation }
     statistics.refunded += 1
@@ -42,7 +45,10 @@ extension Engine {
     let (index, sending, code) = try codes(of: key, generation, at: now)
     try checkSendsWritable(index)
     let pass = sending.record.pass(code, at: now.boot)
-    guard pass == .accepted else { return (pass, countdownView(index, code: code, at: now)) }
+    guard pass == .accepted else {
+      if pass == .acceptedBefore { statistics.repeated += 1 }
+      return (pass, countdownView(index, code: code, at: now))
+    }
     publish(countdown: index, .passed, code, at: now)
     return (pass, settledView(index, at: now))
   }
