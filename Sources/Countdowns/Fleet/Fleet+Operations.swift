@@ -89,8 +89,8 @@ extension Fleet {
       operation.command, about: operation.key, known?.bytes, at: now,
       settings: dispatcher.engine.settings)
     if let known, isRepetition(operation), settings.replicas > 0 {
-      // It was accepted before, but perhaps no replica has that yet: the record is written again, as
-      // it is, so that this can be confirmed.
+      // It was accepted before, but perhaps no replica has that yet: the record is written again,
+      // as it is, so that this can be confirmed.
       operation.outcome.change = .record(known.bytes)
     }
     switch operation.outcome.change {

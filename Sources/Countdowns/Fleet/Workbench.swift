@@ -64,7 +64,10 @@ final class Workbench {
     }
     if let command { outcome.reply = run(command, isDegraded, at: now) }
     takeChanges(to: &outcome)
-    if case .record(let new) = outcome.change, new == record { outcome.change = .none }
+    // What has happened is for all hosts, even if it has left everything as it was.
+    if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {
+      outcome.change = .none
+    }
     outcome.statistics = engine.statistics
     return outcome
   }

@@ -160,7 +160,7 @@ struct FleetCheck {
       self.execution = execution
       byTime = specification.apply(
         nil, about: execution.key, execution.before?.bytes, at: execution.change.earliest)
-      isByTime = byTime.record == execution.change.record
+      isByTime = byTime.agrees(with: execution.change)
       events = byTime.events
     }
   }
@@ -191,7 +191,7 @@ struct FleetCheck {
         let outcome = specification.apply(
           command.words, about: key, execution.before?.bytes, at: execution.change.earliest,
           generation: generation ?? 1)
-        guard outcome.record == execution.change.record else {
+        guard outcome.agrees(with: execution.change) else {
           near.append(command.text)
           continue
         }
@@ -227,7 +227,6 @@ struct FleetCheck {
       guard match.matchRight(number, keeping: { needed.contains($0) }) else {
         let records = world.journal.records(key, from: command.began, until: command.ended!)
         return "no record agrees with \(command.text)"
-          + (world.isVerbose ? (world.journal.segments[key]!.filter { $0.from < command.ended! && $0.until > command.began - 1_000_000 }.map { "\n   seg \($0.server.name) \($0.from)..\($0.until) \(String(describing: $0.record?.version)) clock \($0.server.clockError)" }.joined()) : "")
           + records.map {
             "\n  "
               + describe(key, $0?.bytes, at: FleetWorld.clockStart + command.ended!)
@@ -339,20 +338,20 @@ struct FleetCheck {
       guard let index = made[next...].firstIndex(where: { $0.event == event && $0.at <= at })
       else {
         let isOld = made[..<next].contains { $0.event == event }
-        let like = made.filter {
-          $0.event.name == event.name && $0.event.generation == event.generation
-        }
         return (isOld ? "a second time or in the wrong order" : "of no change")
-          + ", at \(at) µs: \(event)" + like.map { "\n  made at \($0.at): \($0.event)" }.joined()
-      + (world.isVerbose ? heard.map { "\n  heard \($0.at) \($0.event.facts)" }.joined() + made.map { "\n  made \($0.at) \($0.event.facts)" }.joined() : "")
+          + ", at \(at) µs: \(event.facts)" + lines("heard", heard) + lines("made", made)
       }
       missed += made[next..<index].filter { $0.at > since }.map(\.event)
       next = index + 1
     }
     if isComplete { missed += made[next...].filter { $0.at > since }.map(\.event) }
     guard !simulation.mayMissEvents, let first = missed.first else { return nil }
-    return "\(missed.count) events missed since \(since) µs, the first: \(first)"
-      + (world.isVerbose ? heard.map { "\n  heard \($0.at) \($0.event.facts)" }.joined() + made.map { "\n  made \($0.at) \($0.event.facts)" }.joined() : "")
+    return "\(missed.count) events missed since \(since) µs, the first: \(first.facts)"
+      + lines("heard", heard) + lines("made", made)
+  }
+
+  private func lines(_ what: String, _ events: [(at: Int64, event: HeardEvent)]) -> String {
+    events.map { "\n  \(what) at \($0.at): \($0.event.facts)" }.joined()
   }
 
   /// What was lost may have been heard; but nothing more often than it has happened.
@@ -397,6 +396,13 @@ struct FleetCheck {
       }
     }
     return nil
+  }
+}
+
+extension FleetSpecification.Outcome {
+  fileprivate func agrees(with change: FleetChange) -> Bool {
+    record == change.record
+      && events.contains { $0.isShared || $0.name == "refused" } == !change.events.isEmpty
   }
 }
 

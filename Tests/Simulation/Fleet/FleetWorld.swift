@@ -62,7 +62,6 @@ final class FleetWorld {
   var lastWrite = 0
   /// The first thing that was found wrong.
   private(set) var problem: String?
-  var isVerbose = true
   /// How far servers' clocks were ever ahead.
   var clockErrors: [Int64] = [0]
   /// Everything goes well from now on.

@@ -112,7 +112,7 @@ extension HeardEvent {
     generation = field("generation").flatMap { Int($0) } ?? 0
     // Each daemon numbers what its clients hear.
     let number = line.ranges(of: "\"seq\":").first!
-    facts = line[..<number.lowerBound] + line[number.upperBound...].drop { $0 != "," }
+    facts = String(line[..<number.lowerBound] + line[number.upperBound...].drop { $0 != "," })
     due = field("due_unix_ms").flatMap { Int64($0) }
   }
 }

@@ -1,0 +1,34 @@
+import Simulation
+import Testing
+
+/// Seeded random histories of fleets: several daemons, the servers that they share, and trouble.
+/// `make simulate-fleet` plays many more, optimized.
+@Suite struct FleetSimulationTests {
+  @Test("A fleet answers as one daemon does, whatever goes wrong", arguments: 0..<16)
+  func fleet(seed: UInt64) throws {
+    try FleetSimulation(seed: seed).play(steps: 300)
+  }
+
+  @Test("The check finds fleets that break their word", arguments: FleetSimulation.Fault.allCases)
+  func isNotBlind(fault: FleetSimulation.Fault) {
+    let problems = (0..<12 as Range<UInt64>).compactMap { seed in
+      do {
+        try FleetSimulation(seed: seed, fault: fault).play(steps: 300)
+        return nil as String?
+      } catch {
+        return "\(error)"
+      }
+    }
+    #expect(problems.contains { $0.contains(fault.symptom) }, "\(problems)")
+  }
+}
+
+extension FleetSimulation.Fault {
+  /// What the check must find at least once.
+  fileprivate var symptom: String {
+    switch self {
+    case .noReplicas: "sends in"
+    case .ignoredVersions: "nothing explains the change"
+    }
+  }
+}
