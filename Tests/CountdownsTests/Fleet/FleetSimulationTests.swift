@@ -4,7 +4,7 @@ import Testing
 /// Seeded random histories of fleets: several daemons, the servers that they share, and trouble.
 /// `make simulate-fleet` plays many more, optimized.
 @Suite struct FleetSimulationTests {
-  @Test("A fleet answers as one daemon does, whatever goes wrong", arguments: 0..<16)
+  @Test("A fleet answers as one daemon does, whatever goes wrong", arguments: 0..<8)
   func fleet(seed: UInt64) throws {
     try FleetSimulation(seed: seed).play(steps: 300)
   }
