@@ -331,7 +331,8 @@ package final class FleetSimulation {
     let hasEnded = !world.settings.trouble.splitBrain || world.chance(oneIn: 2)
     if hasEnded { old.crash() }
     world.agenda.after(world.number(100_000...1_500_000)) { [self] in
-      guard shard.primary === old else { return }
+      // It may have been started again meanwhile, as trouble was over.
+      guard shard.primary === old, !(hasEnded && old.isUp) else { return }
       let replicas = shard.servers.filter { $0 !== old && $0.isUp }
       let candidates =
         world.settings.trouble.losesConfirmed

@@ -33,7 +33,19 @@ final class Journal {
     executions[execution.key, default: []].append(execution)
   }
 
-  func observe(_ server: ModelServer, _ key: FleetKey, _ record: FleetRecord?) {
+  /// Where each key is.
+  private var partitions: [FleetKey: Int] = [:]
+
+  func observe(
+    _ server: ModelServer, _ key: FleetKey, in partition: Int, _ record: FleetRecord?
+  ) {
+    if partitions.updateValue(partition, forKey: key) == nil {
+      // Other servers of the shard have nothing of it.
+      let others = world.shards[world.shardIndex(of: partition)].servers
+      for other in others where other !== server && other.isServing {
+        observe(other, key, in: partition, nil)
+      }
+    }
     close(server, key)
     segments[key, default: []].append(
       Segment(server: server, from: world.agenda.now, record: record))
@@ -41,9 +53,11 @@ final class Journal {
 
   /// A server is asked from now on, with what it has.
   func begin(_ server: ModelServer) {
-    var all = Dictionary(uniqueKeysWithValues: segments.keys.map { ($0, FleetRecord?.none) })
-    for partition in server.partitions.values { all.merge(partition.records) { $1 } }
-    for (key, record) in all { observe(server, key, record) }
+    for (key, partition) in partitions {
+      let servers = world.shards[world.shardIndex(of: partition)].servers
+      guard servers.contains(where: { $0 === server }) else { continue }
+      observe(server, key, in: partition, server.partitions[partition]?.records[key])
+    }
   }
 
   func end(_ server: ModelServer) { for key in segments.keys { close(server, key) } }

@@ -149,7 +149,8 @@ final class ModelServer {
     case .flushed: world.journal.begin(self)
     case .opened: break
     case .changed(let number, let entry):
-      world.journal.observe(self, entry.key, partitions[number]!.records[entry.key])
+      world.journal.observe(
+        self, entry.key, in: number, partitions[number]!.records[entry.key])
     }
   }
 
