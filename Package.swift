@@ -65,7 +65,7 @@ let package = Package(
     // Where it meets the system.
     .systemLibrary(name: "CEpoll"),
     .systemLibrary(name: "CMalloc"),
-    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
     .target(
       name: "CountdownServer",
       dependencies: [

@@ -2,8 +2,8 @@
 # build-tarball.sh - packs the programs for any Linux with systemd and glibc 2.36 or newer:
 # .build/countdownd-VERSION-linux-ARCHITECTURE.tar.gz, with its checksum beside it.
 #
-# SQLite, libyaml, OpenSSL and the C++ library are linked into the programs. RELEASE_FLAGS are those of
-# `make build`. Needs what `make man completions` builds.
+# SQLite, libyaml and the C++ library are linked into the programs. RELEASE_FLAGS are those of `make
+# build`. Needs what `make man completions` builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -15,10 +15,10 @@ libraries='libc\.so|libm\.so|libgcc_s\.so|libsystemd\.so|ld-linux'
 static=$PWD/.build/static
 rm -rf "$static"
 mkdir -p "$static"
-for library in libsqlite3.a libyaml.a libssl.a libcrypto.a libstdc++.a libsystemd.so; do
+for library in libsqlite3.a libyaml.a libstdc++.a libsystemd.so; do
   ln -s "$(clang -print-file-name=$library)" "$static"
 done
-for package in sqlite3 yaml-0.1 libsystemd openssl libssl libcrypto; do
+for package in sqlite3 yaml-0.1 libsystemd; do
   sed "s|^libdir=.*|libdir=$static|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
     >"$static/$package.pc"
 done

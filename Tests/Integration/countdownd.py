@@ -153,9 +153,10 @@ class Daemon:
         self.prefix = list(prefix)
         self.is_expected_to_run = True
         self.clients = []
-        self.start_without_waiting()
         if is_waited_for:
-            self.wait_until_started()
+            self.start()
+        else:
+            self.start_without_waiting()
 
     def start(self):
         """Returns once it has loaded its state: until then it refuses nearly everything."""

@@ -174,10 +174,7 @@ def damage(state, luck):
 
 def start(directory):
     """A daemon that has loaded, or has refused to start."""
-    daemon = Daemon.__new__(Daemon)
-    daemon.start = daemon.start_without_waiting
-    daemon.__init__(directory=directory)
-    del daemon.start
+    daemon = Daemon(directory=directory, is_waited_for=False)
 
     def is_settled():
         if daemon.process.poll() is not None:

@@ -47,12 +47,9 @@ class Session:
     def __init__(self, directory, durability, environment):
         self.acknowledged, self.unanswered, self.is_loaded = [], [], False
         # Listening is waited for here: the daemon may end before.
-        self.daemon = Daemon.__new__(Daemon)
-        self.daemon.start = self.daemon.start_without_waiting
-        self.daemon.__init__(
+        self.daemon = Daemon(
             directory=directory, arguments=["--durability", durability], environment=environment,
-            segment_size="64KiB")  # fmt: skip
-        del self.daemon.start
+            segment_size="64KiB", is_waited_for=False)  # fmt: skip
         try:
             self.play()
         except (Closed, ConnectionError):

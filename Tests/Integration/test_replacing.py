@@ -95,11 +95,8 @@ def nothing_is_left_running():
 
 
 def started(directory, environment=None):
-    daemon = Daemon.__new__(Daemon)
+    daemon = Daemon(directory=directory, environment=environment, is_waited_for=False)
     daemons.append(daemon)
-    daemon.start = daemon.start_without_waiting
-    daemon.__init__(directory=directory, environment=environment)
-    del daemon.start
 
     def is_settled():
         if daemon.process.poll() is not None:

@@ -10,7 +10,7 @@ from countdownd import Closed, Error, Simple, Verbatim, eventually, request, vie
 
 SECTIONS = [
     "Server", "Clients", "Memory", "Cpu", "Stats", "Timers", "Lateness", "Persistence", "Systemd",
-    "Commandstats", "Users",
+    "Commandstats", "Users", "Fleet",
 ]  # fmt: skip
 
 
