@@ -41,7 +41,7 @@ struct Problem: Error, Hashable {
         case "NOPERM": .forbidden
         case "STALE": .conflict
         case "LIMIT": .tooManyRequests
-        case "LOADING", "READONLY": .serviceUnavailable
+        case "LOADING", "READONLY", "UNAVAILABLE", "UNSURE": .serviceUnavailable
         default: .badRequest
         }
       self.init(status, message.isEmpty ? code : "\(code) \(message)")
