@@ -31,10 +31,11 @@ struct FleetServersTests {
     guard case .changed(number + 1, 0) = link.client.answers[2]?.body else {
       throw Failure("not changed: \(link.client.answers)")
     }
-    #expect(
-      link.client.entries == [
-        FleetEntry(number: number + 1, key: key, version: first, record: [1, 2, 3], events: [9])
-      ])
+    var entry = FleetEntry(
+      number: number + 1, key: key, version: first, record: [1, 2, 3], events: [9])
+    entry.time = link.client.answers[2]?.engine
+    #expect(entry.time != nil)
+    #expect(link.client.entries == [entry])
 
     // Somebody else decided on what was there before.
     link.change(2, key, from: nil, to: FleetVersion(daemon: 2, operation: 1), record: [4], id: 3)

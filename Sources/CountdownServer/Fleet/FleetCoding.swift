@@ -150,6 +150,7 @@ extension FleetEntry {
     self.init(
       number: number, key: key, version: version, record: record.isEmpty ? nil : record,
       events: events)
+    time = parts[1]["t"]?.string.flatMap { Int64($0) }
   }
 }
 

@@ -27,7 +27,8 @@ enum FleetScript: Int, CaseIterable {
         if now < tonumber(ARGV[3]) or now > tonumber(ARGV[4]) then return {'clock', now} end
         local n = redis.call('HINCRBY', KEYS[3], 'n', 1)
         redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[9], string.format('%.0f-0', n),
-          'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7])
+          'k', ARGV[8], 'v', ARGV[5], 'r', ARGV[6], 'e', ARGV[7],
+          't', string.format('%.0f', now))
         if ARGV[6] == '' then redis.call('DEL', KEYS[1])
         else redis.call('SET', KEYS[1], ARGV[5] .. ARGV[6]) end
         return {'changed', now, n}

@@ -74,6 +74,10 @@ extension Fleet {
       guard entry.number == position + 1 else { return reload(index, after: entry.number - 1) }
       partitions[index].position = entry.number
       partitions[index].lastVersion = entry.version
+      // Whoever decides on this record is not behind whoever has written it.
+      if let time = entry.time {
+        partitions[index].clock.note(atLeast: time, at: now.boot.microseconds)
+      }
       statistics.entries += 1
       setCopy(
         entry.key, entry.record.map { FleetRecord(entry.version, $0) }, number: entry.number,

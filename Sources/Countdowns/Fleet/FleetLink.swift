@@ -183,6 +183,8 @@ package struct FleetEntry: Equatable, Sendable {
   /// Nil: there is none any more.
   package var record: [UInt8]?
   package var events: [UInt8]
+  /// The server's time when it was made; nil if it did not say.
+  package var time: Int64?
 
   package init(
     number: Int64, key: FleetKey, version: FleetVersion, record: [UInt8]?, events: [UInt8]

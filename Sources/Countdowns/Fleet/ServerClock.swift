@@ -47,6 +47,15 @@ struct ServerClock {
     }
   }
 
+  /// The server's clock had reached that before this time on the boot clock.
+  mutating func note(atLeast engine: Int64, at boot: Int64) {
+    let atLeast = engine - boot
+    guard let ahead = ahead(at: boot), atLeast > ahead, atLeast <= ahead + maximumSkew else {
+      return
+    }
+    best = (atLeast, boot)
+  }
+
   /// By how much it is ahead of the boot clock, for what is put on that.
   mutating func offset(at boot: Int64) -> Int64? { now(at: boot).map { $0 - boot } }
 }

@@ -194,4 +194,17 @@ import Wire
     #expect(a.info.contains("fleet_policies_differ:0"))
     #expect(b.info.contains("fleet_policies_differ:0"))
   }
+
+  @Test("Who decides on a record is not behind the host that has written it")
+  func timeOfEntries() throws {
+    let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
+    // What b knows of the server's clock is 50 ms old when it takes.
+    servers.time += 50_000
+    a.counter.pass(50)
+    let first = "\(try a.say("THROTTLE r BURST 3 RATE 3/1h"))"
+    b.read()
+    let second = "\(try b.say("THROTTLE r BURST 3 RATE 3/1h"))"
+    #expect(first.contains(".integer(2)") || first.contains("integer(2)"), "\(first)")
+    #expect(second.contains("integer(1)") && !second.contains("integer(2)"), "\(second)")
+  }
 }

@@ -33,10 +33,11 @@ final class ServersStandIn {
       guard (change.earliest...change.latest).contains(time) else { return .clock }
       records[key] = change.record.map { FleetRecord(change.version, $0) }
       number += 1
-      entries.append(
-        FleetEntry(
-          number: number, key: key, version: change.version, record: change.record,
-          events: change.events))
+      var entry = FleetEntry(
+        number: number, key: key, version: change.version, record: change.record,
+        events: change.events)
+      entry.time = time
+      entries.append(entry)
       return .changed(number: number, replicas: replicas)
     }
   }
