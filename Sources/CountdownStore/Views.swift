@@ -1,4 +1,4 @@
-/// Readable views of the tables, for people who open a backup in another program.
+/// Views of the tables with readable columns, for people who open a backup with SQLite tools.
 ///
 /// The state itself has none. If SQLite lists a view before all tables, `quick_check` does not look
 /// for unused pages (seen with 3.40). A table whose root page was swapped with one of its leaves

@@ -222,7 +222,7 @@ private struct Failure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// A loop with a link on it, and who is told.
+/// An event loop, a link that runs on it, and the client that the link reports to.
 private final class Link {
   let loop: EventLoop
   let servers: FleetServers

@@ -69,7 +69,7 @@ class Caller:
 
 
 class Crowd:
-    """Threads that go on until they are told to stop; a failure of one is the test's."""
+    """Threads that run until they are stopped. If one fails, the test fails."""
 
     def __init__(self):
         self.is_over = threading.Event()

@@ -70,7 +70,7 @@ class Network:
         run("ip", "netns", "exec", self.bridge, "nft", "-f", "-", text=text)
 
     def cut(self, one, others):
-        """Nothing passes between a host and the others, in either direction; nobody is told."""
+        """Drops all packets between a host and the others. No connection is closed."""
         self.drop([pair for other in others if other is not one for pair in ((one, other), (other, one))])
 
     def drop(self, pairs):

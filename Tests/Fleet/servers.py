@@ -151,7 +151,7 @@ class Sentinel(Process):
 
 
 class Topology:
-    """What the daemons of a fleet are told, and what a test does to the servers."""
+    """The servers of a fleet: their configuration for daemons, and faults for tests."""
 
     discovery = "single"
 

@@ -32,7 +32,7 @@ struct HUDStay {
   var wishes: [Wish]
   /// Whether they are holds; else there is one.
   var isHeld: Bool
-  /// Its owner has ended, and the machine was told.
+  /// Its owner has ended, and the machine has handled that.
   var isOrphan = false
 
   /// Its own clock: this much behind the clock of the world.

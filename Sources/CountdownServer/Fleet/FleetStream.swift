@@ -143,7 +143,7 @@ final class FleetStream {
     guard let parts = stream.elements, parts.count == 2, let name = parts[0].bytes,
       let values = parts[1].elements,
       let partition = servers.partitionOfStream[name],
-      // It may have been followed from elsewhere meanwhile, or not any more.
+      // Since the read began, following may have stopped, or begun again at another entry.
       let current = followed[partition], current.since == asked[partition]
     else { return }
     var entries: [FleetEntry] = []

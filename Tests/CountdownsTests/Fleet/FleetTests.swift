@@ -23,7 +23,7 @@ import Wire
     #expect(try brief(a.say("COUNTDOWN START k EVERY 1s COUNT 5 BRIEF")) == 0)
   }
 
-  @Test("A daemon that knows nothing of it yet is told by the server")
+  @Test("A change from another host reaches the copy before the next decision")
   func staleCopies() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("COUNTDOWN START k BRIEF")
@@ -129,7 +129,7 @@ import Wire
     #expect(a.counter.dispatcher.engine.count(.timer) == 2)
   }
 
-  @Test("Copies are told again once the stream had a gap")
+  @Test("A gap in the stream makes the daemon load all records again")
   func gaps() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))
     try a.say("TIMER SET x 1m")

@@ -2,7 +2,7 @@ import Countdowns
 import Testing
 import Wire
 
-/// One server that all daemons of a test reach, at once unless it is told otherwise.
+/// One server that all daemons of a test share. It answers at once unless it is silent.
 final class ServersStandIn {
   /// Microseconds since 1970.
   var time: Int64 = 1_790_000_000_000_000

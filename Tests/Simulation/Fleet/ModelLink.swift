@@ -17,7 +17,7 @@ final class ModelConnection {
   private(set) var isOpen = true
   /// How many requests on their way are done all the same after it was closed.
   private var doneAfterEnd = 0
-  /// Nothing comes through, and nobody is told.
+  /// All messages are lost, without an error.
   var isSilent = false
   private var lastArrival: Int64 = 0
   private var lastAnswer: Int64 = 0

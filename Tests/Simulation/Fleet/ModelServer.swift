@@ -22,7 +22,7 @@ struct ModelWrite {
     case flushed
   }
 
-  /// No two writes have the same, so that two logs are told apart by their last one.
+  /// Unique for each write, so two logs are the same if their last writes are.
   let id: Int
   let effect: Effect
 }
