@@ -88,6 +88,14 @@ class Client:
                 case b"*":
                     missing += int(line[1:])
 
+    def is_answered(self, command):
+        """Sends a command; false if the reply is an error."""
+        try:
+            self.send([command])
+        except RuntimeError:
+            return False
+        return True
+
     def send(self, commands):
         """Sends commands at once, and reads their replies."""
         self.socket.sendall(b"".join(commands))
@@ -133,6 +141,8 @@ def commands(make, pipeline, durability=None, prepare=None):
         count = BATCHES * pipeline
         with Counted(durability) as server:
             client = Client(server)
+            while not client.is_answered(get(b"key")):
+                pass  # The state is being read.
             all_keys = keys(0, 2 * count)
             if prepare:
                 client.send_batches([prepare(key) for key in all_keys], 16)

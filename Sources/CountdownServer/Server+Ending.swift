@@ -33,7 +33,7 @@ extension Server {
     let now = virtualClock.now
     let digits = (0..<32).map { _ in "0123456789abcdef".randomElement()! }
     nextStart = StoreClock.Reading(
-      bootID: isReboot ? String(digits) : bootID,
+      bootID: isReboot ? String(digits) : startReading.bootID,
       Moment(boot: isReboot ? .zero : now.boot + pause, wall: now.wall + pause))
     shutDown()
     return true

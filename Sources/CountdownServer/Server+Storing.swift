@@ -10,7 +10,13 @@ extension Server {
   var isReadOnly: Bool { dispatcher.engine.isReadOnly }
 
   /// The clocks, for the store.
-  var reading: StoreClock.Reading { StoreClock.Reading(bootID: bootID, now) }
+  var reading: StoreClock.Reading {
+    let now = now
+    var reading = startReading
+    reading.bootMicroseconds = now.boot.microseconds
+    reading.wallMicroseconds = now.wall.microseconds
+    return reading
+  }
 
   /// Continues with a state that was read: changes are stored from now on.
   func keep(_ store: sending Store) throws(StoreError) {

@@ -44,8 +44,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// What came of loading; nil until it has ended.
   var loaded: Result<Void, any Error>?
   var toldOfLoading: Instant?
-  /// Reading it takes as long as storing a small batch.
-  let bootID: String
+  /// The clocks when this daemon started: of the same boot as those of any moment since.
+  let startReading: StoreClock.Reading
   var writer: StoreWriter?
   /// Where the log is brought to the tables. The loop comes first.
   let upkeep = UpkeepThread()
@@ -129,7 +129,7 @@ package final class Server: CommandHost, @unchecked Sendable {
       return try Self.openStore(state, logger, at: reading)
     }
     if settings.isTimeVirtual, let unread { reading = unread.clock.reading }
-    bootID = reading.bootID
+    startReading = reading
     startedAt = Moment(reading)
     switch settings.listener {
     case .path(let path, let mode): listening = try ListeningSocket(path: path, mode: mode)

@@ -9,7 +9,9 @@ import Synchronization
 /// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
 ///   are appended together.
 ///
-/// Full segments of the log are brought to the tables on a thread of their own.
+/// Full segments of the log are brought to the tables on a thread of their own: when there are
+/// many, or none has become full for a moment. So a burst of changes is not slowed down by it, and
+/// what changes again and again is written once.
 ///
 /// `@unchecked Sendable`: everything is touched on the loop alone, but for `log`, and `folder` (on
 /// `upkeep`).
@@ -43,7 +45,10 @@ package final class StoreWriter: @unchecked Sendable {
     var problem: StoreError?
     var folds: Int64 = 0
     var isUnderWay = false
+    var isPlanned = false
     var isClosed = false
+    /// When the last segment became full.
+    var filled: DispatchTime?
   }
   private let upkeepState = Mutex(Upkeep())
   /// Called on the loop when the upkeep begins to fail, or fails for another reason, and with nil
@@ -52,7 +57,9 @@ package final class StoreWriter: @unchecked Sendable {
 
   /// How many segments are folded at once.
   private static let segmentsAtOnce = 4
-  private static let retryInterval = DispatchTimeInterval.seconds(1)
+  /// Folding waits for this share of all segments, or for a pause.
+  private static let shareOfSegments = 8
+  private static let pause = DispatchTimeInterval.seconds(1)
 
   /// Continues with a state that was read.
   ///
@@ -93,6 +100,7 @@ package final class StoreWriter: @unchecked Sendable {
     log.filled = { [weak self] in
       guard let self else { return }
       reserving.async { self.log.reserve() }
+      upkeepState.withLock { $0.filled = .now() }
       tend()
     }
     log.reserve()
@@ -233,23 +241,42 @@ package final class StoreWriter: @unchecked Sendable {
     }
     if changed { execute { [self] in upkeepChanged?(problem) } }
     if problem != nil || log.problem != nil {
-      DispatchQueue.global().asyncAfter(deadline: .now() + Self.retryInterval) { [weak self] in
-        self?.tend()
-      }
+      tendLater()
     } else if !log.oldestFull(1).segments.isEmpty {
-      tend()
+      if isTimeToFold { tend() } else { tendLater() }
+    }
+  }
+
+  private func tendLater() {
+    let begins = upkeepState.withLock { state in
+      defer { state.isPlanned = true }
+      return !state.isPlanned
+    }
+    guard begins else { return }
+    DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [weak self] in
+      self?.upkeepState.withLock { $0.isPlanned = false }
+      self?.tend()
+    }
+  }
+
+  private var isTimeToFold: Bool {
+    if log.fullSegments >= options.mostSegments / Self.shareOfSegments { return true }
+    return upkeepState.withLock { state in
+      guard state.problem == nil, let filled = state.filled else { return true }
+      return .now() >= filled + Self.pause
     }
   }
 
   private func problemOfFolding() -> StoreError? {
     do throws(StoreError) {
-      try fold()
+      if isTimeToFold { try fold() }
       return nil
     } catch {
       return error
     }
   }
 
+  /// Brings the oldest segments that are full to the tables.
   private func fold() throws(StoreError) {
     guard let folder else { return }
     let (segments, last) = log.oldestFull(Self.segmentsAtOnce)
@@ -280,6 +307,7 @@ package final class StoreWriter: @unchecked Sendable {
     upkeep { [self] in
       guard let folder else { return }
       do throws(StoreError) {
+        for _ in 0..<segments.count / Self.segmentsAtOnce { try fold() }
         // Of these some may have been given back by now: their batches are in the tables.
         try folder.fold(segments.filter { log.has($0) }, through: last)
         try folder.backUp(to: path)

@@ -89,7 +89,9 @@ enum CountdownKind: SharedKind {
     record.generation = engine.countdowns.generation(index)
     record.uid = engine.countdowns.uid(index)
     record.key.removeAll(keepingCapacity: true)
-    engine.countdowns.withKey(index) { record.key.append(contentsOf: $0) }
+    engine.countdowns.withKey(index) { key in
+      record.key.append(atMost: key.count) { $0.raw(key) }
+    }
     return true
   }
 }
