@@ -12,7 +12,7 @@ extension Kind where Value == [String: SendPolicy] {
       },
       list: { policies in
         policies.sorted { $0.key < $1.key }.flatMap { name, policy in
-          policy.rules.list.map { (".\(name).\($0.name)", $0.value) }
+          policy.list.map { (".\(name).\($0.name)", $0.value) }
         }
       })
   }
@@ -22,13 +22,14 @@ extension Kind where Value == [String: SendPolicy] {
 private struct PolicyReader {
   private static let names = [
     "count", "every", "ladder", "windows", "channels", "validity", "attempts", "on-resend", "title",
-    "ready-title",
+    "ready-title", "unreachable",
   ]
   private static let window = "LIMIT/DURATION, such as 5/10m"
   private static let channel = "1 to 64 of letters, digits, '_', '.' and '-'"
 
   private let section: ValueReader
   private var rules = SendPolicy.Rules()
+  private var unreachable: FleetSettings.Unreachable?
   private var places: [String: ValueReader] = [:]
 
   init(_ section: ValueReader) { self.section = section }
@@ -46,7 +47,7 @@ private struct PolicyReader {
     // What could not be read would be missing from what the rules are together.
     guard section.problems.problems.count == before else { return nil }
     do {
-      return try SendPolicy(name: name, rules)
+      return try SendPolicy(name: name, rules, unreachable: unreachable)
     } catch {
       for problem in error.problems {
         let rule = problem.rule.prefix { $0 != "[" }
@@ -71,6 +72,10 @@ private struct PolicyReader {
     case "on-resend": Kind<SendPolicy.OnResend>.choice().read(&rules.onResend, value)
     case "title": rules.title = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "ready-title": rules.readyTitle = value.scalar(allowed: "a text").map { Array($0.utf8) }
+    case "unreachable":
+      unreachable = value.value(
+        "one of " + FleetSettings.Unreachable.allCases.map(\.rawValue).joined(separator: ", "),
+        FleetSettings.Unreachable.init(rawValue:))
     default: value.reportUnknown(key, known: Self.names)
     }
   }
@@ -106,8 +111,14 @@ private struct PolicyReader {
   }
 }
 
+extension SendPolicy {
+  /// What is given, as it could be read back.
+  fileprivate var list: [(name: String, value: String)] {
+    rules.list + (unreachable.map { [("unreachable", $0.rawValue)] } ?? [])
+  }
+}
+
 extension SendPolicy.Rules {
-  /// The rules that are given, as they could be read back.
   fileprivate var list: [(name: String, value: String)] {
     let all: [(String, String?)] = [
       ("count", ladder.isEmpty ? "\(plainCount)" : nil), ("every", every.text),

@@ -15,7 +15,7 @@ import Testing
         on-resend: replace
         title: "%ds后重发"
         ready-title: "50% more"
-      reset-1.2_b: {count: 3, every: 20s}
+      reset-1.2_b: {count: 3, every: 20s, unreachable: local}
       nothing: {}
     """
 
@@ -50,7 +50,9 @@ import Testing
     #expect(policies["login"]?.rules == rules)
     #expect(policies["login"]?.name == "login")
     #expect(policies["reset-1.2_b"]?.cooldown(after: 9) == .seconds(60))
+    #expect(policies["reset-1.2_b"]?.unreachable == .local)
     #expect(policies["nothing"]?.rules == SendPolicy.Rules())
+    #expect(policies["nothing"]?.unreachable == nil)
   }
 
   @Test func policiesAreListedAsTheyCouldBeReadBack() throws {
@@ -62,6 +64,7 @@ import Testing
     #expect(values["policies.login.on-resend"] == "replace")
     #expect(values["policies.login.count"] == nil)
     #expect(values["policies.reset-1.2_b.count"] == "3")
+    #expect(values["policies.reset-1.2_b.unreachable"] == "local")
     #expect(values["policies.nothing.every"] == "1s")
   }
 

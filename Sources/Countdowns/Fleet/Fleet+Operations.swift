@@ -71,7 +71,10 @@ extension Fleet {
   private func decideNow(_ operation: FleetOperation) {
     guard !operation.isOver, lanes[operation.key]?.current === operation else { return }
     let index = operation.partition
-    if isRead(operation), settings.reads == .local { return decideLocally(operation) }
+    if isRead(operation), settings.reads == .local {
+      operation.outcome = localOutcome(operation)
+      return confirm(operation)
+    }
     guard partitions[index].isOpen else {
       if partitions[index].isBroken, !operation.isDue {
         return failForNow(operation, "the servers do not answer")
@@ -150,24 +153,36 @@ extension Fleet {
     }
   }
 
-  /// Decides on what is known here, and tells nobody.
-  private func decideLocally(_ operation: FleetOperation) {
+  /// What a command does by what is known here.
+  private func localOutcome(_ operation: FleetOperation) -> Workbench.Outcome {
     let now = dispatcher.host.now
     let time =
       partitions[operation.partition].clock.now(at: now.boot.microseconds) ?? now.wall.microseconds
-    operation.outcome = workbench.decide(
+    return workbench.decide(
       operation.command, about: operation.key, copy(of: operation.key)?.record.bytes, at: time,
       settings: dispatcher.engine.settings, isDegraded: !isRead(operation))
-    guard case .record(let new) = operation.outcome.change, !isRead(operation) else {
-      return confirm(operation)
-    }
+  }
+
+  /// Decides without the servers, and tells nobody; false if the policy does not allow that.
+  private func decideAlone(_ operation: FleetOperation) -> Bool {
+    let outcome = localOutcome(operation)
+    let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
+    guard policy?.unreachable ?? settings.unreachable == .local else { return false }
+    operation.outcome = outcome
+    keepLocally(operation)
+    confirm(operation)
+    return true
+  }
+
+  private func keepLocally(_ operation: FleetOperation) {
+    guard case .record(let new) = operation.outcome.change, !isRead(operation) else { return }
+    let now = dispatcher.host.now
     statistics.degraded += 1
     partitions[operation.partition].hasLocalChanges = true
     setCopy(
       operation.key, new.map { FleetRecord(newVersion(), $0) }, number: 0,
       of: operation.partition, at: now)
     dispatcher.engine.publishShared(operation.outcome.events)
-    confirm(operation)
   }
 
   // MARK: Answers
@@ -302,9 +317,7 @@ extension Fleet {
   private func failForNow(_ operation: FleetOperation, _ problem: String) {
     guard !operation.isOver, !operation.isDue else { return fail(operation, "") }
     let partition = partitions[operation.partition]
-    if settings.unreachable == .local, !partition.isOpen || partition.isBroken {
-      return decideLocally(operation)
-    }
+    if !partition.isOpen || partition.isBroken, decideAlone(operation) { return }
     statistics.unavailable += 1
     fail(operation, "UNAVAILABLE \(problem). Nothing was done")
   }

@@ -138,7 +138,8 @@ extension Fleet {
   /// The same on hosts with the same policies.
   private var policiesDigest: [UInt8] {
     let policies = dispatcher.engine.settings.policies.values.sorted { $0.name < $1.name }
-    let text = policies.map { "\($0.name) \($0.rules)" }.joined(separator: "\n")
+    let text = policies.map { "\($0.name) \($0.rules) \($0.unreachable?.rawValue ?? "")" }.joined(
+      separator: "\n")
     let digest = SipHash(key: (0, 0))(text.utf8.span, compression: 2, finalization: 4)
     return Array(String(digest, radix: 16).utf8)
   }

@@ -16,6 +16,8 @@ final class Workbench {
     /// For the stream.
     var events: [UInt8] = []
     var statistics = EngineStatistics()
+    /// The name of the policy in force.
+    var policy: String?
   }
 
   private let dispatcher: Dispatcher
@@ -63,6 +65,9 @@ final class Workbench {
       _ = kind.settle(index, in: engine, at: now)
     }
     if let command { outcome.reply = run(command, isDegraded, at: now) }
+    if key.kind == .countdown {
+      outcome.policy = engine.countdowns.find(key.key).flatMap(engine.policyInForce)?.policy.name
+    }
     takeChanges(to: &outcome)
     // What has happened is for all hosts, even if it has left everything as it was.
     if case .record(let new) = outcome.change, new == record, outcome.events.isEmpty {

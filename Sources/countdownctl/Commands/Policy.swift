@@ -119,6 +119,7 @@ extension PolicyText {
       "channels": rules.channels, "validity_ms": rules.validity.map(milliseconds),
       "attempts": rules.attempts.map { Int($0) }, "on_resend": rules.onResend.rawValue,
       "title": rules.title.map(text), "ready_title": rules.readyTitle.map(text),
+      "unreachable": policy.unreachable?.rawValue,
     ])
   }
 }

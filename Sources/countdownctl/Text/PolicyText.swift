@@ -9,6 +9,7 @@ enum PolicyText {
     lines += windows(policy).map { "  " + $0 }
     lines += codes(policy).map { "  " + $0 }
     lines += titles(policy).map { "  " + $0 }
+    lines += fleet(policy).map { "  " + $0 }
     return lines
   }
 
@@ -70,6 +71,15 @@ enum PolicyText {
       lines.append("title when ready: " + decoded(title))
     }
     return lines
+  }
+
+  private static func fleet(_ policy: SendPolicy) -> [String] {
+    switch policy.unreachable {
+    case nil: []
+    case .refuse: ["while a fleet's servers cannot be reached: nothing is sent"]
+    case .local:
+      ["while a fleet's servers cannot be reached: each host decides by what it knows"]
+    }
   }
 
   private static func decoded(_ bytes: [UInt8]) -> String {

@@ -160,6 +160,30 @@ import Wire
     #expect(a.counter.dispatcher.engine.count(.countdown) == 1)
   }
 
+  @Test("A policy decides whether its sends go on without the servers")
+  func unreachablePolicies() throws {
+    for (fleet, policy, accepts) in [
+      (FleetSettings.Unreachable.refuse, FleetSettings.Unreachable?.some(.local), true),
+      (.local, .some(.refuse), false), (.local, nil, true), (.refuse, nil, false),
+    ] {
+      var settings = FleetSettings()
+      settings.unreachable = fleet
+      var engine = EngineSettings()
+      engine.policies = [
+        "p": try SendPolicy(name: "p", SendPolicy.Rules(), unreachable: policy)
+      ]
+      let servers = ServersStandIn()
+      let a = FleetCounter(servers, daemon: 1, settings, engine: engine)
+      servers.isSilent = true
+      a.fleet.disconnected([0])
+      a.counter.run(["COUNTDOWN", "START", "k", "POLICY", "p"])
+      a.counter.pass(251)
+      let reply = "\(try a.counter.take())"
+      #expect(reply.contains("degraded") == accepts, "\(fleet) \(policy as Any): \(reply)")
+      #expect(reply.contains("UNAVAILABLE") == !accepts, "\(fleet) \(policy as Any): \(reply)")
+    }
+  }
+
   @Test("A server that takes over with fewer entries is believed")
   func fork() throws {
     let (a, b) = (FleetCounter(servers, daemon: 1), FleetCounter(servers, daemon: 2))

@@ -5,15 +5,21 @@
 package final class SendPolicy: Sendable, Hashable {
   package let name: String
   package let rules: Rules
+  /// What hosts of a fleet do while its servers cannot be reached; nil: what the fleet's setting
+  /// says. It is no rule: what was started keeps its rules, but this is as it is configured now.
+  package let unreachable: FleetSettings.Unreachable?
   /// The length of the longest window; zero without windows.
   package let longest: Interval
 
   /// Throws what is wrong with the rules; see `Rules.problems`.
-  package init(name: String, _ rules: Rules) throws(Invalid) {
+  package init(
+    name: String, _ rules: Rules, unreachable: FleetSettings.Unreachable? = nil
+  ) throws(Invalid) {
     let problems = rules.problems
     guard problems.isEmpty, Self.isName(name) else { throw Invalid(problems: problems) }
     self.name = name
     self.rules = rules
+    self.unreachable = unreachable
     longest = rules.windows.map(\.length).max() ?? .zero
   }
 
