@@ -121,7 +121,7 @@ extension Server {
     }
     guard let writer, !isReadOnly || writer.isBusy else { return write(output) }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
-    writer.commit(at: reading) { [self] in
+    writer.commit(at: reading, isAlone: output.count <= 1) { [self] in
       write(output)
       resumeHeldBack()
       goOnAfterStoring()

@@ -7,7 +7,8 @@ import Synchronization
 /// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread
 ///   and hearing of it takes longer than that.
 /// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
-///   are appended together.
+///   are appended together. For one client alone, on a disk that is faster than such a detour, it
+///   is made on the loop, too.
 ///
 /// Full segments of the log are brought to the tables on a thread of their own: when there are
 /// many, or none has become full for a moment. So a burst of changes is not slowed down by it, and
@@ -36,6 +37,7 @@ package final class StoreWriter: @unchecked Sendable {
   private var isWriting = false
   private var isClosed = false
   private var clock: StoreClock
+  private var pace = DiskPace()
   /// How long appending a batch took.
   package private(set) var appending = DurationStatistics()
   private let numberFloor: Int64
@@ -136,24 +138,32 @@ package final class StoreWriter: @unchecked Sendable {
   /// later; in the order of the batches. The clocks are stored with it if they are outdated.
   ///
   /// If it cannot be stored `stored` is never called, nor that of any later batch.
-  package func commit(at now: StoreClock.Reading, _ stored: @escaping () -> Void) {
+  ///
+  /// - Parameter isAlone: the batch is of one client, and nobody else is known to wait.
+  package func commit(
+    at now: StoreClock.Reading, isAlone: Bool = false, _ stored: @escaping () -> Void
+  ) {
     guard !isClosed else { return }
     if clock.isOutdated(at: now) { note(now) }
-    switch options.durability {
-    case .none, .process:
-      if !batch.isEmpty {
-        do throws(StoreError) {
-          appending.record(try log.append(batch.bytes))
-        } catch {
-          return fail(error)
-        }
-        batch.removeAll()
-      }
-      stored()
-    case .power:
+    let isSoonDone = options.durability != .power || isAlone && pace.isFast
+    guard isSoonDone, !isBusy else {
       waiting.append(stored)
-      goOn()
+      return goOn()
     }
+    if !batch.isEmpty {
+      do throws(StoreError) {
+        note(appending: try log.append(batch.bytes))
+      } catch {
+        return fail(error)
+      }
+      batch.removeAll()
+    }
+    stored()
+  }
+
+  private func note(appending microseconds: Int64) {
+    appending.record(microseconds)
+    pace.note(microseconds)
   }
 
   private func note(_ now: StoreClock.Reading) {
@@ -179,7 +189,7 @@ package final class StoreWriter: @unchecked Sendable {
       do throws(StoreError) {
         let took = try log.append(underWay.bytes)
         execute { [self] in
-          appending.record(took)
+          note(appending: took)
           underWay.removeAll()
           isWriting = false
           for stored in given { stored() }
@@ -344,4 +354,20 @@ package final class StoreWriter: @unchecked Sendable {
     waiting = []
     for stored in answers { stored() }
   }
+}
+
+/// Whether the disk has been fast for a while.
+struct DiskPace {
+  /// Handing a batch to a thread and hearing of it takes about as long.
+  private static let microseconds: Int64 = 250
+  private static let often = 32
+
+  private var fastInARow = 0
+
+  /// One append that waited for too long, and the loop does not wait again soon.
+  mutating func note(_ microseconds: Int64) {
+    fastInARow = microseconds <= Self.microseconds ? fastInARow + 1 : 0
+  }
+
+  var isFast: Bool { fastInARow >= Self.often }
 }

@@ -273,6 +273,49 @@ import Testing
     #expect(try open(directory).allCountdowns().count == 50)
   }
 
+  @Test func withPowerAClientAloneIsAnsweredAtOnceWhileTheDiskIsFast() throws {
+    // Nothing waits for a disk there.
+    let directory = TemporaryDirectory(at: "/dev/shm/countdownd-\(UUID().uuidString)")
+    try #require(mkdir(directory.path, 0o700) == 0)
+    let queue = DispatchQueue(label: "loop")
+    let answers = Mutex<[Int]>([])
+    let writer = try StoreWriter(
+      Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
+      execute: { queue.async(execute: $0) },
+      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
+      failed: { Issue.record($0) })
+    var count = 0
+    func commit(isAlone: Bool) -> Bool {
+      queue.sync {
+        let n = count
+        count += 1
+        batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
+        writer.commit(at: reading(), isAlone: isAlone) { answers.withLock { $0.append(n) } }
+        return answers.withLock { $0.last == n }
+      }
+    }
+    func isDone() -> Bool { queue.sync { !writer.isBusy } }
+    while count < 10_000, !commit(isAlone: true) { while !isDone() { usleep(100) } }
+    #expect(count > 32)
+    #expect(answers.withLock(\.self) == Array(0..<count))
+    // With others, one waits for the thread; and what comes next, alone or not, for that.
+    #expect(!commit(isAlone: false))
+    while !isDone() { usleep(100) }
+    #expect(answers.withLock(\.self) == Array(0..<count))
+    queue.sync { writer.close(at: reading()) }
+    #expect(try open(directory).allCountdowns().count == count)
+  }
+
+  @Test func aSlowDiskIsNotWaitedForOnTheLoop() {
+    var pace = DiskPace()
+    for _ in 0..<31 { pace.note(100) }
+    #expect(!pace.isFast)
+    pace.note(250)
+    #expect(pace.isFast)
+    pace.note(251)
+    #expect(!pace.isFast)
+  }
+
   @Test func filesThatWereMovedAreNoticed() throws {
     let life = try Life(directory)
     func problem(at now: Int64) -> StoreError.Kind? {
