@@ -46,6 +46,44 @@ import Testing
     #expect(try store.all(DurableGuard.self) == (version < 2 ? [] : Self.guards))
   }
 
+  /// A log beside such a state, as the version that had both has written it: made once, never
+  /// changed. It moves everything to other places.
+  @Test func aKeptLogIsRead() throws {
+    let directory = TemporaryDirectory()
+    try keptFile(4, in: directory)
+    let url = try #require(
+      Bundle.module.url(forResource: "Fixtures/log-1", withExtension: "base64"))
+    var bytes = try #require(
+      Data(base64Encoded: Data(contentsOf: url), options: .ignoreUnknownCharacters))
+    bytes += Data(count: 65_536 - bytes.count)
+    let segment = StateFiles(directory: directory.state).segment(1)
+    try bytes.write(to: URL(filePath: segment))
+    let store = try open(directory, at: reading(5_000_000))
+    #expect(store.damage == nil)
+    let moved = Self.moved
+    #expect(try store.allCountdowns() == moved.countdowns)
+    #expect(try store.all(DurableTimer.self) == moved.timers)
+    #expect(try store.all(DurableHUD.self) == moved.huds)
+    #expect(try store.all(DurableGuard.self) == moved.guards)
+    #expect(try store.eventsAfter(0) == ([1_790_000_000_000_009, 1_790_000_000_000_010], true))
+  }
+
+  /// What is in the kept files, at other places.
+  private static var moved: TestBatch {
+    func moved<Record>(_ rows: [StoredRow<Record>]) -> [StoredRow<Record>] {
+      rows.map { StoredRow($0.record, at: $0.place + 100) }
+    }
+    func gone<Record>(_ rows: [StoredRow<Record>]) -> [(kind: EntityKind, place: UInt32)] {
+      rows.map { ($0.record.kind, $0.place) }
+    }
+    let countdowns = countdowns(4)
+    return TestBatch(
+      countdowns: moved(countdowns), timers: moved([timer]), huds: moved([hud]),
+      guards: moved(guards),
+      gone: gone(countdowns) + gone([timer]) + gone([hud]) + gone(guards),
+      events: events(1_790_000_000_000_010).events)
+  }
+
   // MARK: What is in the kept files
 
   /// A moment of the store's clock, in microseconds after 1 790 000 000 s.
