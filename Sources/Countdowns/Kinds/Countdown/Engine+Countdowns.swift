@@ -142,7 +142,13 @@ struct StartAnswer {
   /// When a start is accepted, where that has just been found out.
   var retryAt: Instant?
   /// How it was, if it is forgotten already.
-  var last: CountdownView?
+  var last: Forgotten?
+
+  /// Elsewhere in memory, as there hardly ever is one.
+  final class Forgotten {
+    let view: CountdownView
+    init(_ view: CountdownView) { self.view = view }
+  }
 }
 
 extension Engine {
@@ -199,7 +205,7 @@ extension Engine {
 
   /// All of it.
   func view(of answer: StartAnswer, at now: Moment) -> CountdownView {
-    if let last = answer.last { return last }
+    if let last = answer.last { return last.view }
     var view = countdownView(answer.index, code: answer.sent, retryAt: answer.retryAt, at: now)
     if let sent = answer.sent { view.generation = sent }
     return view
@@ -209,7 +215,7 @@ extension Engine {
   func brief(
     of answer: StartAnswer, at now: Moment
   ) -> (generation: Generation, retryAfterMS: Int64) {
-    if let last = answer.last { return (last.generation, last.retryAfterMS) }
+    if let last = answer.last?.view { return (last.generation, last.retryAfterMS) }
     let retryAfterMS = CountdownView.retryAfterMS(
       countdowns.machine(answer.index), countdowns.sending(answer.index), retryAt: answer.retryAt,
       at: now)
@@ -433,7 +439,7 @@ extension Engine {
     if let next, next <= now.boot {
       let last = countdownView(index, at: now)
       expireCountdown(index, due: next, at: now)
-      if !countdowns.contains(index) { answer.last = last }
+      if !countdowns.contains(index) { answer.last = StartAnswer.Forgotten(last) }
     } else {
       arm(countdown: index, for: next)
     }
@@ -494,12 +500,18 @@ extension Engine {
     head.sequence = newSequence()
     let audience = audience(ofCountdown: index)
     let isForLog = eventLog.isOn && isLogged(name, ofCountdown: index)
-    guard isForLog || audience != nil else { return }
-    // Most often nobody listens, and the log is lent the key.
-    let view = countdowns.view(
-      index, key: audience != nil, code: generation, retryAt: retryAt, at: now)
-    if isForLog { countdowns.withKey(index) { eventLog.append(head, key: $0, view) } }
-    if let audience { send(Event(head, view), .countdown, view.key, to: audience) }
+    guard let audience else {
+      // Most often nobody listens; then the log is lent the key.
+      guard isForLog else { return }
+      return countdowns.withKey(index) { key in
+        eventLog.append(
+          head, key: key,
+          countdowns.view(index, key: false, code: generation, retryAt: retryAt, at: now))
+      }
+    }
+    let view = countdowns.view(index, code: generation, retryAt: retryAt, at: now)
+    if isForLog { eventLog.append(head, view) }
+    send(Event(head, view), .countdown, view.key, to: audience)
   }
 
   private func noteEvent(_ name: Event.Name, ofCountdown index: UInt32) {
