@@ -10,11 +10,13 @@ import json
 import pathlib
 import pwd
 import re
+import shutil
 import socket
 import time
 
 import pytest
 
+from countdownd import Client, Error, eventually, view
 from machine import CONFIGURATION, SOCKET, Load, needs_binary, needs_systemd, ping, ping_as
 from machine import with_countdownd
 
@@ -269,3 +271,42 @@ def test_a_user_runs_a_daemon_of_their_own(machine):
     machine.run(*as_user, "systemctl", "--user", "reload", "countdownd.service")
     machine.run(*as_user, "systemctl", "--user", "stop", *reversed(units))
     assert not path.exists()
+
+
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="redis-server is not installed")
+def test_the_drop_in_of_fleets_opens_the_network_to_it(machine):
+    machine.run("systemd-run", "--unit=redis", "redis-server", "--bind", "127.0.0.1", "--save", "",
+                "--requirepass", "secret")  # fmt: skip
+    machine.write("/etc/countdownd/fleet-password", "secret\n")
+    machine.write(
+        f"{CONFIGURATION}.d/fleet.yaml",
+        "fleet: {engine: redis, nodes: ['127.0.0.1:6379'], replicas: 0,"
+        " password-file: /run/credentials/countdownd.service/fleet-password}\n",
+    )
+    text = (PROJECT / "systemd" / "fleet.conf").read_text()
+    credential = "LoadCredential=fleet-password:/etc/countdownd/fleet-password\n"
+    assert f"# {credential}" in text
+    text = text.replace(f"# {credential}", credential)
+
+    def is_connected():
+        with Client(machine.path(SOCKET)) as client:
+            return b"fleet_servers_connected:1" in client("INFO", "fleet")
+
+    # The credential alone is not enough: the unit has no network.
+    machine.drop_in("countdownd.service", f"[Service]\n{credential}")
+    machine.run("systemctl", "start", "countdownd.service")
+    time.sleep(1)
+    assert not is_connected()
+    machine.write("/etc/systemd/system/countdownd.service.d/fleet.conf", text)
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", "countdownd.service")
+    machine.eventually("the fleet's server is reached", is_connected)
+    with Client(machine.path(SOCKET)) as client:
+        reply = eventually(lambda: started(client), "it is accepted")
+    assert view(reply)["accepted"] == 1
+    assert machine.run("redis-cli", "-a", "secret", "--no-auth-warning", "KEYS", "cd:{default.*}:r:*")
+
+
+def started(client):
+    reply = client("COUNTDOWN", "START", "k")
+    return None if isinstance(reply, Error) else reply

@@ -56,6 +56,19 @@ import Testing
       ])
   }
 
+  @Test func explainsWhatHostsDoWithoutTheirServers() throws {
+    func last(_ unreachable: FleetSettings.Unreachable?) throws -> String? {
+      let policy = try SendPolicy(name: "p", SendPolicy.Rules(), unreachable: unreachable)
+      return PolicyText.lines(policy, style: Style(hasColour: false)).last
+    }
+    #expect(try last(nil) == "  code validity: not set")
+    #expect(
+      try last(.refuse) == "  while a fleet's servers cannot be reached: nothing is sent")
+    #expect(
+      try last(.local)
+        == "  while a fleet's servers cannot be reached: each host decides by what it knows")
+  }
+
   @Test func writesOrdinals() {
     let ordinals = [1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111].map { PolicyText.ordinal($0) }
     #expect(
