@@ -121,7 +121,8 @@ extension Server {
     }
     guard let writer, !isReadOnly || writer.isBusy else { return write(output) }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
-    writer.commit(at: reading, isAlone: output.count <= 1) { [self] in
+    let client = output.count == 1 ? output[0].session.client.connection : nil
+    writer.commit(at: reading, for: client) { [self] in
       write(output)
       resumeHeldBack()
       goOnAfterStoring()

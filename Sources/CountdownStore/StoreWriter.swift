@@ -37,7 +37,7 @@ package final class StoreWriter: @unchecked Sendable {
   private var isWriting = false
   private var isClosed = false
   private var clock: StoreClock
-  private var pace = DiskPace()
+  private var shortcut = Shortcut()
   /// How long appending a batch took.
   package private(set) var appending = DurationStatistics()
   private let numberFloor: Int64
@@ -139,14 +139,14 @@ package final class StoreWriter: @unchecked Sendable {
   ///
   /// If it cannot be stored `stored` is never called, nor that of any later batch.
   ///
-  /// - Parameter isAlone: the batch is of one client, and nobody else is known to wait.
+  /// - Parameter client: who the batch is for, if that is one client.
   package func commit(
-    at now: StoreClock.Reading, isAlone: Bool = false, _ stored: @escaping () -> Void
+    at now: StoreClock.Reading, for client: UInt64? = nil, _ stored: @escaping () -> Void
   ) {
     guard !isClosed else { return }
     if clock.isOutdated(at: now) { note(now) }
-    let isSoonDone = options.durability != .power || isAlone && pace.isFast
-    guard isSoonDone, !isBusy else {
+    shortcut.note(client)
+    guard options.durability != .power || shortcut.isOpen, !isBusy else {
       waiting.append(stored)
       return goOn()
     }
@@ -163,7 +163,7 @@ package final class StoreWriter: @unchecked Sendable {
 
   private func note(appending microseconds: Int64) {
     appending.record(microseconds)
-    pace.note(microseconds)
+    shortcut.note(appending: microseconds)
   }
 
   private func note(_ now: StoreClock.Reading) {
@@ -356,18 +356,27 @@ package final class StoreWriter: @unchecked Sendable {
   }
 }
 
-/// Whether the disk has been fast for a while.
-struct DiskPace {
-  /// Handing a batch to a thread and hearing of it takes about as long.
-  private static let microseconds: Int64 = 250
+/// Whether a batch that has to be on the disk is better written by the loop itself, as handing it
+/// to a thread and hearing of it takes longer: one client has been alone for a while, and the disk
+/// fast. With several clients, the loop gathers the next batch while a thread waits for the disk.
+struct Shortcut {
+  /// As long as due work may hold the loop.
+  private static let microseconds: Int64 = 500
   private static let often = 32
 
+  private var client: UInt64?
+  private var aloneInARow = 0
   private var fastInARow = 0
 
+  mutating func note(_ client: UInt64?) {
+    aloneInARow = client != nil && client == self.client ? aloneInARow + 1 : 0
+    self.client = client
+  }
+
   /// One append that waited for too long, and the loop does not wait again soon.
-  mutating func note(_ microseconds: Int64) {
+  mutating func note(appending microseconds: Int64) {
     fastInARow = microseconds <= Self.microseconds ? fastInARow + 1 : 0
   }
 
-  var isFast: Bool { fastInARow >= Self.often }
+  var isOpen: Bool { min(aloneInARow, fastInARow) >= Self.often }
 }

@@ -285,35 +285,43 @@ import Testing
       upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
     var count = 0
-    func commit(isAlone: Bool) -> Bool {
+    func commit(for client: UInt64?) -> Bool {
       queue.sync {
         let n = count
         count += 1
         batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
-        writer.commit(at: reading(), isAlone: isAlone) { answers.withLock { $0.append(n) } }
+        writer.commit(at: reading(), for: client) { answers.withLock { $0.append(n) } }
         return answers.withLock { $0.last == n }
       }
     }
     func isDone() -> Bool { queue.sync { !writer.isBusy } }
-    while count < 10_000, !commit(isAlone: true) { while !isDone() { usleep(100) } }
+    while count < 10_000, !commit(for: 1) { while !isDone() { usleep(100) } }
     #expect(count > 32)
     #expect(answers.withLock(\.self) == Array(0..<count))
-    // With others, one waits for the thread; and what comes next, alone or not, for that.
-    #expect(!commit(isAlone: false))
+    // Another client comes: both wait for the thread.
+    #expect(!commit(for: 2))
     while !isDone() { usleep(100) }
     #expect(answers.withLock(\.self) == Array(0..<count))
     queue.sync { writer.close(at: reading()) }
     #expect(try open(directory).allCountdowns().count == count)
   }
 
-  @Test func aSlowDiskIsNotWaitedForOnTheLoop() {
-    var pace = DiskPace()
-    for _ in 0..<31 { pace.note(100) }
-    #expect(!pace.isFast)
-    pace.note(250)
-    #expect(pace.isFast)
-    pace.note(251)
-    #expect(!pace.isFast)
+  @Test func theLoopWaitsForNoSlowDiskAndNotWithSeveralClients() {
+    func isOpen(_ clients: [UInt64?], _ times: [Int64]) -> Bool {
+      var shortcut = Shortcut()
+      for (client, time) in zip(clients, times) {
+        shortcut.note(client)
+        shortcut.note(appending: time)
+      }
+      return shortcut.isOpen
+    }
+    let (one, fast) = ([UInt64?](repeating: 1, count: 33), [Int64](repeating: 500, count: 33))
+    #expect(isOpen(one, fast))
+    #expect(!isOpen(one.dropLast(), fast))
+    #expect(!isOpen(one.dropLast() + [2], fast))
+    #expect(!isOpen(one.dropLast() + [nil], fast))
+    #expect(!isOpen([UInt64?](repeating: nil, count: 33), fast))
+    #expect(!isOpen(one, fast.dropLast() + [501]))
   }
 
   @Test func filesThatWereMovedAreNoticed() throws {
