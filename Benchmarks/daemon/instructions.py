@@ -196,7 +196,9 @@ PAGE = """# Instructions per command
 
 What the release daemon executes for each command, counted by callgrind: all of its threads, without
 the kernel. Keys are new, of 16 bytes; nothing is stored unless the row says so. The counts do not
-depend on what else the machine does, so they show small changes. Written by `make callgrind`.
+depend on what else the machine does, so they show small changes. Compare counts of one machine
+only: a pipeline that takes longer than a millisecond under callgrind is read in parts, so a slower
+machine counts up to 10 % more. Written by `make callgrind`.
 
 {table}
 """
