@@ -180,6 +180,8 @@ def ping(pipe, path, interval=0.005):
             data = client.recv(1 << 16)
             if not data:
                 raise RuntimeError("the server closed the connection that asks PING")
+            if b"-" in data:
+                raise RuntimeError(f"PING is refused: {data[data.index(b'-') :][:200].decode()}")
             missing -= len(data)
             whole = len(asked) - -(-missing // len(b"+PONG\r\n"))
             answered += [time.time()] * (whole - len(answered))
