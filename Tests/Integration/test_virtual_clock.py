@@ -143,7 +143,8 @@ def test_many_restarts_leave_no_descriptors_behind(daemon, client):
     before = descriptors()
     for _ in range(3):
         client = again(daemon, client, "REBOOT")
-    assert descriptors() == before
+    # One that is open for a moment may have been counted before, or may be now.
+    eventually(lambda: descriptors() <= before, "none was left behind")
     # A signal is still heard, as the fixture finds out.
     assert client("CLOCK", "RESTART", "x").code == "ERR"
 
