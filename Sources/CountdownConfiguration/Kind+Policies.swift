@@ -73,9 +73,9 @@ private struct PolicyReader {
     case "title": rules.title = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "ready-title": rules.readyTitle = value.scalar(allowed: "a text").map { Array($0.utf8) }
     case "unreachable":
-      unreachable = value.value(
-        "one of " + FleetSettings.Unreachable.allCases.map(\.rawValue).joined(separator: ", "),
-        FleetSettings.Unreachable.init(rawValue:))
+      var choice = FleetSettings.Unreachable.refuse
+      Kind.choice().read(&choice, value)
+      unreachable = choice
     default: value.reportUnknown(key, known: Self.names)
     }
   }

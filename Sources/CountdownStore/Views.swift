@@ -1,12 +1,12 @@
-/// Views of the tables with readable columns, for people who open a backup with SQLite tools.
+/// SQL views that make a backup readable in an SQLite tool.
 ///
-/// The state itself has none. If SQLite lists a view before all tables, `quick_check` does not look
-/// for unused pages (seen with 3.40). A table whose root page was swapped with one of its leaves
-/// would then pass.
+/// Only backups have them. When a view comes before all tables in the schema, `quick_check` does not
+/// search for unused pages (seen with SQLite 3.40), so it would miss a table whose root page was
+/// swapped with one of its leaves.
 enum Views {
   static func create(in database: Database) throws(StoreError) { try database.execute(sql) }
 
-  /// Backups that became a state have them, and states that an early version wrote.
+  /// For restored backups, and for states written by an early version.
   static func drop(from database: Database) throws(StoreError) {
     let drops = try database.texts(
       "SELECT format('DROP VIEW \"%w\"', name) FROM sqlite_schema WHERE type = 'view'")

@@ -247,15 +247,45 @@ import Testing
 @Suite struct WriterTests {
   private let directory = TemporaryDirectory()
 
-  @Test func withPowerBatchesAreAnsweredInOrderOnceTheyAreOnTheDisk() throws {
-    let queue = DispatchQueue(label: "loop")
-    let answers = Mutex<[Int]>([])
-    let done = DispatchSemaphore(value: 0)
-    let writer = try StoreWriter(
+  /// With `power`, for a loop that runs on a queue.
+  private func writer(
+    in directory: TemporaryDirectory, _ queue: DispatchQueue
+  ) throws -> StoreWriter {
+    try StoreWriter(
       Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
       execute: { queue.async(execute: $0) },
       upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
       failed: { Issue.record($0) })
+  }
+
+  @Test func foldingBeginsAfterAPauseOrWhenTheLogIsLong() throws {
+    let life = try Life(directory)
+    func fact(_ name: String) -> Int {
+      life.writer.facts.first { $0.name == name }.flatMap { Int($0.value) } ?? -1
+    }
+    func fill(_ segments: Int) {
+      for n in 0..<segments * 16 {
+        life.commit(
+          batch([countdown(UInt32(n), "\(n)", meta: [UInt8](repeating: 1, count: 4_000))]))
+      }
+    }
+    func isFolded(within milliseconds: Int) -> Bool {
+      for _ in 0..<milliseconds / 10 where fact("folds") == 0 { usleep(10_000) }
+      return fact("folds") > 0
+    }
+    fill(4)
+    #expect(fact("log_segments") > 3)
+    #expect(!isFolded(within: 500))
+    fill(5)
+    #expect(isFolded(within: 500))
+    life.close()
+  }
+
+  @Test func withPowerBatchesAreAnsweredInOrderOnceTheyAreOnTheDisk() throws {
+    let queue = DispatchQueue(label: "loop")
+    let answers = Mutex<[Int]>([])
+    let done = DispatchSemaphore(value: 0)
+    let writer = try writer(in: directory, queue)
     queue.sync {
       for n in 0..<50 {
         batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
@@ -279,11 +309,7 @@ import Testing
     try #require(mkdir(directory.path, 0o700) == 0)
     let queue = DispatchQueue(label: "loop")
     let answers = Mutex<[Int]>([])
-    let writer = try StoreWriter(
-      Store(options(directory.state, .power), at: reading()), eventsAfter: 0, at: reading(),
-      execute: { queue.async(execute: $0) },
-      upkeep: { [queue = DispatchQueue(label: "upkeep")] in queue.async(execute: $0) },
-      failed: { Issue.record($0) })
+    let writer = try writer(in: directory, queue)
     var count = 0
     func commit(for client: UInt64?) -> Bool {
       queue.sync {

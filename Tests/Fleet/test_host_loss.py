@@ -1,7 +1,7 @@
 """Hosts are lost, each with its server, its Sentinel and its daemon; what was accepted stays so.
 
-LOSSES is how many, in fleets of their own for 40 each, as records grow meanwhile; ANSWER_MS the longest that 99 % of answers may take while a server is down, WRITE_MS
-how long until something is accepted again.
+LOSSES is how many, with a new fleet for every 40, as each fleet gathers records; ANSWER_MS the longest that
+99 % of answers may take while a server is down, WRITE_MS how long until something is accepted again.
 
 Where the machine is busy, Sentinel may take a new primary that runs for dead, too. Then a replica may
 confirm changes to it that the next primary lacks, so what was accepted at that time does not count, nor

@@ -169,20 +169,16 @@ extension Fleet {
     let policy = outcome.policy.flatMap { dispatcher.engine.settings.policies[$0] }
     guard policy?.unreachable ?? settings.unreachable == .local else { return false }
     operation.outcome = outcome
-    keepLocally(operation)
+    if case .record(let new) = outcome.change, !isRead(operation) {
+      statistics.degraded += 1
+      partitions[operation.partition].hasLocalChanges = true
+      setCopy(
+        operation.key, new.map { FleetRecord(newVersion(), $0) }, number: 0,
+        of: operation.partition, at: dispatcher.host.now)
+      dispatcher.engine.publishShared(outcome.events)
+    }
     confirm(operation)
     return true
-  }
-
-  private func keepLocally(_ operation: FleetOperation) {
-    guard case .record(let new) = operation.outcome.change, !isRead(operation) else { return }
-    let now = dispatcher.host.now
-    statistics.degraded += 1
-    partitions[operation.partition].hasLocalChanges = true
-    setCopy(
-      operation.key, new.map { FleetRecord(newVersion(), $0) }, number: 0,
-      of: operation.partition, at: now)
-    dispatcher.engine.publishShared(operation.outcome.events)
   }
 
   // MARK: Answers
