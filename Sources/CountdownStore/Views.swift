@@ -1,8 +1,8 @@
 /// SQL views that make a backup readable in an SQLite tool.
 ///
-/// Only backups have them. When a view comes before all tables in the schema, `quick_check` does not
-/// search for unused pages (seen with SQLite 3.40), so it would miss a table whose root page was
-/// swapped with one of its leaves.
+/// Only backups have them. When a view comes before all tables in the schema, `quick_check` does
+/// not search for unused pages (seen with SQLite 3.40), so it would miss a table whose root page
+/// was swapped with one of its leaves.
 enum Views {
   static func create(in database: Database) throws(StoreError) { try database.execute(sql) }
 
