@@ -108,24 +108,53 @@ extension Server {
 
   // MARK: Storing
 
+  /// Stores the changes of the batch, then writes its output, in the order of the batches.
+  func commitBatch() {
+    dispatcher.exchangeTouched(&touched)
+    guard let writer, !isReadOnly || writer.isBusy else { return writeTouched() }
+    if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
+    let client = touched.count == 1 ? touched[0].client.connection : nil
+    switch writer.commitAtOnce(at: reading, for: client) {
+    case .stored:
+      writeTouched()
+      resumeHeldBack()
+      goOnAfterStoring()
+    case .failed:
+      touched.removeAll()
+    case .waits:
+      let output = holdTouched()
+      writer.commitLater { [self] in
+        write(output)
+        resumeHeldBack()
+        goOnAfterStoring()
+      }
+    }
+  }
+
+  /// Writes the output of the batch, as it is stored.
+  private func writeTouched() {
+    for session in touched {
+      if let connection = connection(of: session) {
+        connection.writeOutput()
+      } else {
+        dispatcher.account(session)
+      }
+    }
+    let many = 4_096
+    touched.removeAll(keepingCapacity: touched.count < many)
+  }
+
   /// The replies and events of a connection in a batch.
   private typealias Output = (session: Session, bytes: [UInt8])
 
-  /// Stores the changes of the batch, then writes its output, in the order of the batches.
-  func commitBatch() {
-    let output = dispatcher.takeTouched().map { session -> Output in
+  /// Takes the output of the batch, which is to be written later.
+  private func holdTouched() -> [Output] {
+    defer { touched.removeAll() }
+    return touched.map { session in
       let bytes = session.takeOutput()
       session.heldBatches += 1
       session.heldBytes += bytes.count
       return (session, bytes)
-    }
-    guard let writer, !isReadOnly || writer.isBusy else { return write(output) }
-    if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
-    let client = output.count == 1 ? output[0].session.client.connection : nil
-    writer.commit(at: reading, for: client) { [self] in
-      write(output)
-      resumeHeldBack()
-      goOnAfterStoring()
     }
   }
 

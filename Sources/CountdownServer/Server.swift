@@ -76,6 +76,8 @@ package final class Server: CommandHost, @unchecked Sendable {
   var isBatchOpen = false
   /// Due work is left; it continues once sockets have been looked at.
   var isBehind = false
+  /// Those that get the output of the batch that ends.
+  var touched: [Session] = []
   /// The connection whose snapshots continued last.
   var lastSnapshot: UInt64 = 0
 

@@ -138,27 +138,45 @@ package final class StoreWriter: @unchecked Sendable {
   /// later; in the order of the batches. The clocks are stored with it if they are outdated.
   ///
   /// If it cannot be stored `stored` is never called, nor that of any later batch.
+  package func commit(at now: StoreClock.Reading, _ stored: @escaping () -> Void) {
+    switch commitAtOnce(at: now) {
+    case .stored: stored()
+    case .waits: commitLater(stored)
+    case .failed: break
+    }
+  }
+
+  package enum Commit {
+    case stored
+    /// It takes a moment: see `commitLater`.
+    case waits
+    case failed
+  }
+
+  /// The same where it can be done before this returns.
   ///
   /// - Parameter client: who the batch is for, if that is one client.
-  package func commit(
-    at now: StoreClock.Reading, for client: UInt64? = nil, _ stored: @escaping () -> Void
-  ) {
-    guard !isClosed else { return }
+  package func commitAtOnce(at now: StoreClock.Reading, for client: UInt64? = nil) -> Commit {
+    guard !isClosed else { return .failed }
     if clock.isOutdated(at: now) { note(now) }
     shortcut.note(client)
-    guard options.durability != .power || shortcut.isOpen, !isBusy else {
-      waiting.append(stored)
-      return goOn()
-    }
+    guard options.durability != .power || shortcut.isOpen, !isBusy else { return .waits }
     if !batch.isEmpty {
       do throws(StoreError) {
         note(appending: try log.append(batch.bytes))
       } catch {
-        return fail(error)
+        fail(error)
+        return .failed
       }
       batch.removeAll()
     }
-    stored()
+    return .stored
+  }
+
+  /// Stores a batch that `commitAtOnce` could not, and calls `stored` as `commit` does.
+  package func commitLater(_ stored: @escaping () -> Void) {
+    waiting.append(stored)
+    goOn()
   }
 
   private func note(appending microseconds: Int64) {

@@ -44,6 +44,13 @@ extension Span<UInt8> {
     return length == 0 ? 0 : UInt64(load(at: position) as UInt8)
   }
 
+  /// Whether a line ends there, at `\r\n`.
+  @inlinable @inline(__always)
+  public func isLineEnd(at position: Int) -> Bool {
+    precondition(position >= 0 && position <= count &- 2)
+    return load(at: position) as UInt16 == 0x0A0D
+  }
+
   /// The caller has checked that it is there.
   @inlinable @inline(__always)
   func load<Number: FixedWidthInteger & BitwiseCopyable>(at position: Int) -> Number {

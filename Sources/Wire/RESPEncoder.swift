@@ -110,9 +110,8 @@ package struct RESPEncoder: Sendable {
   /// An array of three integers, the first of which has one digit.
   package mutating func integers(_ digit: UInt8, _ second: Int64, _ third: Int64) {
     append(atMost: 80) {
-      $0.raw("*3\r\n:")
-      $0.byte(UInt8(ascii: "0") + digit)
-      $0.newline()
+      // The first line, and the second with its digit.
+      $0.word(0x0A0D_303A_0A0D_332A + UInt64(digit) << 40, count: 8)
       $0.integer(second)
       $0.integer(third)
     }

@@ -68,13 +68,25 @@ package struct RequestDecoder: ~Copyable {
       cursor.missing = max(line.value, 0)
       if cursor.missing == 0 { reset() }
     }
-    // Here, so that they are in registers meanwhile.
-    var (cursor, ranges) = (cursor, [] as [ArgumentRange])
+    // Here, so that the bytes can be lent meanwhile.
+    var ranges: [ArgumentRange] = []
     swap(&ranges, &self.ranges)
-    defer {
-      self.cursor = cursor
-      swap(&ranges, &self.ranges)
+    defer { swap(&ranges, &self.ranges) }
+    if cursor.count == 0, cursor.length == nil, isShort(cursor.missing),
+      cursor.missing <= ranges.count
+    {
+      var places = ranges.mutableSpan
+      if let end = Self.readShort(cursor.missing, buffer.bytes, from: cursor.position, &places) {
+        cursor.position = end
+        cursor.count = cursor.missing
+        cursor.missing = 0
+        isDone = true
+        return true
+      }
     }
+    // In registers meanwhile.
+    var cursor = cursor
+    defer { self.cursor = cursor }
     isDone = try Self.readArguments(buffer.bytes, limits, &cursor, &ranges)
     return isDone
   }
@@ -127,6 +139,50 @@ package struct RequestDecoder: ~Copyable {
       cursor.length = nil
     }
     return true
+  }
+
+  /// Whether no limit is met by so many short arguments.
+  private func isShort(_ count: Int) -> Bool {
+    limits.bulkLength >= Self.mostShort && limits.requestLength / Self.mostShort >= count
+  }
+
+  /// Reads all arguments of a request if they are short and have all come, as most have.
+  ///
+  /// - Returns: where the request ends; nil if they are to be read one by one.
+  @inline(never)
+  private static func readShort(
+    _ count: Int, _ bytes: Span<UInt8>, from start: Int,
+    _ ranges: inout MutableSpan<ArgumentRange>
+  ) -> Int? {
+    var position = start
+    for index in 0..<count {
+      guard position &+ 8 <= bytes.count,
+        let (length, header) = shortLength(bytes.word(at: position))
+      else { return nil }
+      let begin = position &+ header
+      let end = begin &+ length
+      guard end &+ 2 <= bytes.count, bytes.isLineEnd(at: end) else { return nil }
+      ranges[index] = ArgumentRange(
+        start: UInt32(truncatingIfNeeded: begin), count: UInt32(truncatingIfNeeded: length))
+      position = end &+ 2
+    }
+    return position
+  }
+
+  /// The longest argument that `readShort` takes, in bytes.
+  private static let mostShort = 99
+
+  /// The length of an argument, and of the line that says it; nil unless these are its first eight
+  /// bytes, and it has one digit or two.
+  @inline(__always)
+  private static func shortLength(_ word: UInt64) -> (length: Int, header: Int)? {
+    guard word & 0xFF == UInt64(UInt8(ascii: "$")) else { return nil }
+    let first = word &>> 8 & 0xFF &- 0x30
+    guard first < 10 else { return nil }
+    if word &>> 16 & 0xFFFF == 0x0A0D { return (Int(first), 4) }
+    let second = word &>> 16 & 0xFF &- 0x30
+    guard second < 10, word &>> 24 & 0xFFFF == 0x0A0D else { return nil }
+    return (Int(first &* 10 &+ second), 5)
   }
 
   private static let badCount = RESPProtocolError(description: "invalid multibulk length")

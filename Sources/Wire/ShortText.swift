@@ -91,14 +91,15 @@ public struct ShortText {
   /// Eight digits at a time, as dividing is what takes time.
   public mutating func decimal(_ value: UInt64) {
     let part: UInt64 = 100_000_000
-    if value < part { return leading(UInt32(truncatingIfNeeded: value)) }
+    guard value >= part else { return leading(UInt32(truncatingIfNeeded: value)) }
     let (most, last) = value.quotientAndRemainder(dividingBy: part)
-    decimal(most)
+    if most < part { leading(UInt32(truncatingIfNeeded: most)) } else { decimal(most) }
     let digits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
     unsafe take(8).storeBytes(of: digits.littleEndian, as: UInt64.self)
   }
 
   /// A number of up to eight digits, without zeros before it.
+  @inline(__always)
   private mutating func leading(_ value: UInt32) {
     guard value >= 10 else { return byte(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
     let digits = Self.eightDigits(value)

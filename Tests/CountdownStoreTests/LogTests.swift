@@ -316,7 +316,12 @@ import Testing
         let n = count
         count += 1
         batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
-        writer.commit(at: reading(), for: client) { answers.withLock { $0.append(n) } }
+        let answer = { answers.withLock { $0.append(n) } }
+        switch writer.commitAtOnce(at: reading(), for: client) {
+        case .stored: answer()
+        case .waits: writer.commitLater(answer)
+        case .failed: Issue.record("it could not be stored")
+        }
         return answers.withLock { $0.last == n }
       }
     }

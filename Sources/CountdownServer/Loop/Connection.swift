@@ -187,6 +187,20 @@ final class Connection: EventSource {
     finishWriting()
   }
 
+  /// Writes the output of the batch, which is stored: at once, unless something comes before it.
+  func writeOutput() {
+    guard session.outbound.isEmpty else { return write(session.takeOutput()) }
+    let length = session.output.bytes.count
+    let count = length == 0 ? 0 : session.output.bytes.withUnsafeBytes(send)
+    guard count == length else {
+      // What is left waits; an error is met again there.
+      write(Array(session.takeOutput()[max(count, 0)...]))
+      return
+    }
+    session.dropOutput()
+    finishWriting()
+  }
+
   private func goOnWriting() {
     writeOutbound()
     guard isOpen, !session.isBackedUp else { return finishWriting() }

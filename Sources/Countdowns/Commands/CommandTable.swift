@@ -4,8 +4,8 @@ import Wire
 package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
   private var families: [CommandName: Family] = [:]
-  /// The one of the last command, and how it was written: most often it is the next one's, too.
-  private var last: (name: CommandName.Words, family: Family)?
+  /// What was found last, and how it was written: most often it is what is looked for next.
+  private var last: (name: CommandName.Words, second: CommandName.Words?, index: Int)?
 
   /// The commands that begin with the same word.
   private struct Family {
@@ -61,11 +61,17 @@ package struct CommandTable: Sendable {
   }
 
   mutating func find(_ name: Span<UInt8>, _ second: Span<UInt8>?) -> Lookup {
-    let words = CommandName.Words(name)
-    if let last, last.name == words { return last.family.find(second) }
+    let first = CommandName.Words(name)
+    var other: CommandName.Words?
+    if let second { other = CommandName.Words(second) }
+    if let last, last.name == first, last.second == other { return .found(last.index) }
     guard let name = CommandName(name), let family = families[name] else { return .unknown }
-    last = (words, family)
-    return family.find(second)
+    let found = family.find(second)
+    // Of a longer word there is only the beginning.
+    if case .found(let index) = found, second?.count ?? 0 <= CommandName.most {
+      last = (first, other, index)
+    }
+    return found
   }
 
   func row(_ fullName: String) -> CommandSpec? {
@@ -119,9 +125,12 @@ struct CommandName: Hashable, Sendable {
     }
   }
 
+  /// Its longest, in bytes.
+  static let most = 16
+
   /// Nil for what can be no command: too long, or with a NUL, which would be taken for its end.
   init?(_ bytes: Span<UInt8>) {
-    guard bytes.count <= 16 else { return nil }
+    guard bytes.count <= Self.most else { return nil }
     let words = Words(bytes)
     guard !(words.low | ~Self.mask(bytes.count)).hasZeroByte,
       !(words.high | ~Self.mask(bytes.count - 8)).hasZeroByte

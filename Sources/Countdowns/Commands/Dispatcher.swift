@@ -189,8 +189,8 @@ package final class Dispatcher {
       session.output.bytes.removeSubrange(start...)
     }
     touch(session)
-    account(session)
-    deliver()
+    account(session, grownBy: session.output.bytes.count - start)
+    if engine.hasOutbox { deliver() }
   }
 
   /// A command counts for one, and for one more for each so many microseconds.
@@ -323,13 +323,13 @@ package final class Dispatcher {
   /// Everybody has had a share: from now on there is another.
   package func beginRound() { round += 1 }
 
-  /// The sessions that have something to be written since the last call.
-  package func takeTouched() -> [Session] {
+  /// Takes the sessions that have something to be written since the last call. The next ones go
+  /// into the memory of `empty`.
+  package func exchangeTouched(_ empty: inout [Session]) {
+    precondition(empty.isEmpty, "what was taken before has been written")
     batch += 1
-    guard !touched.isEmpty else { return [] }
     for session in touched { session.isTouched = false }
-    defer { touched.removeAll(keepingCapacity: touched.count < 4_096) }
-    return touched
+    swap(&touched, &empty)
   }
 
   // MARK: Monitors

@@ -109,6 +109,18 @@ package final class Session {
     lastOutput = min(bytes.count, Self.mostRoom)
     return bytes
   }
+
+  /// Forgets them, as they have been written. The memory of a few short replies is kept.
+  package func dropOutput() {
+    guard output.bytes.capacity <= Self.mostKept else {
+      _ = takeOutput()
+      return
+    }
+    output.bytes.removeAll(keepingCapacity: true)
+  }
+
+  /// In bytes, as there may be tens of thousands of connections.
+  private static let mostKept = 512
 }
 
 /// Which replies a connection wants. Events come in any case.

@@ -27,15 +27,60 @@ enum EventCoding {
     _ head: Event.Head, _ kind: EntityKind, key: Span<UInt8>,
     to bytes: inout [UInt8], _ words: Words, _ size: Int, _ rest: (inout Writer) -> Void
   ) {
-    let around = 96
     bytes.append(atMost: around + key.count + size) { text in
       var writer = Writer(text, words)
-      writer.integer(head.sequence)
-      writer.byte(kind.rawValue)
-      writer.bytes(key)
-      writer.word(head.name.text)
-      writer.integer(head.generation.value &- head.sequence)
-      rest(&writer)
+      writer.begin(head.sequence, kind, key)
+      writer.tail(head, rest)
+      text = writer.finish()
+    }
+  }
+
+  /// Of a record, beside its key and its fields.
+  private static let around = 96
+
+  /// All of a record after its key, for records that have the same.
+  struct Tail {
+    /// All that decides what is in it, of an event that reports numbers only.
+    struct Essence: Equatable {
+      /// How far the generation is ahead of the sequence number.
+      var ahead: Int64
+      var nowUnixMS: Int64
+      var deadlineUnixMS: Int64
+      var left: Interval
+      var plan: Countdown.Plan
+      var sends: UInt32
+    }
+
+    private(set) var bytes: [UInt8] = []
+    private var essence: Essence?
+
+    /// - Parameter size: as `append` takes it.
+    @inline(__always)
+    mutating func update(
+      _ essence: Essence, _ head: Event.Head, _ words: Words, _ size: Int,
+      _ rest: (inout Writer) -> Void
+    ) {
+      guard essence != self.essence else { return }
+      self.essence = essence
+      bytes.removeAll(keepingCapacity: true)
+      bytes.append(atMost: EventCoding.around + size) { text in
+        var writer = Writer(text, words)
+        writer.tail(head, rest)
+        text = writer.finish()
+      }
+    }
+  }
+
+  /// The same with what another record has after its key.
+  @inline(__always)
+  static func append(
+    _ sequence: Int64, _ kind: EntityKind, key: Span<UInt8>, _ tail: borrowing Tail,
+    to bytes: inout [UInt8], _ words: Words
+  ) {
+    bytes.append(atMost: around + key.count + tail.bytes.count) { text in
+      var writer = Writer(text, words)
+      writer.begin(sequence, kind, key)
+      writer.raw(tail.bytes.span.extracting(Writer.lengthBytes...))
       text = writer.finish()
     }
   }
@@ -45,18 +90,36 @@ enum EventCoding {
     private var text: ShortText
     private let words: Words
 
+    fileprivate static let lengthBytes = 4
+
     /// The length of the record comes first, once it is known.
     @inline(__always)
     fileprivate init(_ text: ShortText, _ words: Words) {
       self.text = text
-      self.text.word(0, count: 4)
+      self.text.word(0, count: Self.lengthBytes)
       self.words = words
     }
 
     @inline(__always)
     fileprivate consuming func finish() -> ShortText {
-      text.overwrite(at: 0, with: UInt32(text.count - 4))
+      text.overwrite(at: 0, with: UInt32(text.count - Self.lengthBytes))
       return text
+    }
+
+    /// A record as far as its key.
+    @inline(__always)
+    fileprivate mutating func begin(_ sequence: Int64, _ kind: EntityKind, _ key: Span<UInt8>) {
+      integer(sequence)
+      byte(kind.rawValue)
+      bytes(key)
+    }
+
+    /// A record after its key.
+    @inline(__always)
+    fileprivate mutating func tail(_ head: Event.Head, _ rest: (inout Writer) -> Void) {
+      word(head.name.text)
+      integer(head.generation.value &- head.sequence)
+      rest(&self)
     }
 
     @inline(__always)

@@ -59,6 +59,8 @@ package struct EventLog {
   /// Longer memory than this is not kept for the next chunk.
   private static let mostKept = 256 << 10
   private let words = Words.Owner()
+  /// Of the last event that has an essence.
+  private var tail = EventCoding.Tail()
 
   /// - Parameter sequence: nothing is known of events up to this number.
   init(limit: Int, after sequence: Int64) {
@@ -116,6 +118,25 @@ package struct EventLog {
     event.writeRest(title: title, to: &size)
     append(event.head, .countdown, key: key, size.bytes) { event.writeRest(title: title, to: &$0) }
   }
+
+  /// The same for one of many that may differ in nothing but their numbers and keys: those with the
+  /// `essence` of the one before are not made, but copied.
+  @inline(__always)
+  mutating func append(
+    _ head: Event.Head, key: Span<UInt8>, _ essence: EventCoding.Tail.Essence,
+    _ view: () -> some EntityView
+  ) {
+    if open.content.bytes.isEmpty { EventCoding.begin(&open.content.bytes) }
+    tail.update(essence, head, words.words, Self.mostOfNumbers) {
+      head.writeRest(of: view(), to: &$0)
+    }
+    EventCoding.append(
+      head.sequence, .countdown, key: key, tail, to: &open.content.bytes, words.words)
+    noteAppended(head.sequence)
+  }
+
+  /// Bytes of the fields of an event that has nothing but numbers and words of ours.
+  static let mostOfNumbers = 2_048
 
   /// The same for one that was written by another daemon, under another number.
   mutating func append(_ event: borrowing LoggedEvent, as sequence: Int64) {

@@ -24,6 +24,20 @@ extension Dispatcher {
     return user.fullSince != nil
   }
 
+  /// The same after a reply: most often nothing follows from it.
+  func account(_ session: Session, grownBy bytes: Int) {
+    guard let user = session.user, bytes >= 0, user.fullSince == nil, user.heldBack.isEmpty,
+      user.unreadBytes + bytes < settings.maxOutputPerUser
+    else {
+      account(session)
+      return
+    }
+    user.unreadBytes += bytes
+    unreadBytes += bytes
+    if unreadBytes > mostUnread { mostUnread = unreadBytes }
+    session.accountedOutput += bytes
+  }
+
   /// Remembers that a connection waits for room that other connections of its user take.
   package func holdBack(_ session: Session) {
     guard let user = session.user, user.fullSince != nil else { return }

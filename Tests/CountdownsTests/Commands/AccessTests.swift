@@ -76,7 +76,8 @@ import Wire
     let other = counter.open(as: Peer(uid: 6))
     counter.run(["ECHO", String(repeating: "x", count: 2_000)], by: slow)
     #expect(counter.dispatcher.isFull(reader) && counter.dispatcher.mayHaveRoomSoon(reader))
-    _ = counter.dispatcher.takeTouched()
+    var touched: [Session] = []
+    counter.dispatcher.exchangeTouched(&touched)
     #expect(!counter.dispatcher.mayHaveRoomSoon(reader))
 
     #expect(text(try counter.say("PING", by: reader)).hasPrefix("LIMIT max-output-per-uid is 2000"))

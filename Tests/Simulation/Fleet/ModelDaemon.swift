@@ -250,7 +250,8 @@ final class ModelDaemon {
         world.fail("daemon \(number): \(problem)")
       }
     }
-    _ = dispatcher.takeTouched()
+    var touched: [Session] = []
+    dispatcher.exchangeTouched(&touched)
     schedule()
   }
 

@@ -65,7 +65,7 @@ struct CountdownTable: ~Copyable {
   /// Whether there is such a countdown, and nothing beside its record but its plan and its user.
   func isPlain(_ index: UInt32) -> Bool {
     contains(index) && !records[Int(index)].flags.contains(.hasExtras)
-      && terms[records[Int(index)].terms].titles == nil
+      && !terms.hasTitles(records[Int(index)].terms)
   }
 
   private func extras(_ index: UInt32) -> CountdownExtras? {
@@ -80,7 +80,7 @@ struct CountdownTable: ~Copyable {
   /// What was sent under a policy; nil if it never had one.
   func sending(_ index: UInt32) -> Sending? { extras(index)?.sending }
 
-  func uid(_ index: UInt32) -> UInt32 { terms[record(index).terms].uid }
+  func uid(_ index: UInt32) -> UInt32 { terms.uid(record(index).terms) }
 
   func machine(_ index: UInt32) -> Countdown {
     let record = record(index)
@@ -93,7 +93,7 @@ struct CountdownTable: ~Copyable {
     records[Int(index)].update(machine)
   }
 
-  func titles(_ index: UInt32) -> Titles? { terms[record(index).terms].titles }
+  func titles(_ index: UInt32) -> Titles? { terms.titles(record(index).terms) }
 
   /// - Parameter key: whether the view is to have its key.
   func view(
@@ -102,7 +102,7 @@ struct CountdownTable: ~Copyable {
     let record = record(index)
     return CountdownView(
       record.machine(terms.plan(record.terms)), record.generation,
-      key: key ? Array(keys[record.key]) : [], titles: terms[record.terms].titles,
+      key: key ? Array(keys[record.key]) : [], titles: terms.titles(record.terms),
       extras(index), code: code, retryAt: retryAt, at: now)
   }
 
@@ -153,7 +153,7 @@ struct CountdownTable: ~Copyable {
   /// Nil if there is no room for its key, which must not be in the table yet. O(1).
   mutating func insert(
     _ key: Span<UInt8>, hash: KeyIndex.Hash, _ machine: Countdown, _ generation: Generation,
-    uid: UInt32, titles: Titles?, _ extras: CountdownExtras?
+    uid: UInt32, titles: Titles? = nil, _ extras: CountdownExtras? = nil
   ) -> UInt32? {
     guard let cell = keys.add(key) else { return nil }
     let place = places.take()

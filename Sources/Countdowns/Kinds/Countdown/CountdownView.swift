@@ -180,7 +180,9 @@ package struct CountdownView: EntityView, Equatable {
   }
 
   /// Most have nothing but numbers to report.
-  package func mostEventBytes(_ head: Event.Head) -> Int { rest == nil ? 2_048 : fieldBytes(head) }
+  package func mostEventBytes(_ head: Event.Head) -> Int { 
+    rest == nil ? EventLog.mostOfNumbers : fieldBytes(head)
+  }
 
   /// What a tick changes.
   func writeState(to writer: inout some FieldWriter & ~Copyable) {

@@ -100,12 +100,59 @@ enum CountdownKind: SharedKind {
 package struct CountdownStart: Sendable {
   /// With a policy, only whether it fires at once counts.
   package var plan: Countdown.Plan
-  package var policy: SendPolicy?
-  package var owner: Owner = .none
-  package var title: [UInt8]?
-  package var readyTitle: [UInt8]?
-  package var annotations = Annotations()
-  package var token: [UInt8]?
+  private var rest: Rest?
+
+  /// What most starts do not say. Elsewhere in memory, so that they cost little.
+  private struct Others {
+    var policy: SendPolicy?
+    var owner = Owner.none
+    var title: [UInt8]?
+    var readyTitle: [UInt8]?
+    var annotations = Annotations()
+    var token: [UInt8]?
+  }
+
+  private indirect enum Rest {
+    case some(Others)
+  }
+
+  private var others: Others {
+    get {
+      switch rest {
+      case .some(.some(let others)): others
+      case nil: Others()
+      }
+    }
+    set { rest = Rest.some(newValue) }
+  }
+
+  package var policy: SendPolicy? {
+    get { isPlain ? nil : others.policy }
+    set { others.policy = newValue }
+  }
+  package var owner: Owner {
+    get { isPlain ? .none : others.owner }
+    set { others.owner = newValue }
+  }
+  package var title: [UInt8]? {
+    get { isPlain ? nil : others.title }
+    set { others.title = newValue }
+  }
+  package var readyTitle: [UInt8]? {
+    get { isPlain ? nil : others.readyTitle }
+    set { others.readyTitle = newValue }
+  }
+  package var annotations: Annotations {
+    get { others.annotations }
+    set { others.annotations = newValue }
+  }
+  package var token: [UInt8]? {
+    get { isPlain ? nil : others.token }
+    set { others.token = newValue }
+  }
+
+  /// Whether it says nothing beyond how long.
+  var isPlain: Bool { rest == nil }
 
   package init(_ plan: Countdown.Plan) { self.plan = plan }
 }
@@ -141,8 +188,15 @@ struct StartAnswer {
   var sent: Generation?
   /// When a start is accepted, where that has just been found out.
   var retryAt: Instant?
+  /// What has to be known before a code is sent, where that is known already.
+  var brief: Brief?
   /// How it was, if it is forgotten already.
   var last: Forgotten?
+
+  struct Brief {
+    var generation: Generation
+    var retryAfterMS: Int64
+  }
 
   /// Elsewhere in memory, as there hardly ever is one.
   final class Forgotten {
@@ -178,6 +232,9 @@ extension Engine {
     let hash = KeyIndex.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
+      if start.isPlain, !subscriptions.isAnythingWatched {
+        return try startPlain(key, hash, start.plan, by: client, at: now)
+      }
       return started(try insertCountdown(key, hash, &start, by: client, at: now), at: now)
     }
     try checkSendsWritable(index)
@@ -212,14 +269,16 @@ extension Engine {
   }
 
   /// What has to be known before a code is sent.
-  func brief(
-    of answer: StartAnswer, at now: Moment
-  ) -> (generation: Generation, retryAfterMS: Int64) {
-    if let last = answer.last?.view { return (last.generation, last.retryAfterMS) }
-    let retryAfterMS = CountdownView.retryAfterMS(
-      countdowns.machine(answer.index), countdowns.sending(answer.index), retryAt: answer.retryAt,
-      at: now)
-    return (answer.sent ?? countdowns.generation(answer.index), retryAfterMS)
+  func brief(of answer: StartAnswer, at now: Moment) -> StartAnswer.Brief {
+    if let known = answer.brief { return known }
+    if let last = answer.last?.view {
+      return StartAnswer.Brief(generation: last.generation, retryAfterMS: last.retryAfterMS)
+    }
+    return StartAnswer.Brief(
+      generation: answer.sent ?? countdowns.generation(answer.index),
+      retryAfterMS: CountdownView.retryAfterMS(
+        countdowns.machine(answer.index), countdowns.sending(answer.index),
+        retryAt: answer.retryAt, at: now))
   }
 
   /// False if there was nothing to cancel. What was sent under a policy stays in its windows: to
@@ -402,6 +461,40 @@ extension Engine {
     connections.own(EntityRef(.countdown, index), start.owner)
     connections.count(1, for: client.uid)
     return index
+  }
+
+  /// The same for a new one that nobody owns or watches and that has no policy: for most.
+  private func startPlain(
+    _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ plan: Countdown.Plan, by client: Client,
+    at now: Moment
+  ) throws(EngineError) -> StartAnswer {
+    let generation = newGeneration()
+    let machine = Countdown(plan, at: now.boot)
+    guard let index = countdowns.insert(key, hash: hash, machine, generation, uid: client.uid)
+    else { throw .limit(name: "max-key-memory", value: settings.limits.keyMemory) }
+    connections.count(1, for: client.uid)
+    let left = plan.duration
+    guard left > .zero else { return started(index, at: now) }
+    statistics.accepted += 1
+    let deadline = now.boot + left
+    changes.note(EntityRef(.countdown, index), isKept: true)
+    var head = Event.Head(.started, generation)
+    head.sequence = newSequence()
+    if eventLog.isOn {
+      let essence = EventCoding.Tail.Essence(
+        ahead: generation.value &- head.sequence, nowUnixMS: now.unixMilliseconds,
+        deadlineUnixMS: now.unixMilliseconds(of: deadline), left: left, plan: plan,
+        sends: machine.sends)
+      eventLog.append(head, key: key, essence) {
+        countdowns.view(index, key: false, code: nil, retryAt: nil, at: now)
+      }
+    }
+    countdowns.timers[index] =
+      arm(nil, for: deadline, EntityRef(.countdown, index))?.record
+    return StartAnswer(
+      decision: .accepted, index: index,
+      brief: StartAnswer.Brief(
+        generation: generation, retryAfterMS: left.millisecondsRoundedUp))
   }
 
   private func restart(

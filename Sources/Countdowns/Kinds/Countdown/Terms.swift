@@ -52,8 +52,17 @@ struct TermsTable: ~Copyable {
   }
 
   private var entries: ContiguousArray<Entry?> = []
-  /// Of each of them, what is asked most.
-  private var plans: ContiguousArray<Countdown.Plan> = []
+  /// Of each of them, what is asked most: without references, which would have to be counted.
+  private struct Common {
+    var plan: Countdown.Plan
+    var uid: UInt32
+    var hasTitles: Bool
+
+    init(_ terms: Terms) {
+      (plan, uid, hasTitles) = (terms.plan, terms.uid, terms.titles != nil)
+    }
+  }
+  private var common: ContiguousArray<Common> = []
   private var free: [ID] = []
   private var known: [Terms: ID] = [:]
   /// What was taken last: most often it is what is taken next.
@@ -65,7 +74,10 @@ struct TermsTable: ~Copyable {
     _read { yield entries[Int(id)]!.terms }
   }
 
-  func plan(_ id: ID) -> Countdown.Plan { plans[Int(id)] }
+  func plan(_ id: ID) -> Countdown.Plan { common[Int(id)].plan }
+  func uid(_ id: ID) -> UInt32 { common[Int(id)].uid }
+  func titles(_ id: ID) -> Titles? { common[Int(id)].hasTitles ? entries[Int(id)]!.terms.titles : nil }
+  func hasTitles(_ id: ID) -> Bool { common[Int(id)].hasTitles }
 
   /// One more has these. O(1).
   mutating func take(_ terms: Terms) -> ID {
@@ -83,9 +95,9 @@ struct TermsTable: ~Copyable {
       } else {
         id = ID(entries.count)
         entries.append(nil)
-        plans.append(terms.plan)
+        common.append(Common(terms))
       }
-      plans[Int(id)] = terms.plan
+      common[Int(id)] = Common(terms)
       entries[Int(id)] = Entry(terms: terms, users: 1)
       known[terms] = id
     }
