@@ -29,6 +29,8 @@ package final class Engine {
   var subscriptions = Subscriptions()
   var snapshotWalks: [UInt64: SnapshotWalks] = [:]
   var changes = Changes()
+  /// Of the plain countdown that was stored last.
+  var storedForm = StoredForm()
   /// Kinds whose entities are copies of what a fleet shares: time and commands change them by way
   /// of the fleet.
   package var copies = KindSet() { didSet { changes.copies = copies } }

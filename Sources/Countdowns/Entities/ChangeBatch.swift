@@ -1,3 +1,5 @@
+import Wire
+
 /// What a batch has changed, as it is stored: a series of entries, which mean the same however
 /// often they are applied in their order. See docs/explanation/durability.md for the format.
 package final class ChangeWriter {
@@ -25,6 +27,20 @@ package final class ChangeWriter {
     begin(kind.rawValue, place)
     writer.measured { record.fields(&$0) }
   }
+
+  /// The same for a record whose bytes `body` writes.
+  ///
+  /// - Parameter most: how many bytes it may be.
+  @inline(__always)
+  func append(
+    _ kind: EntityKind, at place: UInt32, atMost most: Int, _ body: (inout ShortText) -> Void
+  ) {
+    begin(kind.rawValue, place)
+    writer.measured(atMost: most, body)
+  }
+
+  /// Of the store's clock.
+  var offset: Int64 { writer.offset }
 
   /// An entity of which nothing is stored any more.
   package func appendGone(_ kind: EntityKind, at place: UInt32) {

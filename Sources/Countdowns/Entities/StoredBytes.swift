@@ -85,6 +85,18 @@ package struct StoredByteWriter: StorageVisitor {
     }
   }
 
+  /// The same in one go.
+  ///
+  /// - Parameter most: how many bytes it may be.
+  @inline(__always)
+  mutating func measured(atMost most: Int, _ body: (inout ShortText) -> Void) {
+    bytes.append(atMost: most + 16) { text in
+      text.word(0, count: 4)
+      body(&text)
+      text.overwrite(at: 0, with: UInt32(text.count - 4).bigEndian)
+    }
+  }
+
   /// Begins again, with its memory.
   mutating func removeAll(keepingCapacity: Bool) {
     bytes.removeAll(keepingCapacity: keepingCapacity)

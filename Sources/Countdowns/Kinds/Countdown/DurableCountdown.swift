@@ -1,3 +1,5 @@
+import Wire
+
 /// A countdown as it is stored. Instants are on the boot clock of this boot. One that somebody owns
 /// is stored without its cooldown and its owner, for what was sent: as if it were cancelled.
 package struct DurableCountdown: Equatable, Sendable {
@@ -18,11 +20,6 @@ package struct DurableCountdown: Equatable, Sendable {
     self.uid = uid
   }
 
-  /// Whether it has none of what only some have.
-  var isPlain: Bool {
-    title == nil && readyTitle == nil && annotations == Annotations() && tokens.isEmpty
-      && sending == nil
-  }
 }
 
 extension DurableCountdown: StoredRecord {
@@ -168,5 +165,51 @@ extension SentToken {
   fileprivate mutating func fields(_ bytes: inout some StorageVisitor) {
     bytes.field("generation", &generation.value)
     bytes.field("token", &token)
+  }
+}
+
+/// The bytes of a countdown that counts or is ready, and has nothing beside its plan. They are the
+/// same for all with the same plan and user, but for key, generation and deadline; so those of the
+/// one before are copied.
+struct StoredForm {
+  private var plan: Countdown.Plan?
+  private var isCounting = false
+  private var uid: UInt32 = 0
+  private var sends: UInt32 = 0
+  private var isRefunded = false
+  private var offset: Int64 = 0
+  private var bytes: [UInt8] = []
+
+  /// Where fields of the bytes begin, with an empty key.
+  private static let uidPlace = 4 + 8
+  private static let deadlinePlace = uidPlace + 4 + 1 + 1
+  private static let restPlace = deadlinePlace + 8
+
+  /// More bytes than it has beside its key.
+  static let most = 128
+
+  /// - Parameter offset: that of the store's clock.
+  @inline(__always)
+  mutating func update(_ machine: Countdown, uid: UInt32, offset: Int64) {
+    guard
+      machine.plan != plan || machine.ticks != isCounting || uid != self.uid
+        || machine.sends != sends || machine.isRefunded != isRefunded || offset != self.offset
+    else { return }
+    (plan, isCounting, self.uid, self.offset) = (machine.plan, machine.ticks, uid, offset)
+    (sends, isRefunded) = (machine.sends, machine.isRefunded)
+    bytes = DurableCountdown(key: [], machine: machine, generation: Generation(0), uid: uid)
+      .bytes(offset: offset)
+  }
+
+  @inline(__always)
+  func write(
+    _ key: Span<UInt8>, _ generation: Generation, _ deadline: Instant, to text: inout ShortText
+  ) {
+    text.word(UInt64(UInt32(key.count).bigEndian), count: 4)
+    text.raw(key)
+    text.word(UInt64(bitPattern: generation.value.bigEndian), count: 8)
+    text.raw(bytes.span.extracting(Self.uidPlace..<Self.deadlinePlace))
+    text.word(UInt64(bitPattern: (deadline.microseconds &+ offset).bigEndian), count: 8)
+    text.raw(bytes.span.extracting(Self.restPlace...))
   }
 }

@@ -76,21 +76,22 @@ enum CountdownKind: SharedKind {
     return record
   }
 
-  static func copyRecord(
-    _ index: UInt32, of engine: Engine, to record: inout DurableCountdown
-  ) -> Bool {
-    guard engine.countdowns.isPlain(index) else {
-      guard let new = self.record(index, in: engine) else { return false }
-      record = new
-      return true
+  /// Most count or are ready, have nothing beside their plan, and share that with the one before.
+  static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool {
+    guard engine.countdowns.isPlain(index) else { return false }
+    let machine = engine.countdowns.machine(index)
+    let deadline: Instant
+    switch machine.phase {
+    case .counting(let moment), .ready(let moment): deadline = moment
+    case .paused, .idle: return false
     }
-    if !record.isPlain { record = .blank }
-    record.machine = engine.countdowns.machine(index)
-    record.generation = engine.countdowns.generation(index)
-    record.uid = engine.countdowns.uid(index)
-    record.key.removeAll(keepingCapacity: true)
+    let uid = engine.countdowns.uid(index)
+    engine.storedForm.update(machine, uid: uid, offset: batch.offset)
+    let generation = engine.countdowns.generation(index)
     engine.countdowns.withKey(index) { key in
-      record.key.append(atMost: key.count) { $0.raw(key) }
+      batch.append(kind, at: index, atMost: StoredForm.most + key.count) {
+        engine.storedForm.write(key, generation, deadline, to: &$0)
+      }
     }
     return true
   }
