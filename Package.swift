@@ -29,7 +29,8 @@ let package = Package(
   ],
   targets: [
     // Time.
-    .target(name: "TimerWheel", swiftSettings: strict),
+    .systemLibrary(name: "CPrefetch"),
+    .target(name: "TimerWheel", dependencies: ["CPrefetch"], swiftSettings: strict),
     .systemLibrary(name: "CTimerFD"),
     .target(
       name: "DispatchTimers", dependencies: ["CTimerFD", "TimerWheel"], swiftSettings: settings),

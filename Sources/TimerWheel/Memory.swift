@@ -1,3 +1,5 @@
+import CPrefetch
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -174,6 +176,12 @@ public struct Cells<Element: BitwiseCopyable> {
       assert(index >= 0 && index < count)
       return unsafe base + index
     }
+  }
+
+  /// Begins to fetch a value, so that looking at it a moment later does not wait for memory.
+  package func prefetch(_ index: Int) {
+    assert(index >= 0 && index < count)
+    unsafe countdownd_prefetch(base + index)
   }
 
   package func fill(_ range: Range<Int>, with value: Element) {

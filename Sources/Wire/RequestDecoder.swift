@@ -14,11 +14,20 @@ package struct RequestDecoder: ~Copyable {
   /// Where the arguments so far are; behind them are places that were needed before.
   private var ranges: [ArgumentRange] = []
   private var cursor = Cursor()
+  private var ahead = Ahead()
   /// A request has been handed out; its bytes go when the next one is asked for.
   private var isDone = false
   /// Where inline arguments are put together, as quotes and escapes have to go.
   private var inline: [UInt8] = []
   private var isInline = false
+
+  /// The request after the one that was handed out.
+  private struct Ahead {
+    var ranges: [ArgumentRange] = []
+    /// 0 as long as it has not been read.
+    var count = 0
+    var end = 0
+  }
 
   /// How far a request has been read.
   private struct Cursor {
@@ -45,9 +54,52 @@ package struct RequestDecoder: ~Copyable {
     return body(Arguments(isInline ? inline.span : buffer.bytes, ranges))
   }
 
+  /// Lends the arguments of the request after the one that `next` found, if it is short and has
+  /// come.
+  package mutating func withNext(_ body: (Arguments) -> Void) {
+    guard isDone, !isInline, buffer.count > cursor.position + 8 else { return }
+    var ahead = Ahead()
+    swap(&ahead, &self.ahead)
+    Self.readAhead(buffer.bytes.extracting(cursor.position...), limits, &ahead)
+    if ahead.count > 0 {
+      body(
+        Arguments(
+          buffer.bytes.extracting(cursor.position...),
+          ahead.ranges.span.extracting(first: ahead.count)))
+    }
+    swap(&ahead, &self.ahead)
+  }
+
+  private static func readAhead(
+    _ bytes: Span<UInt8>, _ limits: RESPLimits, _ ahead: inout Ahead
+  ) {
+    // `*3` and a line end.
+    let header = 4
+    let word = bytes.word(at: 0, count: header)
+    let count = Int(truncatingIfNeeded: word >> 8 & 0xFF) - 0x30
+    let most = 9
+    guard word & 0xFF == UInt64(UInt8(ascii: "*")), word >> 16 == 0x0A0D,
+      (1...min(limits.arguments, most)).contains(count), isShort(count, limits)
+    else { return }
+    if ahead.ranges.count < most {
+      ahead.ranges = Array(repeating: ArgumentRange(start: 0, count: 0), count: most)
+    }
+    var places = ahead.ranges.mutableSpan
+    guard let end = readShort(count, bytes, from: header, &places) else { return }
+    (ahead.count, ahead.end) = (count, end)
+  }
+
   /// Looks for the next request; false if more bytes are needed for one.
   package mutating func next() throws(RESPProtocolError) -> Bool {
     if isDone { reset() }
+    if ahead.count > 0 {
+      swap(&ranges, &ahead.ranges)
+      cursor.count = ahead.count
+      cursor.position = ahead.end
+      ahead.count = 0
+      isDone = true
+      return true
+    }
     while cursor.missing == 0 {
       guard buffer.count > 0 else { return false }
       guard buffer[0] == UInt8(ascii: "*") else {
@@ -72,7 +124,7 @@ package struct RequestDecoder: ~Copyable {
     var ranges: [ArgumentRange] = []
     swap(&ranges, &self.ranges)
     defer { swap(&ranges, &self.ranges) }
-    if cursor.count == 0, cursor.length == nil, isShort(cursor.missing),
+    if cursor.count == 0, cursor.length == nil, Self.isShort(cursor.missing, limits),
       cursor.missing <= ranges.count
     {
       var places = ranges.mutableSpan
@@ -142,8 +194,8 @@ package struct RequestDecoder: ~Copyable {
   }
 
   /// Whether no limit is met by so many short arguments.
-  private func isShort(_ count: Int) -> Bool {
-    limits.bulkLength >= Self.mostShort && limits.requestLength / Self.mostShort >= count
+  private static func isShort(_ count: Int, _ limits: RESPLimits) -> Bool {
+    limits.bulkLength >= mostShort && limits.requestLength / mostShort >= count
   }
 
   /// Reads all arguments of a request if they are short and have all come, as most have.

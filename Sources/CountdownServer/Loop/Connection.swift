@@ -119,6 +119,7 @@ final class Connection: EventSource {
         if session.isUnfinished {
           left -= dispatcher.goOn(session, at: now)
         } else if try decoder.next() {
+          decoder.withNext { dispatcher.prepare($0) }
           decoder.withArguments { left -= dispatcher.execute($0, for: session, at: now) }
         } else {
           isDrained = true

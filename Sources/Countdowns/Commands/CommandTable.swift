@@ -5,7 +5,18 @@ package struct CommandTable: Sendable {
   package let rows: [CommandSpec]
   private var families: [CommandName: Family] = [:]
   /// What was found last, and how it was written: most often it is what is looked for next.
-  private var last: (name: CommandName.Words, second: CommandName.Words?, index: Int)?
+  private var last: Last?
+
+  private struct Last {
+    let name: CommandName.Words
+    let second: CommandName.Words?
+    let index: Int
+    /// Where a countdown's key is among the arguments; 0 for none.
+    let countdown: Int
+  }
+
+  /// Where the key of the countdown is that the last command was about; 0 if it was about none.
+  var lastCountdown: Int { last?.countdown ?? 0 }
 
   /// The commands that begin with the same word.
   private struct Family {
@@ -69,7 +80,10 @@ package struct CommandTable: Sendable {
     let found = family.find(second)
     // Of a longer word there is only the beginning.
     if case .found(let index) = found, second?.count ?? 0 <= CommandName.most {
-      last = (first, other, index)
+      let isOfCountdown = rows[index].group == .entities(.countdown)
+      last = Last(
+        name: first, second: other, index: index,
+        countdown: isOfCountdown ? rows[index].keyPosition : 0)
     }
     return found
   }

@@ -147,6 +147,12 @@ package final class Dispatcher {
     return spend(took, session, isCommand: true)
   }
 
+  /// Begins to fetch what a command needs that is to be executed soon, if it is like the last one.
+  package func prepare(_ arguments: Arguments) {
+    let place = table.lastCountdown
+    if place > 0, place < arguments.count { engine.countdowns.prepare(arguments[place]) }
+  }
+
   /// Does another part of a command that is not finished.
   ///
   /// - Returns: how much of the session's share of a round it took.

@@ -94,6 +94,11 @@ struct KeyIndex: ~Copyable {
     }
   }
 
+  /// Begins to fetch what `find` looks at first.
+  func prefetch(_ hash: Hash) {
+    slots.prefetch(segment(hash) << Int(Self.placeBits) | Self.place(hash))
+  }
+
   /// O(1), amortized; a split asks for the hashes of a segment.
   ///
   /// - Parameter hashOf: of what was inserted before.

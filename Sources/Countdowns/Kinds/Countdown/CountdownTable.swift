@@ -15,6 +15,7 @@ struct CountdownTable: ~Copyable {
   private var index = KeyIndex()
   private var terms = TermsTable()
   private var extras: [UInt32: CountdownExtras] = [:]
+  private var prepared = PreparedKey()
   /// The most there were since memory was given back last.
   private var most = 0
   /// As few do not take enough memory to be worth it.
@@ -44,10 +45,25 @@ struct CountdownTable: ~Copyable {
   }
 
   /// O(1).
-  func find(_ key: Span<UInt8>) -> UInt32? { find(key, hash: KeyIndex.hash(key)) }
+  func find(_ key: Span<UInt8>) -> UInt32? { find(key, hash: hash(key)) }
 
   func find(_ key: Span<UInt8>, hash: KeyIndex.Hash) -> UInt32? {
-    index.find(hash: hash) { keys[records[Int($0)].key].hasSameBytes(as: key) }
+    index.find(hash: hash) { place in
+      let record = records[Int(place)]
+      return record.hash == hash && keys[record.key].hasSameBytes(as: key)
+    }
+  }
+
+  /// Of a key; found out before, if that was `prepare`.
+  func hash(_ key: Span<UInt8>) -> KeyIndex.Hash {
+    prepared.isOf(key) ? prepared.hash : KeyIndex.hash(key)
+  }
+
+  /// Begins to fetch what `find` needs: memory takes longer than a command.
+  mutating func prepare(_ key: Span<UInt8>) {
+    guard let new = PreparedKey(key) else { return }
+    prepared = new
+    index.prefetch(new.hash)
   }
 
   func find(_ key: [UInt8]) -> UInt32? { find(key.span) }
@@ -230,6 +246,33 @@ struct CountdownTable: ~Copyable {
   private mutating func startOverIfEmpty() {
     // Memory is given back after a peak, and cursors start over.
     if count == 0 { self = CountdownTable(keyMemory: keys.limit) }
+  }
+}
+
+/// The hash of a short key.
+private struct PreparedKey {
+  private var low: UInt64 = 0
+  private var high: UInt64 = 0
+  private var count = 0
+  private(set) var hash: KeyIndex.Hash = 0
+
+  init() {}
+
+  /// Nil for a long one.
+  init?(_ key: Span<UInt8>) {
+    guard key.count >= 8, key.count <= 16 else { return nil }
+    (low, high) = Self.words(key)
+    count = key.count
+    hash = KeyIndex.hash(key)
+  }
+
+  func isOf(_ key: Span<UInt8>) -> Bool {
+    key.count == count && count > 0 && (low, high) == Self.words(key)
+  }
+
+  /// The first and the last eight bytes.
+  private static func words(_ key: Span<UInt8>) -> (UInt64, UInt64) {
+    (key.word(at: 0), key.word(at: key.count &- 8))
   }
 }
 

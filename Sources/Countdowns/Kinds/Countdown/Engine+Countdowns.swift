@@ -230,7 +230,7 @@ extension Engine {
   ) throws(EngineError) -> StartAnswer {
     try checkWritable(start.owner)
     if start.policy != nil { try checkWritable(.none) }
-    let hash = KeyIndex.hash(key)
+    let hash = countdowns.hash(key)
     guard let index = settledCountdown(key, hash: hash, at: now) else {
       try checkLimits(client)
       if start.isPlain, !subscriptions.isAnythingWatched {
@@ -383,7 +383,7 @@ extension Engine {
   func settledCountdown(
     _ key: Span<UInt8>, at now: Moment
   ) -> UInt32? {
-    settledCountdown(key, hash: KeyIndex.hash(key), at: now)
+    settledCountdown(key, hash: countdowns.hash(key), at: now)
   }
 
   private func settledCountdown(
