@@ -127,7 +127,7 @@ extension Store {
         if others > 0 { problems.append("\(others) keys are in several rows of \(record.table)") }
       }
     }
-    try log?.forEachNewest { entry in
+    try log?.forEachNewest(records: false) { entry in
       guard case .events(let events, _) = entry, !areEvents(events.bytes) else { return }
       problems.append("events up to \(events.lastSequence) in the log make no sense")
     }

@@ -161,7 +161,7 @@ package final class Store {
 
   /// Reads all entities, half a microsecond for each; a table that cannot be read to its end does
   /// not keep others from being read. Instants are on the boot clock of this boot.
-  package func loadRecords(_ reader: some RecordReader) {
+  package func loadRecords(_ reader: any RecordReader) {
     Tables.load(database, offset: clock.offset, besides: log.newest, reader)
     Tables.load(log, offset: clock.offset, reader)
   }
@@ -178,7 +178,7 @@ package final class Store {
         failure = error
       }
     }
-    try log.forEachNewest { entry in
+    try log.forEachNewest(records: false) { entry in
       guard case .events(let portion, let missing) = entry else { return }
       if portion.dropsAll { (all, last) = ([], 0) }
       guard portion.lastSequence > last else { return }

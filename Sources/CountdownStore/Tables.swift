@@ -57,7 +57,7 @@ struct Tables {
   ///
   /// - Parameter log: entities that it has changed are passed over.
   static func load(
-    _ database: Database, offset: Int64, besides log: NewestChanges, _ reader: some RecordReader
+    _ database: Database, offset: Int64, besides log: NewestChanges, _ reader: any RecordReader
   ) {
     // Each by its name, so that reading a million rows is compiled for what is in them.
     load(DurableCountdown.self, database, offset, log, reader)
@@ -67,7 +67,7 @@ struct Tables {
   }
 
   /// Reads what the log has.
-  static func load(_ log: LogContents, offset: Int64, _ reader: some RecordReader) {
+  static func load(_ log: LogContents, offset: Int64, _ reader: any RecordReader) {
     guard reader.wantsMore, !log.newest.isEmpty else { return }
     let countdowns = Portions<DurableCountdown>(log, offset)
     let timers = Portions<DurableTimer>(log, offset)
@@ -96,7 +96,7 @@ struct Tables {
   @inline(__always)
   private static func load<Record: StoredRecord>(
     _: Record.Type, _ database: Database, _ offset: Int64, _ log: NewestChanges,
-    _ reader: some RecordReader
+    _ reader: any RecordReader
   ) {
     guard reader.wantsMore else { return }
     var rows: [StoredRow<Record>] = []
@@ -133,7 +133,7 @@ private final class Portions<Record: StoredRecord> {
   }
 
   func take(
-    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, _ reader: some RecordReader
+    _ kind: EntityKind, _ place: UInt32, _ bytes: ArraySlice<UInt8>, _ reader: any RecordReader
   ) {
     guard place < StoredPlaces.end,
       let record = Record(bytes: bytes, offset: offset, mayEndEarly: true),
@@ -148,7 +148,7 @@ private final class Portions<Record: StoredRecord> {
     rows.removeAll()
   }
 
-  func end(_ failure: StoreError?, _ reader: some RecordReader) {
+  func end(_ failure: StoreError?, _ reader: any RecordReader) {
     reader.take(rows)
     if nonsense > 0 {
       let detail = "\(nonsense) records of \(Record.table) make no sense"

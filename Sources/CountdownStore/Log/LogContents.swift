@@ -175,7 +175,11 @@ struct LogContents {
 
   /// Calls `body` with each entry that has to be applied, in their order: of entities the newest
   /// only, and none of those that have ended.
-  func forEachNewest(_ body: (ChangeEntry) -> Void) throws(StoreError) {
+  ///
+  /// - Parameter records: false to pass over all entities.
+  func forEachNewest(
+    records: Bool = true, _ body: (ChangeEntry) -> Void
+  ) throws(StoreError) {
     guard let end, lastNumber > folded else { return }
     for index in 0...end.segment {
       let bytes = try segments[index].read()
@@ -184,7 +188,7 @@ struct LogContents {
         _ = ChangeEntry.forEach(of: payload) { entry in
           switch entry {
           case .current(let kind, let place, let bytes):
-            if newest.isNewest(kind, place, bytes, inSegment: index) { body(entry) }
+            if records, newest.isNewest(kind, place, bytes, inSegment: index) { body(entry) }
           case .gone: break
           case .events, .clocks: body(entry)
           }

@@ -66,12 +66,21 @@ extension StoredRecord {
   package static func restore(
     _ rows: [StoredRow<Self>], in engine: Engine, now: Moment
   ) -> Int {
-    rows.count { row in
-      let record = row.record
-      guard !engine.copies.contains(record.kind) else { return false }
-      return !engine.canRestore(record.kind, record.key, at: row.place)
-        || !record.restore(in: engine, at: row.place, now: now)
+    var refused = 0
+    for index in rows.indices {
+      if index + 1 < rows.count {
+        let next = rows[index + 1].record
+        if next.kind == .countdown { engine.countdowns.prepare(next.key.span) }
+      }
+      let record = rows[index].record
+      guard !engine.copies.contains(record.kind) else { continue }
+      if !engine.canRestore(record.kind, record.key, at: rows[index].place)
+        || !record.restore(in: engine, at: rows[index].place, now: now)
+      {
+        refused += 1
+      }
     }
+    return refused
   }
 }
 

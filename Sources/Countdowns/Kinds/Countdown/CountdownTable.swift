@@ -15,7 +15,8 @@ struct CountdownTable: ~Copyable {
   private var index = KeyIndex()
   private var terms = TermsTable()
   private var extras: [UInt32: CountdownExtras] = [:]
-  private var prepared = PreparedKey()
+  /// What is looked for next, and what after that.
+  private var prepared = (next: PreparedKey(), later: PreparedKey())
   /// The most there were since memory was given back last.
   private var most = 0
   /// As few do not take enough memory to be worth it.
@@ -54,15 +55,17 @@ struct CountdownTable: ~Copyable {
     }
   }
 
-  /// Of a key; found out before, if that was `prepare`.
+  /// Of a key; known already of one that was prepared.
   func hash(_ key: Span<UInt8>) -> KeyIndex.Hash {
-    prepared.isOf(key) ? prepared.hash : KeyIndex.hash(key)
+    if prepared.next.isOf(key) { return prepared.next.hash }
+    return prepared.later.isOf(key) ? prepared.later.hash : KeyIndex.hash(key)
   }
 
-  /// Begins to fetch what `find` needs: memory takes longer than a command.
+  /// Begins to fetch what `find` needs for a key that is looked for after the next one: memory
+  /// takes longer than a command.
   mutating func prepare(_ key: Span<UInt8>) {
     guard let new = PreparedKey(key) else { return }
-    prepared = new
+    prepared = (prepared.later, new)
     index.prefetch(new.hash)
   }
 
@@ -187,7 +190,7 @@ struct CountdownTable: ~Copyable {
     guard let cell = keys.add(key.span) else { return false }
     places.take(place)
     let record = CountdownRecord(
-      entity.machine, entity.generation, cell, KeyIndex.hash(key.span), terms.take(entity.terms))
+      entity.machine, entity.generation, cell, hash(key.span), terms.take(entity.terms))
     fill(place, record, entity.extras)
     return true
   }
