@@ -100,6 +100,10 @@ extension Server {
 
   // MARK: Memory
 
+  /// Has the process receive memory in small pages. A huge one is cleared in one piece, which takes
+  /// milliseconds, and tens of them in a virtual machine; the loop waits for it.
+  package static func avoidHugePages() { _ = countdownd_avoid_huge_pages() }
+
   /// Returns memory to the system once clients have read most of a peak of output, or have closed.
   /// Takes about 0.1 ms for each MiB.
   private func returnMemory() {

@@ -143,6 +143,7 @@ struct Countdownd: ParsableCommand {
     // A file that may not grow is an error like a full disk.
     signal(SIGXFSZ, SIG_IGN)
     raiseDescriptorLimit()
+    Server.avoidHugePages()
     let notifier = ServiceNotifier()
     let status = StatusLine(notifier)
     var settings = ServerSettings(configuration, listener: try listener(configuration))
