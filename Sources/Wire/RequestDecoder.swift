@@ -1,3 +1,5 @@
+import Synchronization
+
 /// Finds requests in a stream of bytes: arrays of bulk strings, or inline commands for people who
 /// type. It continues where it stopped, so a request that comes in many pieces is not read twice.
 ///
@@ -10,6 +12,8 @@
 package struct RequestDecoder: ~Copyable {
   package let limits: RESPLimits
 
+  /// A value with an atomic in it is lent by its address, others as a copy of all their bytes.
+  private let anchor = Atomic<UInt8>(0)
   private var buffer = ByteQueue()
   /// Where the arguments so far are; behind them are places that were needed before.
   private var ranges: [ArgumentRange] = []

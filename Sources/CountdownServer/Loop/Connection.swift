@@ -112,7 +112,7 @@ final class Connection: EventSource {
     let share = dispatcher.share(of: session, server.settings.commandsPerTurn)
     var left = share
     var isDrained = false
-    dispatcher.beginLaps()
+    dispatcher.beginLaps(server.virtualClock == nil ? now.boot.microseconds : nil)
     defer { dispatcher.endLaps() }
     do {
       while !session.isClosing, !isStuck, left > 0, !dispatcher.mayHaveRoomSoon(session) {

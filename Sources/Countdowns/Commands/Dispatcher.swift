@@ -210,7 +210,9 @@ package final class Dispatcher {
 
   /// Commands follow each other from now on: each is timed from the end of the one before, as
   /// looking at the clock takes about as long as a small command.
-  package func beginLaps() { lapBegan = stopwatch() }
+  ///
+  /// - Parameter now: what the stopwatch says, if that is known.
+  package func beginLaps(_ now: Int64? = nil) { lapBegan = now ?? stopwatch() }
 
   package func endLaps() { lapBegan = nil }
 

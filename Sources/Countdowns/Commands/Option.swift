@@ -106,6 +106,7 @@ extension Call {
   func read<Request>(
     _ options: [Option<Request>], from index: Int, into request: inout Request
   ) throws(CommandError) {
+    guard arguments.count > index else { return }
     var reader = self.options(from: index)
     var seen: UInt64 = 0
     while let word = reader.nextWord() {
