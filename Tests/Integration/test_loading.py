@@ -68,9 +68,9 @@ def loading(start_daemon, gate, manager):
     client = daemon.connect()
     fill(client)
     # Long enough not to be due before the daemon has ended, on a busy machine too.
-    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "4s")
-    client("TIMER", "SET", "once", "4s", "LATE", "skip")
-    client("TIMER", "SET", "often", "4s", "EVERY", "1h", "LATE", "coalesce")
+    client("COUNTDOWN", "START", "short", "COUNT", 1, "EVERY", "8s")
+    client("TIMER", "SET", "once", "8s", "LATE", "skip")
+    client("TIMER", "SET", "often", "8s", "EVERY", "1h", "LATE", "coalesce")
     client("COUNTDOWN", "START", "long", "COUNT", 3_600)
     daemon.before = {key: view(client("COUNTDOWN", "GET", key)) for key in ["short", "long"]}
     # All in the tables, where the gate is.

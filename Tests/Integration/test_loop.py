@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import resource
 import socket
 import time
@@ -134,6 +135,14 @@ def test_each_of_20000_connections_is_served(start_daemon):
         for connection in connections:
             connection.close()
         eventually(lambda: connection_count(daemon) == 1, "their connections are closed")
-        assert len(os.listdir(f"/proc/{daemon.pid}/fd")) <= descriptors + 1
+        eventually(
+            lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= descriptors + 1, "their descriptors are closed"
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_memory_comes_in_small_pages(daemon):
+    """Clearing a huge one holds the loop for milliseconds."""
+    status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+    assert "THP_enabled:\t0\n" in status

@@ -13,16 +13,26 @@ import Wire
   static func decode(
     _ pieces: [[UInt8]], limits: RESPLimits = RESPLimits(), mostBuffered: Int = .max
   ) -> Outcome {
+    let outcome = decode(pieces, limits, mostBuffered, looksAhead: false)
+    let ahead = decode(pieces, limits, mostBuffered, looksAhead: true)
+    #expect(outcome == ahead, "what was looked at ahead is decoded as the rest is")
+    return outcome
+  }
+
+  private static func decode(
+    _ pieces: [[UInt8]], _ limits: RESPLimits, _ mostBuffered: Int, looksAhead: Bool
+  ) -> Outcome {
     var decoder = RequestDecoder(limits: limits)
     var outcome = Outcome()
+    var announced: [String]?
     for piece in pieces {
       decoder.append(piece.span.bytes)
       do throws(RESPProtocolError) {
         while try decoder.next() {
-          decoder.withArguments { arguments in
-            outcome.requests.append(
-              (0..<arguments.count).map { String(decoding: arguments[$0]) })
-          }
+          decoder.withArguments { outcome.requests.append(words($0)) }
+          if let announced { #expect(announced == outcome.requests.last) }
+          announced = nil
+          if looksAhead { decoder.withNext { announced = words($0) } }
         }
       } catch {
         outcome.error = error.description
@@ -31,6 +41,26 @@ import Wire
       #expect(decoder.bufferedBytes <= mostBuffered)
     }
     return outcome
+  }
+
+  private static func words(_ arguments: Arguments) -> [String] {
+    (0..<arguments.count).map { String(decoding: arguments[$0]) }
+  }
+
+  @Test("The request after the one at hand is known once it has come")
+  func looksAhead() throws {
+    var decoder = RequestDecoder()
+    let request = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
+    decoder.append(Array((request + request + String(request.dropLast())).utf8).span.bytes)
+    var seen: [[String]] = []
+    for _ in 0..<2 {
+      let isThere = try decoder.next()
+      #expect(isThere)
+      decoder.withNext { seen.append(Self.words($0)) }
+    }
+    #expect(seen == [["GET", "a"]])
+    let isThere = try decoder.next()
+    #expect(!isThere)
   }
 
   static func decode(_ text: String, limits: RESPLimits = RESPLimits()) -> Outcome {

@@ -105,6 +105,27 @@ import TimerWheel
     for place in taken { #expect(table.contains(place) && countdowns.contains(place)) }
   }
 
+  @Test func aPreparedKeyHasTheHashThatItHas() {
+    var generator = SeededGenerator(seed: 1)
+    var countdowns = CountdownTable()
+    var keys: [[UInt8]] = []
+    for length in 1..<40 {
+      for _ in 0..<20 {
+        // Many that differ in one byte.
+        var key = [UInt8](repeating: 7, count: length)
+        key[Int.random(in: 0..<length, using: &generator)] = UInt8.random(
+          in: 0..<3, using: &generator)
+        keys.append(key)
+      }
+    }
+    for key in keys.shuffled(using: &generator) {
+      countdowns.prepare(key.span)
+      for other in [key] + keys.shuffled(using: &generator).prefix(10) {
+        #expect(countdowns.hash(other.span) == KeyIndex.hash(other.span))
+      }
+    }
+  }
+
   @Test("EntitySet agrees with a Set", arguments: 0..<10)
   func entitySet(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)

@@ -1,3 +1,4 @@
+import SeededRandom
 import Testing
 
 @testable import Countdowns
@@ -74,5 +75,34 @@ import Testing
       #expect(stored != nil && stored == CountdownKind.record(place, in: desk.engine))
     }
     #expect(isWhole && places == [0, 1, 2, 4])
+  }
+
+  @Test("What is copied from the countdown before is what would be written", arguments: 0..<20)
+  func copiedRecords(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    let offset = Int64.random(in: -1_000_000...1_000_000, using: &generator)
+    var time: Int64 = 0
+    var seen: Set<String> = []
+    for _ in 0..<300 {
+      let name = "\(Int.random(in: 0..<12, using: &generator))"
+      switch Int.random(in: 0..<6, using: &generator) {
+      case 0: time += Int64.random(in: 1..<3_000, using: &generator)
+      case 1:
+        _ = try? desk.with(name) {
+          try desk.engine.pauseCountdown($0, generation: nil, at: desk.now)
+        }
+      default: try desk.start(name, count: UInt32.random(in: 1...2, using: &generator))
+      }
+      desk.at(time)
+      let batch = ChangeWriter(offset: offset)
+      desk.engine.takeChanges(into: batch)
+      _ = ChangeEntry.forEach(of: batch.bytes[...]) { entry in
+        guard case .current(.countdown, let place, let bytes) = entry else { return }
+        let alone = CountdownKind.record(place, in: desk.engine)
+        #expect(alone?.bytes(offset: offset) == Array(bytes))
+        if let phase = alone?.machine.phase { seen.insert("\(phase)".prefix { $0 != "(" } + "") }
+      }
+    }
+    #expect(seen == ["counting", "paused", "ready"])
   }
 }

@@ -106,6 +106,27 @@ import Testing
     #expect(published.count == 15)
   }
 
+  @Test("Starts that are copied in the log read as those that are written", arguments: 0..<20)
+  func copiedEvents(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    let desks = [Desk(), Desk()]
+    // Somebody who listens to anything has each event written.
+    desks[1].subscribe(1, "countdown:nobody's")
+    var time: Int64 = 0
+    for _ in 0..<60 {
+      let name = "\(Int.random(in: 0..<20, using: &generator))"
+      let count = UInt32.random(in: 1...2, using: &generator)
+      let sends = Int.random(in: 0..<4, using: &generator)
+      if Bool.random(using: &generator) { time += Int64.random(in: 0..<1_500, using: &generator) }
+      for desk in desks {
+        desk.at(time)
+        for index in 0...sends { try desk.start("\(name) \(index)", count: count) }
+      }
+    }
+    #expect(lines(desks[0]).count > 60)
+    #expect(lines(desks[0]) == lines(desks[1]))
+  }
+
   @Test func nonUTF8TextAndWordsWithoutACodeAreLogged() throws {
     struct View: EntityView {
       let key: [UInt8] = [0xFF, 0x22]

@@ -180,7 +180,7 @@ package struct CountdownView: EntityView, Equatable {
   }
 
   /// Most have nothing but numbers to report.
-  package func mostEventBytes(_ head: Event.Head) -> Int { 
+  package func mostEventBytes(_ head: Event.Head) -> Int {
     rest == nil ? EventLog.mostOfNumbers : fieldBytes(head)
   }
 

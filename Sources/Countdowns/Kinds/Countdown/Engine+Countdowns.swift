@@ -129,27 +129,27 @@ package struct CountdownStart: Sendable {
 
   package var policy: SendPolicy? {
     get { isPlain ? nil : others.policy }
-    set { others.policy = newValue }
+    set { if newValue != nil || !isPlain { others.policy = newValue } }
   }
   package var owner: Owner {
     get { isPlain ? .none : others.owner }
-    set { others.owner = newValue }
+    set { if newValue != .none || !isPlain { others.owner = newValue } }
   }
   package var title: [UInt8]? {
     get { isPlain ? nil : others.title }
-    set { others.title = newValue }
+    set { if newValue != nil || !isPlain { others.title = newValue } }
   }
   package var readyTitle: [UInt8]? {
     get { isPlain ? nil : others.readyTitle }
-    set { others.readyTitle = newValue }
+    set { if newValue != nil || !isPlain { others.readyTitle = newValue } }
   }
   package var annotations: Annotations {
     get { others.annotations }
-    set { others.annotations = newValue }
+    set { if newValue != Annotations() || !isPlain { others.annotations = newValue } }
   }
   package var token: [UInt8]? {
     get { isPlain ? nil : others.token }
-    set { others.token = newValue }
+    set { if newValue != nil || !isPlain { others.token = newValue } }
   }
 
   /// Whether it says nothing beyond how long.
@@ -464,7 +464,7 @@ extension Engine {
     return index
   }
 
-  /// The same for a new one that nobody owns or watches and that has no policy: for most.
+  /// The same for a new one without owner, policy and watchers: for most.
   private func startPlain(
     _ key: Span<UInt8>, _ hash: KeyIndex.Hash, _ plan: Countdown.Plan, by client: Client,
     at now: Moment

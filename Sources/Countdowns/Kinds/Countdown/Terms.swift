@@ -76,7 +76,9 @@ struct TermsTable: ~Copyable {
 
   func plan(_ id: ID) -> Countdown.Plan { common[Int(id)].plan }
   func uid(_ id: ID) -> UInt32 { common[Int(id)].uid }
-  func titles(_ id: ID) -> Titles? { common[Int(id)].hasTitles ? entries[Int(id)]!.terms.titles : nil }
+  func titles(_ id: ID) -> Titles? {
+    common[Int(id)].hasTitles ? entries[Int(id)]!.terms.titles : nil
+  }
   func hasTitles(_ id: ID) -> Bool { common[Int(id)].hasTitles }
 
   /// One more has these. O(1).
