@@ -81,8 +81,6 @@ protocol DurableKind: Kind {
 
   /// What is stored of an entity; nil if nothing is.
   static func record(_ index: UInt32, in engine: Engine) -> Record?
-  /// The same in place of another record, whose memory can be used again; false if nothing is.
-  static func copyRecord(_ index: UInt32, of engine: Engine, to record: inout Record) -> Bool
   /// Appends the bytes of its record where there is a shorter way to them; false if not.
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool
 }
@@ -90,23 +88,16 @@ protocol DurableKind: Kind {
 extension DurableKind {
   static var canBeDurable: Bool { true }
 
-  static func copyRecord(_ index: UInt32, of engine: Engine, to record: inout Record) -> Bool {
-    guard let new = self.record(index, in: engine) else { return false }
-    record = new
-    return true
-  }
-
   static func append(_ index: UInt32, of engine: Engine, to batch: ChangeWriter) -> Bool { false }
 
   static func takeChanges(of engine: Engine, into batch: ChangeWriter) {
     let changed = engine.changes.take(kind)
     guard !changed.isEmpty else { return }
-    var record = Record.blank
     for index in changed {
       let entity = EntityRef(kind, index)
       if append(index, of: engine, to: batch) {
         engine.changes.setKept(entity, true)
-      } else if copyRecord(index, of: engine, to: &record) {
+      } else if var record = record(index, in: engine) {
         engine.changes.setKept(entity, true)
         batch.append(&record, kind, at: index)
       } else if engine.changes.isKept(entity) {
