@@ -97,7 +97,7 @@ extension DurableKind {
       let entity = EntityRef(kind, index)
       if append(index, of: engine, to: batch) {
         engine.changes.setKept(entity, true)
-      } else if var record = record(index, in: engine) {
+      } else if var record = Self.record(index, in: engine) {
         engine.changes.setKept(entity, true)
         batch.append(&record, kind, at: index)
       } else if engine.changes.isKept(entity) {
