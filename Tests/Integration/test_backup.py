@@ -65,8 +65,9 @@ def test_a_backup_can_be_read_and_restored(start_daemon, tmp_path, durability):
     # What comes after it is not in it.
     client("COUNTDOWN", "START", "later")
     before = client("EVENTS", "LAST")
-    log = [path.name for path in segments(daemon.state)]
     daemon.terminate()
+    # Until then segments may be brought to the tables, and given back.
+    log = [path.name for path in segments(daemon.state)]
     state = daemon.directory / "state"
     restore(file, state)
     looked = check(state)
