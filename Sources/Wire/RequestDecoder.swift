@@ -77,12 +77,9 @@ package struct RequestDecoder: ~Copyable {
   private static func readAhead(
     _ bytes: Span<UInt8>, _ limits: RESPLimits, _ ahead: inout Ahead
   ) {
-    // `*3` and a line end.
-    let header = 4
-    let word = bytes.word(at: 0, count: header)
-    let count = Int(truncatingIfNeeded: word >> 8 & 0xFF) - 0x30
     let most = 9
-    guard word & 0xFF == UInt64(UInt8(ascii: "*")), word >> 16 == 0x0A0D,
+    guard bytes[0] == UInt8(ascii: "*"),
+      let (count, header) = shortNumber(bytes.word(at: 0)),
       (1...min(limits.arguments, most)).contains(count), isShort(count, limits)
     else { return }
     if ahead.ranges.count < most {
@@ -180,7 +177,7 @@ package struct RequestDecoder: ~Copyable {
       }
       let end = cursor.position + length
       guard bytes.count >= end + 2 else { return false }
-      guard bytes[end] == UInt8(ascii: "\r"), bytes[end + 1] == UInt8(ascii: "\n") else {
+      guard bytes.isLineEnd(at: end) else {
         throw RESPProtocolError(description: "bulk does not end where its length says")
       }
       let range = ArgumentRange(start: UInt32(cursor.position), count: UInt32(length))
@@ -212,8 +209,8 @@ package struct RequestDecoder: ~Copyable {
   ) -> Int? {
     var position = start
     for index in 0..<count {
-      guard position &+ 8 <= bytes.count,
-        let (length, header) = shortLength(bytes.word(at: position))
+      guard position &+ 8 <= bytes.count, bytes[position] == UInt8(ascii: "$"),
+        let (length, header) = shortNumber(bytes.word(at: position))
       else { return nil }
       let begin = position &+ header
       let end = begin &+ length
@@ -227,19 +224,6 @@ package struct RequestDecoder: ~Copyable {
 
   /// The longest argument that `readShort` takes, in bytes.
   private static let mostShort = 99
-
-  /// The length of an argument, and of the line that says it; nil unless these are its first eight
-  /// bytes, and it has one digit or two.
-  @inline(__always)
-  private static func shortLength(_ word: UInt64) -> (length: Int, header: Int)? {
-    guard word & 0xFF == UInt64(UInt8(ascii: "$")) else { return nil }
-    let first = word &>> 8 & 0xFF &- 0x30
-    guard first < 10 else { return nil }
-    if word &>> 16 & 0xFFFF == 0x0A0D { return (Int(first), 4) }
-    let second = word &>> 16 & 0xFF &- 0x30
-    guard second < 10, word &>> 24 & 0xFFFF == 0x0A0D else { return nil }
-    return (Int(first &* 10 &+ second), 5)
-  }
 
   private static let badCount = RESPProtocolError(description: "invalid multibulk length")
   private static let badBulk = RESPProtocolError(description: "invalid bulk length")
@@ -261,17 +245,26 @@ package struct RequestDecoder: ~Copyable {
   private static func number(
     in bytes: Span<UInt8>, at start: Int, _ malformed: @autoclosure () -> RESPProtocolError
   ) throws(RESPProtocolError) -> (value: Int, end: Int)? {
-    // Most often it is one digit, or two.
-    if bytes.count - start >= 5 {
-      let word = UInt32(truncatingIfNeeded: bytes.word(at: start + 1, count: 4))
-      let first = word & 0xFF &- 0x30
-      if first < 10 {
-        if word &>> 8 & 0xFFFF == 0x0A0D { return (Int(first), start + 4) }
-        let second = word &>> 8 & 0xFF &- 0x30
-        if second < 10, word &>> 16 == 0x0A0D { return (Int(first &* 10 &+ second), start + 5) }
-      }
+    let least = 5
+    if bytes.count - start >= least,
+      let (value, length) = shortNumber(bytes.word(at: start, count: least))
+    {
+      return (value, start + length)
     }
     return try longNumber(in: bytes, at: start, malformed())
+  }
+
+  /// The same where the number has one digit or two, as most have, and how long its line is.
+  ///
+  /// - Parameter word: the first bytes of the line.
+  @inline(__always)
+  private static func shortNumber(_ word: UInt64) -> (value: Int, length: Int)? {
+    let first = word &>> 8 & 0xFF &- 0x30
+    guard first < 10 else { return nil }
+    if word &>> 16 & 0xFFFF == 0x0A0D { return (Int(first), 4) }
+    let second = word &>> 16 & 0xFF &- 0x30
+    guard second < 10, word &>> 24 & 0xFFFF == 0x0A0D else { return nil }
+    return (Int(first &* 10 &+ second), 5)
   }
 
   /// Any number. Saturates instead of overflowing: what is too big is refused by its limit.

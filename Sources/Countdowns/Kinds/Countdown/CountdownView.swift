@@ -24,9 +24,8 @@ package struct CountdownView: EntityView, Equatable {
   package var count: UInt32
   package var everyMS: Int64
   package var sends: UInt32
-  private var rest: Rest?
+  private var rest = Rare<Others>()
 
-  /// What most countdowns do not have. Elsewhere in memory, so that a view costs little to hand on.
   private struct Others: Equatable, Sendable {
     var title: [UInt8]?
     var owner = Owner.none
@@ -34,39 +33,30 @@ package struct CountdownView: EntityView, Equatable {
     var quota: QuotaView?
   }
 
-  private indirect enum Rest: Equatable, Sendable {
-    case some(Others)
-  }
-
   private var others: Others {
-    get {
-      switch rest {
-      case .some(.some(let others)): others
-      case nil: Others()
-      }
-    }
-    set { rest = newValue == Others() ? nil : .some(newValue) }
+    get { rest.value ?? Others() }
+    set { rest.value = newValue == Others() ? nil : newValue }
   }
 
   package var kind: EntityKind { .countdown }
   package var isDurable: Bool { owner == .none }
 
   package var title: [UInt8]? {
-    get { rest == nil ? nil : others.title }
-    set { if newValue != nil || rest != nil { others.title = newValue } }
+    get { rest.isNone ? nil : others.title }
+    set { if newValue != nil || !rest.isNone { others.title = newValue } }
   }
   package internal(set) var owner: Owner {
-    get { rest == nil ? .none : others.owner }
-    set { if newValue != .none || rest != nil { others.owner = newValue } }
+    get { rest.isNone ? .none : others.owner }
+    set { if newValue != .none || !rest.isNone { others.owner = newValue } }
   }
   package internal(set) var annotations: Annotations {
-    get { rest == nil ? Annotations() : others.annotations }
-    set { if newValue != Annotations() || rest != nil { others.annotations = newValue } }
+    get { rest.isNone ? Annotations() : others.annotations }
+    set { if newValue != Annotations() || !rest.isNone { others.annotations = newValue } }
   }
   /// What the policy says; nil for a countdown that was started without one.
   package internal(set) var quota: QuotaView? {
-    get { rest == nil ? nil : others.quota }
-    set { if newValue != nil || rest != nil { others.quota = newValue } }
+    get { rest.isNone ? nil : others.quota }
+    set { if newValue != nil || !rest.isNone { others.quota = newValue } }
   }
 
   /// Of nobody's countdown, to be filled in.
@@ -181,7 +171,7 @@ package struct CountdownView: EntityView, Equatable {
 
   /// Most have nothing but numbers to report.
   package func mostEventBytes(_ head: Event.Head) -> Int {
-    rest == nil ? EventLog.mostOfNumbers : fieldBytes(head)
+    rest.isNone ? EventLog.mostOfNumbers : fieldBytes(head)
   }
 
   /// What a tick changes.

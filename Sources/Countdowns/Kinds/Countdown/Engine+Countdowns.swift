@@ -101,9 +101,8 @@ enum CountdownKind: SharedKind {
 package struct CountdownStart: Sendable {
   /// With a policy, only whether it fires at once counts.
   package var plan: Countdown.Plan
-  private var rest: Rest?
+  private var rest = Rare<Others>()
 
-  /// What most starts do not say. Elsewhere in memory, so that they cost little.
   private struct Others {
     var policy: SendPolicy?
     var owner = Owner.none
@@ -113,18 +112,9 @@ package struct CountdownStart: Sendable {
     var token: [UInt8]?
   }
 
-  private indirect enum Rest {
-    case some(Others)
-  }
-
   private var others: Others {
-    get {
-      switch rest {
-      case .some(.some(let others)): others
-      case nil: Others()
-      }
-    }
-    set { rest = Rest.some(newValue) }
+    get { rest.value ?? Others() }
+    set { rest.value = newValue }
   }
 
   package var policy: SendPolicy? {
@@ -153,7 +143,7 @@ package struct CountdownStart: Sendable {
   }
 
   /// Whether it says nothing beyond how long.
-  var isPlain: Bool { rest == nil }
+  var isPlain: Bool { rest.isNone }
 
   package init(_ plan: Countdown.Plan) { self.plan = plan }
 }

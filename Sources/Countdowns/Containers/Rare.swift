@@ -1,0 +1,30 @@
+/// What most values of a type do not have. It is elsewhere in memory, so that those without it cost
+/// little to hand on.
+struct Rare<Value> {
+  fileprivate indirect enum Box {
+    case some(Value)
+  }
+
+  private var box: Box?
+
+  init() {}
+
+  var isNone: Bool { box == nil }
+
+  var value: Value? {
+    get {
+      switch box {
+      case .some(.some(let value)): value
+      case nil: nil
+      }
+    }
+    set { box = newValue.map { Box.some($0) } }
+  }
+}
+
+extension Rare: Sendable where Value: Sendable {}
+extension Rare.Box: Sendable where Value: Sendable {}
+
+extension Rare: Equatable where Value: Equatable {
+  static func == (a: Rare, b: Rare) -> Bool { a.value == b.value }
+}
