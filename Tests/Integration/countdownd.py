@@ -298,7 +298,7 @@ class Daemon:
                     assert client("PING") == Simple("PONG")
                 begin = time.monotonic()
                 assert self.terminate() == 0, self.log[-4000:]
-                assert time.monotonic() - begin < 2, "it took too long to end"
+                assert time.monotonic() - begin < 10, "it took too long to end"
                 assert bool(self.listener) == self.path.exists(), "whose socket is it?"
             crash = re.search(r"(?i)fatal|crash|trap|precondition|backtrace", self.log)
             assert not crash, self.log[max(crash.start() - 500, 0) :][:8000]
