@@ -117,8 +117,7 @@ extension Server {
     dispatcher.exchangeTouched(&touched)
     guard let writer, !isReadOnly || writer.isBusy else { return writeTouched() }
     if !isReadOnly { dispatcher.engine.takeChanges(into: writer.batch) }
-    let client = touched.count == 1 ? touched[0].client.connection : nil
-    switch writer.commitAtOnce(at: reading, for: client) {
+    switch writer.commitAtOnce(at: reading) {
     case .stored:
       writeTouched()
       resumeHeldBack()

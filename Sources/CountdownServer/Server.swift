@@ -196,7 +196,22 @@ package final class Server: CommandHost, @unchecked Sendable {
   func run(until isDone: () -> Bool) {
     while !isDone() {
       loop.runOnce(waits: !isBatchOpen)
-      if isBatchOpen { endBatch() }
+      if isBatchOpen {
+        gather()
+        endBatch()
+      }
+    }
+  }
+
+  /// Adds more to a batch that takes long to store, until it is for as many clients as the last two
+  /// together. They have their replies, so most of them send again at once.
+  private func gather() {
+    guard let limit = writer?.gathersForMicroseconds, limit > 0 else { return }
+    let end = BootClock.now + UInt64(limit)
+    while dispatcher.hasFewerThanLately {
+      let now = BootClock.now
+      guard now < end else { return }
+      loop.runOnce(waitsAtMostMicroseconds: end - now)
     }
   }
 

@@ -7,8 +7,8 @@ import Synchronization
 /// - `process`: a batch is appended to the log on the loop, at once. Handing it to another thread
 ///   and hearing of it takes longer than that.
 /// - `power`: an append waits for the disk, so it is made on a thread. Batches that come meanwhile
-///   are appended together. For one client alone, on a disk that is faster than such a detour, it
-///   is made on the loop, too.
+///   are appended together. On a disk that is faster than such a detour it is made on the loop,
+///   too.
 ///
 /// Full segments of the log are brought to the tables on a thread of their own: when there are
 /// many, or none has become full for a moment. So a burst of changes is not slowed down by it, and
@@ -130,6 +130,12 @@ package final class StoreWriter: @unchecked Sendable {
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
+  /// For how long more is to be gathered before a batch is committed, as long as more comes: no
+  /// longer than committing takes. 0 if that is cheap, or batches are gathered anyway.
+  package var gathersForMicroseconds: Int64 {
+    options.durability == .power && shortcut.isOpen && !isBusy ? shortcut.lately : 0
+  }
+
   /// When the clocks are stored though nothing else has changed, unless somebody sets the wall
   /// clock before: in microseconds of the boot clock.
   package var clocksDue: Int64 { clock.outdatedAt }
@@ -154,23 +160,26 @@ package final class StoreWriter: @unchecked Sendable {
   }
 
   /// The same where it can be done before this returns.
-  ///
-  /// - Parameter client: who the batch is for, if that is one client.
-  package func commitAtOnce(at now: StoreClock.Reading, for client: UInt64? = nil) -> Commit {
+  package func commitAtOnce(at now: StoreClock.Reading) -> Commit {
     guard !isClosed else { return .failed }
     if clock.isOutdated(at: now) { note(now) }
-    shortcut.note(client)
-    guard options.durability != .power || shortcut.isOpen, !isBusy else { return .waits }
-    if !batch.isEmpty {
-      do throws(StoreError) {
-        note(appending: try log.append(batch.bytes))
-      } catch {
-        fail(error)
-        return .failed
-      }
-      batch.removeAll()
+    guard isAppendedHere, !isBusy else { return .waits }
+    return appendHere() ? .stored : .failed
+  }
+
+  private var isAppendedHere: Bool { options.durability != .power || shortcut.isOpen }
+
+  /// On the loop. False if it fails.
+  private func appendHere() -> Bool {
+    guard !batch.isEmpty else { return true }
+    do throws(StoreError) {
+      note(appending: try log.append(batch.bytes))
+    } catch {
+      fail(error)
+      return false
     }
-    return .stored
+    batch.removeAll()
+    return true
   }
 
   /// Stores a batch that `commitAtOnce` could not, and calls `stored` as `commit` does.
@@ -197,7 +206,11 @@ package final class StoreWriter: @unchecked Sendable {
 
   private func goOn() {
     guard !isWriting, !waiting.isEmpty else { return }
-    guard !batch.isEmpty else { return answer() }
+    // If nothing has changed there is nothing to wait for.
+    if batch.isEmpty || isAppendedHere {
+      if appendHere() { answer() }
+      return
+    }
     isWriting = true
     swap(&batch, &underWay)
     let answers = waiting
@@ -219,7 +232,6 @@ package final class StoreWriter: @unchecked Sendable {
     }
   }
 
-  /// Nothing has changed, so there is nothing to wait for.
   private func answer() {
     let answers = waiting
     waiting = []
@@ -374,27 +386,19 @@ package final class StoreWriter: @unchecked Sendable {
   }
 }
 
-/// Whether a batch that has to be on the disk is better written by the loop itself, as handing it
-/// to a thread and hearing of it takes longer: one client has been alone for a while, and the disk
-/// fast. With several clients, the loop gathers the next batch while a thread waits for the disk.
+/// Whether a batch that has to be on the disk is better written by the loop itself. It is where the
+/// disk is fast: handing the batch to a thread and hearing of it takes as long, and half of the
+/// clients then wait for one batch and half for the next, so there are twice as many.
 struct Shortcut {
-  /// As long as due work may hold the loop.
-  private static let microseconds: Int64 = 500
-  private static let often = 32
+  /// As long as the queue of long work may hold the loop.
+  private static let longest: Int64 = 1_000
 
-  private var client: UInt64?
-  private var aloneInARow = 0
-  private var fastInARow = 0
+  /// What appends took lately, in microseconds: an average in which each weighs an eighth.
+  private(set) var lately = 8 * longest
 
-  mutating func note(_ client: UInt64?) {
-    aloneInARow = client != nil && client == self.client ? aloneInARow + 1 : 0
-    self.client = client
-  }
-
-  /// One append that waited for too long, and the loop does not wait again soon.
   mutating func note(appending microseconds: Int64) {
-    fastInARow = microseconds <= Self.microseconds ? fastInARow + 1 : 0
+    lately += (microseconds - lately) / 8
   }
 
-  var isOpen: Bool { min(aloneInARow, fastInARow) >= Self.often }
+  var isOpen: Bool { lately <= Self.longest }
 }

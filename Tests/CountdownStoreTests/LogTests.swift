@@ -303,7 +303,7 @@ import Testing
     #expect(try open(directory).allCountdowns().count == 50)
   }
 
-  @Test func withPowerAClientAloneIsAnsweredAtOnceWhileTheDiskIsFast() throws {
+  @Test func withPowerTheLoopItselfAppendsWhileTheDiskIsFast() throws {
     // Nothing waits for a disk there.
     let directory = TemporaryDirectory(at: "/dev/shm/countdownd-\(UUID().uuidString)")
     try #require(mkdir(directory.path, 0o700) == 0)
@@ -311,13 +311,13 @@ import Testing
     let answers = Mutex<[Int]>([])
     let writer = try writer(in: directory, queue)
     var count = 0
-    func commit(for client: UInt64?) -> Bool {
+    func commit() -> Bool {
       queue.sync {
         let n = count
         count += 1
         batch([countdown(UInt32(n), "\(n)")]).write(to: writer.batch)
         let answer = { answers.withLock { $0.append(n) } }
-        switch writer.commitAtOnce(at: reading(), for: client) {
+        switch writer.commitAtOnce(at: reading()) {
         case .stored: answer()
         case .waits: writer.commitLater(answer)
         case .failed: Issue.record("it could not be stored")
@@ -325,34 +325,32 @@ import Testing
         return answers.withLock { $0.last == n }
       }
     }
+    func gathers() -> Bool { queue.sync { writer.gathersForMicroseconds > 0 } }
     func isDone() -> Bool { queue.sync { !writer.isBusy } }
-    while count < 10_000, !commit(for: 1) { while !isDone() { usleep(100) } }
-    #expect(count > 32)
-    #expect(answers.withLock(\.self) == Array(0..<count))
-    // Another client comes: both wait for the thread.
-    #expect(!commit(for: 2))
+    #expect(!commit())
+    #expect(!gathers())
     while !isDone() { usleep(100) }
+    while count < 10_000, !commit() { while !isDone() { usleep(100) } }
+    #expect(count > 8)
+    #expect(gathers())
     #expect(answers.withLock(\.self) == Array(0..<count))
     queue.sync { writer.close(at: reading()) }
     #expect(try open(directory).allCountdowns().count == count)
   }
 
-  @Test func theLoopWaitsForNoSlowDiskAndNotWithSeveralClients() {
-    func isOpen(_ clients: [UInt64?], _ times: [Int64]) -> Bool {
-      var shortcut = Shortcut()
-      for (client, time) in zip(clients, times) {
-        shortcut.note(client)
-        shortcut.note(appending: time)
-      }
+  @Test func theLoopDoesNotWaitForASlowDisk() {
+    var shortcut = Shortcut()
+    func append(_ times: Int, _ microseconds: Int64) -> Bool {
+      for _ in 0..<times { shortcut.note(appending: microseconds) }
       return shortcut.isOpen
     }
-    let (one, fast) = ([UInt64?](repeating: 1, count: 33), [Int64](repeating: 500, count: 33))
-    #expect(isOpen(one, fast))
-    #expect(!isOpen(one.dropLast(), fast))
-    #expect(!isOpen(one.dropLast() + [2], fast))
-    #expect(!isOpen(one.dropLast() + [nil], fast))
-    #expect(!isOpen([UInt64?](repeating: nil, count: 33), fast))
-    #expect(!isOpen(one, fast.dropLast() + [501]))
+    #expect(!shortcut.isOpen)
+    #expect(!append(8, 200))
+    #expect(append(16, 200))
+    #expect(append(1, 2_000))
+    #expect(!append(1, 20_000))
+    #expect(append(32, 200))
+    #expect(!append(32, 1_100))
   }
 
   @Test func filesThatWereMovedAreNoticed() throws {

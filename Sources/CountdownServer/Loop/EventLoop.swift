@@ -170,6 +170,15 @@ final class EventLoop: @unchecked Sendable {
     }
   }
 
+  /// Waits no longer than that for sockets and other threads. A kernel that cannot do so (before
+  /// 5.11) does not wait.
+  func runOnce(waitsAtMostMicroseconds limit: UInt64) {
+    var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
+    let count = epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
+    if dispatch(max(0, Int(count))) { runInbox() }
+    if !queue.isEmpty { runQueue() }
+  }
+
   private func wait(_ waits: Bool) -> Int {
     var timeout: Int32 = -1
     if !waits || !queue.isEmpty {

@@ -43,6 +43,10 @@ package final class Dispatcher {
   var targets = Targets()
   /// Sessions whose output has grown since it was last asked for.
   private var touched: [Session] = []
+  /// How many of them were in the batch before, too; how many that had; how many the two together.
+  private var touchedAgain = 0
+  private var touchedBefore = 0
+  private var touchedLately = 0
 
   var slowLog: SlowLog
   var statistics: CommandStatistics
@@ -323,20 +327,26 @@ package final class Dispatcher {
 
   /// Has a session looked at when the batch ends, though it received nothing.
   package func touch(_ session: Session) {
-    guard !session.isTouched else { return }
-    session.isTouched = true
+    guard session.touchedInBatch != batch else { return }
+    if session.touchedInBatch == batch - 1 { touchedAgain += 1 }
+    session.touchedInBatch = batch
     touched.append(session)
   }
 
   /// Everybody has had a share: from now on there is another.
   package func beginRound() { round += 1 }
 
+  /// Whether fewer sessions have something to be written than had in the two batches before.
+  package var hasFewerThanLately: Bool { touched.count < touchedLately }
+
   /// Takes the sessions that have something to be written since the last call. The next ones go
   /// into the memory of `empty`.
   package func exchangeTouched(_ empty: inout [Session]) {
     precondition(empty.isEmpty, "what was taken before has been written")
     batch += 1
-    for session in touched { session.isTouched = false }
+    touchedLately = touchedBefore + touched.count - touchedAgain
+    touchedBefore = touched.count
+    touchedAgain = 0
     swap(&touched, &empty)
   }
 

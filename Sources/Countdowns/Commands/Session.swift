@@ -37,8 +37,8 @@ package final class Session {
 
   /// Set by the writer: the socket takes nothing more before the client reads.
   package var isBackedUp = false
-  /// It is among the sessions that received something in this batch.
-  var isTouched = false
+  /// The last batch in which it received something: `Dispatcher.batch`.
+  var touchedInBatch = -2
   var waitingTicks = WaitingTicks()
   /// A command is under way whose reply comes later; what follows it waits.
   package internal(set) var isWaiting = false

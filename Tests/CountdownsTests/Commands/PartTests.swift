@@ -120,4 +120,29 @@ import Testing
     #expect(found == 9)
     #expect(pages > 5, "no page compares a million times")
   }
+
+  @Test func aBatchIsExpectedToBeForAsManyAsTheLastTwo() throws {
+    let (a, b, c) = (counter.session, counter.open(), counter.open())
+    /// Whether more is to come, after each of the sessions was answered.
+    func batch(_ sessions: Session...) throws -> [Bool] {
+      let answers = try sessions.map { session in
+        _ = try counter.say("PING", by: session)
+        return counter.dispatcher.hasFewerThanLately
+      }
+      var touched: [Session] = []
+      counter.dispatcher.exchangeTouched(&touched)
+      #expect(touched.map(\.client.connection) == sessions.map(\.client.connection))
+      return answers
+    }
+    #expect(try batch(a) == [false])
+    #expect(try batch(a) == [false])
+    // Two that take turns: each next batch is for both.
+    #expect(try batch(b, c) == [false, false])
+    #expect(try batch(a, b, c) == [true, true, false])
+    #expect(try batch(c, a, b) == [true, true, false])
+    // Two have left, which is noticed twice.
+    #expect(try batch(a) == [true])
+    #expect(try batch(a) == [true])
+    #expect(try batch(a) == [false])
+  }
 }
