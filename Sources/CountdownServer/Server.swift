@@ -206,7 +206,9 @@ package final class Server: CommandHost, @unchecked Sendable {
   /// Adds more to a batch that takes long to store, until it is for as many clients as the last two
   /// together. They have their replies, so most of them send again at once.
   private func gather() {
-    guard let limit = writer?.gathersForMicroseconds, limit > 0 else { return }
+    guard let limit = writer?.gathersForMicroseconds, limit > 0, dispatcher.engine.hasChanges else {
+      return
+    }
     let end = BootClock.now + UInt64(limit)
     while dispatcher.hasFewerThanLately {
       let now = BootClock.now

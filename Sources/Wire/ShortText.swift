@@ -155,9 +155,29 @@ public struct ShortText {
     newline()
   }
 
+  /// Where the compiler knows the text, its length and header are constants: a few stores are left.
   @inlinable @inline(__always)
   public mutating func bulk(_ text: StaticString) {
-    bulk(text.bytes)
+    let count = text.utf8CodeUnitCount
+    guard count <= 16, room >= 24 else { return bulk(text.bytes) }
+    let header = UInt64(count)
+    if count < 10 {
+      unsafe end.storeBytes(of: (0x0A0D_3024 | header << 8).littleEndian, as: UInt64.self)
+      unsafe end += 4
+    } else {
+      let digits = (header / 10) << 8 | (header % 10) << 16
+      unsafe end.storeBytes(of: (0x0A_0D30_3024 | digits).littleEndian, as: UInt64.self)
+      unsafe end += 5
+    }
+    // Each store may be longer than what it is for, and the next one overwrites the rest.
+    let bytes = text.bytes
+    unsafe end.storeBytes(of: bytes.word(at: 0, count: min(count, 8)).littleEndian, as: UInt64.self)
+    if count > 8 {
+      let last = count &- 8
+      unsafe (end + last).storeBytes(of: bytes.word(at: last).littleEndian, as: UInt64.self)
+    }
+    unsafe (end + count).storeBytes(of: (0x0A0D as UInt16).littleEndian, as: UInt16.self)
+    unsafe end += count &+ 2
   }
 
   public mutating func bulk(_ text: Span<UInt8>) {

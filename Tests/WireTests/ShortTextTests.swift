@@ -32,6 +32,28 @@ import Wire
     #expect(text { $0.bulk(Span()) } == "$0\r\n\r\n")
   }
 
+  @Test("Names of all lengths are written, with room to spare and without")
+  func names() {
+    let names: [StaticString] = [
+      "", "a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh", "abcdefghi",
+      "abcdefghij", "abcdefghijklmno", "abcdefghijklmnop", "abcdefghijklmnopq",
+    ]
+    for name in names {
+      let bulk = "$\(name.utf8CodeUnitCount)\r\n\(name)\r\n"
+      #expect(text { $0.bulk(name) } == bulk)
+      // What comes next is not cut off.
+      #expect(
+        text {
+          $0.bulk(name)
+          $0.integer(1)
+        } == bulk + ":1\r\n")
+      ShortText.withTemporary(atMost: bulk.utf8.count) {
+        $0.bulk(name)
+        #expect(String(decoding: $0.bytes) == bulk)
+      }
+    }
+  }
+
   /// Has `write` write into memory that ends where no page follows, one byte shorter than it needs. The
   /// process ends with a trap if that is noticed before the write, and with a segmentation fault if
   /// it is noticed after.
@@ -60,6 +82,7 @@ import Wire
     await #expect(processExitsWith: .signal(Self.trap)) {
       Self.write(5) { $0.raw("12345".utf8.span) }
     }
+    await #expect(processExitsWith: .signal(Self.trap)) { Self.write(11) { $0.bulk("state") } }
     await #expect(processExitsWith: .signal(Self.trap)) {
       Self.write(16) { $0.decimal(1_234_567_812_345_678 as UInt64) }
     }

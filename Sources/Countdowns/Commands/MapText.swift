@@ -5,6 +5,7 @@ struct MapText: FieldWriter {
   var text: ShortText
   let version: RESPEncoder.Version
 
+  @inline(__always)
   mutating func field(_ name: StaticString, _ value: Int64) {
     text.bulk(name)
     text.integer(value)
@@ -35,11 +36,13 @@ struct MapText: FieldWriter {
     text.bulk(value.utf8.span)
   }
 
+  @inline(__always)
   mutating func field(_ name: StaticString, _ value: StaticString) {
     text.bulk(name)
     text.bulk(value)
   }
 
+  @inline(__always)
   mutating func field(_ name: StaticString, bytes: [UInt8]) {
     text.bulk(name)
     text.bulk(bytes.span)
@@ -70,6 +73,7 @@ struct MapText: FieldWriter {
     text.newline()
   }
 
+  @inline(__always)
   mutating func null(_ name: StaticString) {
     text.bulk(name)
     text.raw(version == .resp3 ? "_\r\n" : "$-1\r\n")
