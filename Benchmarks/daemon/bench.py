@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -28,22 +29,29 @@ def say(text):
 
 
 def redis_benchmark(server, clients, pipeline, count, words=None):
-    """What the neutral client reports, and the server's processor time meanwhile."""
+    """What the neutral client reports, the server's processor time meanwhile, and how much of a
+    core the client takes."""
     command = [
         "redis-benchmark", "-s", str(server.path), "-c", str(clients), "-P", str(pipeline),
         "-n", str(count), "-r", "2000000000", "--csv", *(words or server.start_command),
     ]  # fmt: skip
-    before = server.cpu_seconds()
+    before, client_before = server.cpu_seconds(), client_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=servers.PATIENCE * 2)
-    used = server.cpu_seconds() - before
+    used, client_used = server.cpu_seconds() - before, client_seconds() - client_before
     if done.returncode != 0 or not done.stdout.strip():
         raise RuntimeError(f"redis-benchmark: {(done.stderr or done.stdout)[-300:]}")
     cells = done.stdout.strip().splitlines()[-1].split('","')
     numbers = [float(cell.strip('"')) for cell in cells[1:]]
     return {
         "per_second": numbers[0], "p50_ms": numbers[3], "p99_ms": numbers[5],
-        "cpu_us": used * 1e6 / count,
+        "cpu_us": used * 1e6 / count, "client_busy": client_used * numbers[0] / count,
     }  # fmt: skip
+
+
+def client_seconds():
+    """Processor time of the clients that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 def own_bench(server, *options):

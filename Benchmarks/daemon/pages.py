@@ -145,7 +145,7 @@ def goals(results):
     for row in loads():
         if (row, FULL) in results.values:
             rows.append(goal_row(results, f"{row[1]}, {row[0]}, full reply", row, FULL, *FULL_GOAL))
-    heads = ["work", "throughput", "goal", "server CPU", "goal", "met", "bare loop's throughput", "its CPU", "CPU beside it"]
+    heads = ["work", "throughput", "goal", "server CPU", "goal", "met", "client busy", "bare loop's throughput", "its CPU", "CPU beside it"]
     text = table(heads, rows) + "\n"
 
     late, cpu = results.ratio(("burst",), "late_p99"), results.get(("burst",), US, "cpu_us")
@@ -179,7 +179,11 @@ def goal_row(results, title, row, ours, floor, ceiling):
     met = [None if fast is None else fast >= floor, None if cpu is None else cpu <= ceiling]
     bare = [times(results.ratio(row, what, BARE)) for what in ("per_second", "cpu_us")]
     factor = times(results.ratio(row, "cpu_us", ours, BARE))
-    return [title, times(fast), f"≥ {floor:g}×", times(cpu), f"≤ {ceiling:g}×", verdict(*met), *bare, factor]
+    busy = results.get(row, ours, "client_busy")
+    busy = "–" if busy is None else f"{busy:.0%}"
+    return [
+        title, times(fast), f"≥ {floor:g}×", times(cpu), f"≤ {ceiling:g}×", verdict(*met), busy, *bare, factor,
+    ]  # fmt: skip
 
 
 # MARK: Writing
