@@ -150,9 +150,27 @@ public struct ShortText {
 
   public mutating func integer(_ value: Int64) {
     if value >= 0, value < 10 { return word(0x0A0D_303A | UInt64(value) << 8, count: 4) }
-    byte(UInt8(ascii: ":"))
-    decimal(value)
-    newline()
+    // Up to 16 digits: milliseconds of this millennium. One check is for all stores, each of which
+    // overwrites what the one before wrote too much.
+    guard value > 0, value < 10_000_000_000_000_000, room >= 24 else {
+      byte(UInt8(ascii: ":"))
+      decimal(value)
+      return newline()
+    }
+    unsafe end.storeBytes(of: UInt8(ascii: ":"), as: UInt8.self)
+    unsafe end += 1
+    let (most, last) = UInt64(value).quotientAndRemainder(dividingBy: 100_000_000)
+    let lastDigits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
+    let first = most > 0 ? Self.eightDigits(UInt32(truncatingIfNeeded: most)) : lastDigits
+    let zeros = (first ^ Self.zeros).trailingZeroBitCount & ~7
+    unsafe end.storeBytes(of: (first >> UInt64(zeros)).littleEndian, as: UInt64.self)
+    unsafe end += 8 &- zeros / 8
+    if most > 0 {
+      unsafe end.storeBytes(of: lastDigits.littleEndian, as: UInt64.self)
+      unsafe end += 8
+    }
+    unsafe end.storeBytes(of: (0x0A0D as UInt16).littleEndian, as: UInt16.self)
+    unsafe end += 2
   }
 
   /// Where the compiler knows the text, its length and header are constants: a few stores are left.

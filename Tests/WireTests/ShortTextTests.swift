@@ -18,7 +18,19 @@ import Wire
       power *= 10
       values += [power - 1, power, power + 1, -power, power / 2 + 7]
     }
-    for value in values { #expect(text { $0.decimal(value) } == "\(value)") }
+    for value in values {
+      #expect(text { $0.decimal(value) } == "\(value)")
+      #expect(
+        text {
+          $0.integer(value)
+          $0.integer(7)
+        } == ":\(value)\r\n:7\r\n")
+      let reply = ":\(value)\r\n"
+      ShortText.withTemporary(atMost: reply.utf8.count) {
+        $0.integer(value)
+        #expect(String(decoding: $0.bytes) == reply)
+      }
+    }
     for value in [UInt64.max, 10_000_000_000_000_000_000, 9_999_999_999_999_999_999] {
       #expect(text { $0.decimal(value) } == "\(value)")
     }
@@ -83,6 +95,7 @@ import Wire
       Self.write(5) { $0.raw("12345".utf8.span) }
     }
     await #expect(processExitsWith: .signal(Self.trap)) { Self.write(11) { $0.bulk("state") } }
+    await #expect(processExitsWith: .signal(Self.trap)) { Self.write(8) { $0.integer(12_345) } }
     await #expect(processExitsWith: .signal(Self.trap)) {
       Self.write(16) { $0.decimal(1_234_567_812_345_678 as UInt64) }
     }
