@@ -68,7 +68,7 @@ final class Table<Record: StoredRecord> {
 
   /// Reads the rows by rising id. Skips invalid rows, and throws at the end if there were any.
   static func load(
-    _ database: Database, offset: Int64, _ body: (StoredRow<Record>) -> Void
+    _ database: Database, offset: Int64, _ body: (consuming StoredRow<Record>) -> Void
   ) throws(StoreError) {
     let names = columns.joined(separator: ", ")
     let rows = try Statement(database, "SELECT \(names) FROM \(Record.table) ORDER BY id")

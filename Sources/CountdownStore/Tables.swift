@@ -101,10 +101,11 @@ struct Tables {
     guard reader.wantsMore else { return }
     var rows: [StoredRow<Record>] = []
     rows.reserveCapacity(reader.portion)
+    var changed = NewestChanges.Search(log)
     var failure: StoreError?
     do throws(StoreError) {
-      try Table<Record>.load(database, offset: offset) { row in
-        if log.contains(row.record.kind, row.place) { return }
+      try Table<Record>.load(database, offset: offset) { (row: consuming StoredRow<Record>) in
+        if changed.contains(row.record.kind, row.place) { return }
         rows.append(row)
         if rows.count == reader.portion {
           reader.take(rows)

@@ -353,6 +353,28 @@ import Testing
     #expect(!append(32, 1_100))
   }
 
+  @Test func whatTheLogHasChangedIsFoundInAnyOrder() {
+    let kinds: [EntityKind] = [.countdown, .timer, .throttle]
+    var changes = NewestChanges()
+    for place in stride(from: UInt32(90), to: 0, by: -3) {
+      for kind in kinds {
+        #expect(changes.note(.gone(kind, place: place), inSegment: 0))
+        #expect(changes.note(.gone(kind, place: place), inSegment: 1))
+      }
+    }
+    changes.sort()
+    let entities = kinds.flatMap { kind in (0..<100 as Range<UInt32>).map { (kind, $0) } }
+    for entities in [entities, entities.reversed(), entities.shuffled(), entities + entities] {
+      var search = NewestChanges.Search(changes)
+      for (kind, place) in entities {
+        let isThere = place % 3 == 0 && place > 0 && place <= 90
+        #expect(search.contains(kind, place) == isThere, "\(kind) \(place)")
+      }
+    }
+    var nothing = NewestChanges.Search(NewestChanges())
+    #expect(!nothing.contains(.countdown, 0))
+  }
+
   @Test func filesThatWereMovedAreNoticed() throws {
     let life = try Life(directory)
     func problem(at now: Int64) -> StoreError.Kind? {

@@ -18,16 +18,20 @@ package protocol StoredRecord: Stored, Equatable, Sendable {
   static func restore(_ rows: [StoredRow<Self>], in engine: Engine, now: Moment) -> Int
 }
 
-package struct StoredRow<Record: StoredRecord>: Equatable, Sendable {
+/// Public, as only then the store has copies of its initializer: a million are made at a start.
+public struct StoredRow<Record: Equatable & Sendable>: Equatable, Sendable {
   /// Names the entity: its kind and its place in the engine's table.
-  package var id: UInt32
-  package var record: Record
+  public var id: UInt32
+  public var record: Record
 
-  package init(_ record: Record, id: UInt32) {
+  @inlinable
+  public init(_ record: Record, id: UInt32) {
     self.id = id
     self.record = record
   }
+}
 
+extension StoredRow where Record: StoredRecord {
   package init(_ record: Record, at place: UInt32) {
     self.init(record, id: Record.rowID(record.kind, place))
   }
