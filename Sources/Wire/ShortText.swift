@@ -88,24 +88,42 @@ public struct ShortText {
     decimal(value.magnitude)
   }
 
-  /// Eight digits at a time, as dividing is what takes time.
   public mutating func decimal(_ value: UInt64) {
-    let part: UInt64 = 100_000_000
-    guard value >= part else { return leading(UInt32(truncatingIfNeeded: value)) }
-    let (most, last) = value.quotientAndRemainder(dividingBy: part)
-    if most < part { leading(UInt32(truncatingIfNeeded: most)) } else { decimal(most) }
-    let digits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    unsafe take(8).storeBytes(of: digits.littleEndian, as: UInt64.self)
+    if value < Self.shortEnd, room >= 16 { return digits(value) }
+    let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
+    if most > 0 { decimal(most) }
+    let text = Self.eightDigits(UInt32(truncatingIfNeeded: last))
+    if most > 0 {
+      unsafe take(8).storeBytes(of: text.littleEndian, as: UInt64.self)
+    } else {
+      let zeros = Self.leadingZeros(text)
+      word(text >> UInt64(8 * zeros), count: 8 - zeros)
+    }
   }
 
-  /// A number of up to eight digits, without zeros before it.
+  private static let eightDigitsEnd: UInt64 = 100_000_000
+  private static let shortEnd = eightDigitsEnd * eightDigitsEnd
+
+  /// A number of up to 16 digits, as those of milliseconds in this millennium, where there is room
+  /// for 16 bytes. Eight digits at a time, as dividing is what takes time.
   @inline(__always)
-  private mutating func leading(_ value: UInt32) {
-    guard value >= 10 else { return byte(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)) }
-    let digits = Self.eightDigits(value)
-    // What is a zero is the byte 0x30.
-    let zeros = (digits ^ Self.zeros).trailingZeroBitCount & ~7
-    word(digits >> UInt64(zeros), count: 8 - zeros / 8)
+  private mutating func digits(_ value: UInt64) {
+    let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
+    let lastDigits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
+    let first = most > 0 ? Self.eightDigits(UInt32(truncatingIfNeeded: most)) : lastDigits
+    let zeros = Self.leadingZeros(first)
+    unsafe end.storeBytes(of: (first >> UInt64(8 * zeros)).littleEndian, as: UInt64.self)
+    unsafe end += 8 &- zeros
+    guard most > 0 else { return }
+    unsafe end.storeBytes(of: lastDigits.littleEndian, as: UInt64.self)
+    unsafe end += 8
+  }
+
+  /// Of eight digits, before the first other one or the last.
+  @inline(__always)
+  private static func leadingZeros(_ digits: UInt64) -> Int {
+    // A zero is the byte 0x30.
+    min((digits ^ zeros).trailingZeroBitCount / 8, 7)
   }
 
   /// So many bytes of a number, from the lowest on.
@@ -150,25 +168,14 @@ public struct ShortText {
 
   public mutating func integer(_ value: Int64) {
     if value >= 0, value < 10 { return word(0x0A0D_303A | UInt64(value) << 8, count: 4) }
-    // Up to 16 digits: milliseconds of this millennium. One check is for all stores, each of which
-    // overwrites what the one before wrote too much.
-    guard value > 0, value < 10_000_000_000_000_000, room >= 24 else {
+    guard value > 0, UInt64(truncatingIfNeeded: value) < Self.shortEnd, room >= 24 else {
       byte(UInt8(ascii: ":"))
       decimal(value)
       return newline()
     }
     unsafe end.storeBytes(of: UInt8(ascii: ":"), as: UInt8.self)
     unsafe end += 1
-    let (most, last) = UInt64(value).quotientAndRemainder(dividingBy: 100_000_000)
-    let lastDigits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    let first = most > 0 ? Self.eightDigits(UInt32(truncatingIfNeeded: most)) : lastDigits
-    let zeros = (first ^ Self.zeros).trailingZeroBitCount & ~7
-    unsafe end.storeBytes(of: (first >> UInt64(zeros)).littleEndian, as: UInt64.self)
-    unsafe end += 8 &- zeros / 8
-    if most > 0 {
-      unsafe end.storeBytes(of: lastDigits.littleEndian, as: UInt64.self)
-      unsafe end += 8
-    }
+    digits(UInt64(truncatingIfNeeded: value))
     unsafe end.storeBytes(of: (0x0A0D as UInt16).littleEndian, as: UInt16.self)
     unsafe end += 2
   }
