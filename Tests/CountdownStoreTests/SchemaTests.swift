@@ -70,10 +70,12 @@ import Testing
 
   /// What is in the kept files, at other places.
   private static var moved: TestBatch {
-    func moved<Record>(_ rows: [StoredRow<Record>]) -> [StoredRow<Record>] {
+    func moved<Record: StoredRecord>(_ rows: [StoredRow<Record>]) -> [StoredRow<Record>] {
       rows.map { StoredRow($0.record, at: $0.place + 100) }
     }
-    func gone<Record>(_ rows: [StoredRow<Record>]) -> [(kind: EntityKind, place: UInt32)] {
+    func gone<Record: StoredRecord>(_ rows: [StoredRow<Record>]) -> [(
+      kind: EntityKind, place: UInt32
+    )] {
       rows.map { ($0.record.kind, $0.place) }
     }
     let countdowns = countdowns(4)

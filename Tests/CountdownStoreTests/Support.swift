@@ -88,7 +88,7 @@ struct TestBatch {
   var events: LoggedEvents?
 
   func write(to batch: ChangeWriter) {
-    func append<Record>(_ rows: [StoredRow<Record>]) {
+    func append<Record: StoredRecord>(_ rows: [StoredRow<Record>]) {
       for var row in rows { batch.append(&row.record, row.record.kind, at: row.place) }
     }
     append(countdowns)
