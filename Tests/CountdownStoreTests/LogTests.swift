@@ -358,8 +358,10 @@ import Testing
     var changes = NewestChanges()
     for place in stride(from: UInt32(90), to: 0, by: -3) {
       for kind in kinds {
-        #expect(changes.note(.gone(kind, place: place), inSegment: 0))
-        #expect(changes.note(.gone(kind, place: place), inSegment: 1))
+        for segment in 0..<2 {
+          let isNoted = changes.note(.gone(kind, place: place), inSegment: segment)
+          #expect(isNoted)
+        }
       }
     }
     changes.sort()
@@ -368,11 +370,13 @@ import Testing
       var search = NewestChanges.Search(changes)
       for (kind, place) in entities {
         let isThere = place % 3 == 0 && place > 0 && place <= 90
-        #expect(search.contains(kind, place) == isThere, "\(kind) \(place)")
+        let isFound = search.contains(kind, place)
+        #expect(isFound == isThere, "\(kind) \(place)")
       }
     }
     var nothing = NewestChanges.Search(NewestChanges())
-    #expect(!nothing.contains(.countdown, 0))
+    let isFound = nothing.contains(.countdown, 0)
+    #expect(!isFound)
   }
 
   @Test func filesThatWereMovedAreNoticed() throws {
