@@ -91,10 +91,10 @@ public struct ShortText {
   public mutating func decimal(_ value: UInt64) {
     if value < Self.shortEnd, room >= 16 { return digits(value) }
     let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
-    if most > 0 { decimal(most) }
     let text = Self.eightDigits(UInt32(truncatingIfNeeded: last))
     if most > 0 {
-      unsafe take(8).storeBytes(of: text.littleEndian, as: UInt64.self)
+      decimal(most)
+      word(text, count: 8)
     } else {
       let zeros = Self.leadingZeros(text)
       word(text >> UInt64(8 * zeros), count: 8 - zeros)
@@ -108,15 +108,29 @@ public struct ShortText {
   /// for 16 bytes. Eight digits at a time, as dividing is what takes time.
   @inline(__always)
   private mutating func digits(_ value: UInt64) {
+    guard value >= Self.eightDigitsEnd else {
+      return fewDigits(UInt32(truncatingIfNeeded: value))
+    }
     let (most, last) = value.quotientAndRemainder(dividingBy: Self.eightDigitsEnd)
-    let lastDigits = Self.eightDigits(UInt32(truncatingIfNeeded: last))
-    let first = most > 0 ? Self.eightDigits(UInt32(truncatingIfNeeded: most)) : lastDigits
-    let zeros = Self.leadingZeros(first)
-    unsafe end.storeBytes(of: (first >> UInt64(8 * zeros)).littleEndian, as: UInt64.self)
-    unsafe end += 8 &- zeros
-    guard most > 0 else { return }
-    unsafe end.storeBytes(of: lastDigits.littleEndian, as: UInt64.self)
+    fewDigits(UInt32(truncatingIfNeeded: most))
+    let text = Self.eightDigits(UInt32(truncatingIfNeeded: last))
+    unsafe end.storeBytes(of: text.littleEndian, as: UInt64.self)
     unsafe end += 8
+  }
+
+  /// A number of up to eight digits, where there is room for all of them.
+  @inline(__always)
+  private mutating func fewDigits(_ value: UInt32) {
+    guard value >= 10 else {
+      let digit = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value)
+      unsafe end.storeBytes(of: digit, as: UInt8.self)
+      unsafe end += 1
+      return
+    }
+    let text = Self.eightDigits(value)
+    let zeros = Self.leadingZeros(text)
+    unsafe end.storeBytes(of: (text >> UInt64(8 * zeros)).littleEndian, as: UInt64.self)
+    unsafe end += 8 &- zeros
   }
 
   /// Of eight digits, before the first other one or the last.
