@@ -130,8 +130,8 @@ package final class StoreWriter: @unchecked Sendable {
       ?? StoreError(.full, options.directory, "the log is as long as it may be")
   }
 
-  /// For how long more is to be gathered before a batch is committed, as long as more comes: no
-  /// longer than committing takes. 0 if that is cheap, or batches are gathered anyway.
+  /// How long a batch may wait for more before it is committed: as long as committing takes. 0 if
+  /// that is cheap, or batches are gathered anyway.
   package var gathersForMicroseconds: Int64 {
     options.durability == .power && shortcut.isOpen && !isBusy ? shortcut.lately : 0
   }

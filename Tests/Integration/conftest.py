@@ -3,7 +3,7 @@
     @pytest.mark.daemon(virtual_time=True, config="limits:\\n  max-connections: 5\\n")
     def test_something(daemon): ...
 
-Afterwards it must be alive and well, end by itself with status 0 at SIGTERM, and have logged no
+Afterwards it must be alive and well, end with status 0 within 10 s of SIGTERM, and have logged no
 crash.
 """
 
