@@ -161,22 +161,24 @@ final class EventLoop: @unchecked Sendable {
 
   /// - Parameter waits: false to look at what is ready, and return.
   func runOnce(waits: Bool) {
-    if dispatch(wait(waits)) { runInbox() }
+    run(wait(waits))
+  }
+
+  /// Waits no longer than that. A kernel that cannot do so (before 5.11) does not wait.
+  func runOnce(waitsAtMostMicroseconds limit: UInt64) {
+    var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
+    let count = epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
+    run(max(0, Int(count)))
+  }
+
+  private func run(_ count: Int) {
+    if dispatch(count) { runInbox() }
     if !delayed.isEmpty { runDelayed() }
     if !queue.isEmpty { runQueue() }
     if isRoundOver, !overlooked.isEmpty {
       queue.prepend(contentsOf: overlooked)
       overlooked = []
     }
-  }
-
-  /// Waits no longer than that for sockets and other threads. A kernel that cannot do so (before
-  /// 5.11) does not wait.
-  func runOnce(waitsAtMostMicroseconds limit: UInt64) {
-    var timeout = timespec(tv_sec: 0, tv_nsec: queue.isEmpty ? Int(limit) * 1_000 : 0)
-    let count = epoll_pwait2(epoll, events, Int32(Self.eventsPerIteration), &timeout, nil)
-    if dispatch(max(0, Int(count))) { runInbox() }
-    if !queue.isEmpty { runQueue() }
   }
 
   private func wait(_ waits: Bool) -> Int {
