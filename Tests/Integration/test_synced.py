@@ -1,7 +1,10 @@
 """With `power`, replies and events are sent once they are on the disk, file names included."""
 
+import itertools
 import math
 import os
+import pathlib
+import tempfile
 import time
 
 import pytest
@@ -19,10 +22,10 @@ class Gate:
     def __init__(self, directory):
         self.closed, self.waiting = directory / "gate.closed", directory / "gate.waiting"
 
-    def environment(self):
+    def environment(self, sync_microseconds=0):
         return os.environ | {
             "LD_PRELOAD": str(compiled("gate")), "GATE_FILE": ".log", "GATE_CLOSED": str(self.closed),
-            "GATE_WAITING": str(self.waiting),
+            "GATE_WAITING": str(self.waiting), "GATE_SYNC": str(sync_microseconds),
         }  # fmt: skip
 
     def close(self):
@@ -74,6 +77,40 @@ def test_events_caused_by_time_are_sent_once_they_are_on_the_disk(start_daemon, 
     told = [next(fired(listener)) for _ in range(3)]
     assert told == list(range(told[0], told[0] + 3))
     assert not before or told[0] == before[-1] + 1
+
+
+@pytest.fixture
+def state_in_memory():
+    """Nothing waits for a disk there."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield pathlib.Path(directory)
+
+
+@pytest.mark.alone
+def test_clients_that_send_at_about_the_same_time_share_a_sync(state_in_memory, start_daemon, gate):
+    """What comes first waits for the others, as long as a sync takes."""
+    daemon = start_daemon(
+        state=state_in_memory, arguments=POWER, environment=gate.environment(sync_microseconds=500)
+    )
+    clients = [daemon.connect() for _ in range(10)]
+    fresh = itertools.count()
+
+    def play(rounds):
+        for _ in range(rounds):
+            for client in clients:
+                client.send("COUNTDOWN", "START", str(next(fresh)))
+            for client in clients:
+                client.reply()
+
+    def syncs():
+        lines = clients[0]("METRICS").decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if "batch_commit_seconds_count" in line)
+
+    play(50)
+    before = syncs()
+    play(100)
+    # Two for each round if nobody waited: one for the first client, one for those after it.
+    assert syncs() - before < 150
 
 
 def test_files_have_their_names_after_a_power_failure(tmp_path, state, start_daemon):

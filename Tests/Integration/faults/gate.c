@@ -1,11 +1,12 @@
 // Holds up who reads a file, or syncs it, by LD_PRELOAD: so that a test can see what happens meanwhile. Or has
-// reads fail.
+// reads fail, or syncs take long.
 //
 //   GATE_FILE     how the file's name ends
 //   GATE_AFTER    so many reads of it go through, for each descriptor; those after them ...
 //   GATE_CLOSED   ... wait for as long as this file is there
 //   GATE_ERROR    ... or fail with this number for so long
 //   GATE_WAITING  without GATE_AFTER: syncs of it wait, and make this file before they do
+//   GATE_SYNC     each sync of it takes at least so many microseconds
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,5 +61,7 @@ int fdatasync(int descriptor) {
     close(open(waiting, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     wait_for(closed);
   }
+  const char *sync = getenv("GATE_SYNC");
+  if (sync && is_meant(descriptor)) nanosleep(&(struct timespec){0, atol(sync) * 1000}, NULL);
   return ((__typeof__(&fdatasync))dlsym(RTLD_NEXT, "fdatasync"))(descriptor);
 }
