@@ -49,6 +49,12 @@ package final class ConfigurationFuzz: FuzzTarget {
     hud: {screens: {pay: {max-level: alert}}, blocking: {paths: [/api/x], verbs: [Create]}}
     """
 
+  /// Settings that are wrong beside others only, so no line has the mistake.
+  private static let contradicted: Set = [
+    "countdown.count", "fleet.engine", "fleet.nodes", "fleet.tls.enabled", "fleet.tls.key",
+    "fleet.password-file",
+  ]
+
   package func input(seed: UInt64) -> [UInt8] {
     var random = SeededGenerator(seed: seed)
     var bytes = random.one(of: originals)
@@ -65,8 +71,9 @@ package final class ConfigurationFuzz: FuzzTarget {
       let lines = input.count { $0 == UInt8(ascii: "\n") } + 1
       for problem in error.problems {
         let text = problem.description
-        // Settings that contradict each other have no line of their own.
-        let isAboutAll = error.problems.count == 1 && problem.setting == "countdown.count"
+        let isAboutAll = error.problems.allSatisfy {
+          $0.line == nil && Self.contradicted.contains($0.setting ?? "")
+        }
         guard problem.file == file, isAboutAll || problem.line.map((1...lines).contains) == true
         else {
           throw FuzzFailure("no line of the file: \(text)")

@@ -306,6 +306,9 @@ struct FleetCheck {
     for daemon in simulation.allDaemons {
       for session in daemon.sessions {
         guard let since = session.subscriptions[key] else { continue }
+        if since == .max, !daemon.isOver {
+          return "subscriber of daemon \(daemon.number): no snapshot once all was read"
+        }
         let heard = (session.heard[key] ?? []).filter { $0.event.isShared }
         if let problem = checkTimes(session.heard[key] ?? []) { return problem }
         if let problem = compare(

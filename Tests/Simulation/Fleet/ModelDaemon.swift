@@ -60,7 +60,7 @@ final class ModelSession {
   fileprivate var waiting: [ClientCommand] = []
   private var decoder = ReplyDecoder()
   private(set) var heard: [FleetKey: [(at: Int64, event: HeardEvent, json: String)]] = [:]
-  /// Since when.
+  /// Since when all events are heard; `Int64.max` until the daemon has read what hosts share.
   fileprivate(set) var subscriptions: [FleetKey: Int64] = [:]
 
   init(_ session: Session) { self.session = session }
@@ -75,8 +75,6 @@ final class ModelSession {
       while let value = try decoder.next() {
         if case .push(let parts) = value {
           hear(parts, at: now)
-        } else if awaited.isEmpty, case .error(let text) = value, text.hasPrefix("LOADING") {
-          subscriptions = [:]
         } else if awaited.isEmpty {
           return "a reply to nothing: \(plain(value))"
         } else {
@@ -88,6 +86,14 @@ final class ModelSession {
       return nil
     } catch {
       return "bytes that are no reply: \(error)"
+    }
+  }
+
+  /// The daemon has read what hosts share: who listens receives a snapshot, and what follows.
+  fileprivate func expectEvents(at now: Int64) {
+    for (key, since) in subscriptions where since == .max {
+      let isShown = heard[key]?.contains { $0.at == now && $0.event.name == "snapshot" } ?? false
+      if isShown { subscriptions[key] = now }
     }
   }
 
@@ -228,7 +234,7 @@ final class ModelDaemon {
 
   func subscribe(_ session: ModelSession, to key: FleetKey) {
     guard !session.isBusy, !isPaused else { return }
-    session.subscriptions[key] = world.agenda.now
+    session.subscriptions[key] = fleet.isLoading ? .max : world.agenda.now
     run { [self] _, _ in
       execute(["SUBSCRIBE", key.channel], on: dispatcher, for: session.session, at: now)
     }
@@ -249,6 +255,7 @@ final class ModelDaemon {
       if let problem = session.read(session.session.takeOutput(), at: world.agenda.now) {
         world.fail("daemon \(number): \(problem)")
       }
+      if !fleet.isLoading { session.expectEvents(at: world.agenda.now) }
     }
     var touched: [Session] = []
     dispatcher.exchangeTouched(&touched)
