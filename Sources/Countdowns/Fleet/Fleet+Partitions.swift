@@ -174,7 +174,8 @@ extension Fleet {
     partition.epoch = epoch
     if isNew || isLost || hasFork {
       reload(index, after: number)
-    } else if partition.hasLocalChanges {
+    } else if partition.hasLocalChanges || partition.isLoading && !partition.isFollowed {
+      // What was loaded when the connection ended is loaded again.
       reload(index, after: max(number, partition.position))
     } else if !partition.isFollowed {
       follow(index)

@@ -9,6 +9,12 @@ import Testing
     try FleetSimulation(seed: seed).play(steps: 300)
   }
 
+  /// A daemon's connection ends while it reads all records; somebody listens before it has.
+  @Test("Histories in which a daemon is slow to begin", arguments: [2_611_230_134, 2_611_230_288])
+  func slowBeginning(seed: UInt64) throws {
+    try FleetSimulation(seed: seed).play(steps: 500)
+  }
+
   @Test("The check finds fleets that break their word", arguments: FleetSimulation.Fault.allCases)
   func isNotBlind(fault: FleetSimulation.Fault) {
     let problems = (0..<12 as Range<UInt64>).compactMap { seed in
