@@ -172,6 +172,8 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 
 # The first build of Hummingbird takes minutes, so this is part of `make nightly`.
 .PHONY: test-screen
+# Browsers are busy where other tests wait.
+test-screen: WORKERS := $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
 	@scripts/install-packages.sh prometheus chromium curl
 	@swift build $(SWIFT_FLAGS)
@@ -238,7 +240,7 @@ walk: test-packages ## Follow README and tutorials in a fresh clone, as a newcom
 	  scripts/integration-test.sh Tests/Integration/test_pages.py -q -k reader
 
 .PHONY: nightly
-nightly: ## Everything that takes long, about an hour: run it before a large change (SEED=today's date)
+nightly: ## Everything that takes long, about two hours: run it before a large change (SEED=today's date)
 	@scripts/nightly.sh $(if $(filter command line environment,$(origin SEED)),$(SEED),$$(date +%y%m%d)0000)
 
 .PHONY: examples
