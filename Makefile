@@ -173,7 +173,7 @@ showcase: build ## Serve a page that shows every kind, with a daemon of its own:
 # The first build of Hummingbird takes minutes, so this is part of `make nightly`.
 .PHONY: test-screen
 # Browsers are busy where other tests wait.
-test-screen: WORKERS := $(shell echo $$(($$(nproc) + 1)))
+test-screen: WORKERS = $(shell echo $$(($$(nproc) + 1)))
 test-screen: test-packages ## Test countdown-gateway with browsers, curl and promtool (WORKERS=)
 	@scripts/install-packages.sh prometheus chromium curl
 	@swift build $(SWIFT_FLAGS)

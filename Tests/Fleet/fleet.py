@@ -42,10 +42,10 @@ class Fleet:
 
     def wait_until_open(self, daemon):
         """Waits until a daemon has all records."""
-        try:
-            eventually(lambda: is_open(daemon), "the fleet is open")
-        except AssertionError as problem:
-            raise AssertionError(f"{problem}: {daemon.info('fleet')}\n{daemon.log[-3000:]}") from None
+        eventually(
+            lambda: is_open(daemon),
+            lambda: f"the fleet is open: {daemon.info('fleet')}\n{daemon.log[-3000:]}",
+        )
 
     def connect(self, number):
         return self.daemons[number].connect()

@@ -44,7 +44,7 @@ def works(fleet):
             with daemon.connect() as client:
                 return not isinstance(client("ONCE", with_key, "TTL", "1m"), Error)
 
-        eventually(is_accepted, f"it works again: {daemon.log[-2000:]}")
+        eventually(is_accepted, lambda: f"it works again: {daemon.log[-2000:]}")
 
 
 def lose_a_server(network, servers, fleet):

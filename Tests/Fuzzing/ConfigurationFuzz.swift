@@ -69,11 +69,11 @@ package final class ConfigurationFuzz: FuzzTarget {
       _ = configuration.settings
     } catch {
       let lines = input.count { $0 == UInt8(ascii: "\n") } + 1
+      let isAboutAll = error.problems.allSatisfy {
+        $0.line == nil && Self.contradicted.contains($0.setting ?? "")
+      }
       for problem in error.problems {
         let text = problem.description
-        let isAboutAll = error.problems.allSatisfy {
-          $0.line == nil && Self.contradicted.contains($0.setting ?? "")
-        }
         guard problem.file == file, isAboutAll || problem.line.map((1...lines).contains) == true
         else {
           throw FuzzFailure("no line of the file: \(text)")

@@ -38,13 +38,13 @@ def binary():
 
 
 def eventually(condition, what, seconds=PATIENCE, pause=0.02):
-    """Waits until `condition()` is true, and returns what it returned."""
+    """Waits until `condition()` is true, and returns what it returned; `what` may be a function that tells."""
     end = time.monotonic() + seconds
     while True:
         result = condition()
         if result:
             return result
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what() if callable(what) else what}"
         time.sleep(pause)
 
 

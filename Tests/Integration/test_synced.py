@@ -12,6 +12,7 @@ import pytest
 from countdownd import eventually, segments, view
 from fault_injection import Faults
 from preloaded import compiled
+from test_metrics import metrics
 
 POWER = ["--durability", "power"]
 
@@ -103,8 +104,7 @@ def test_clients_that_send_at_about_the_same_time_share_a_sync(state_in_memory, 
                 client.reply()
 
     def syncs():
-        lines = clients[0]("METRICS").decode().splitlines()
-        return next(int(line.split()[1]) for line in lines if "batch_commit_seconds_count" in line)
+        return metrics(clients[0])["countdownd_batch_commit_seconds_count"]
 
     play(50)
     before = syncs()
